@@ -1,0 +1,3 @@
+"""An AI data analyst that lives in Jupyter."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,136 @@
+"""One question from start to end: profile the files, start a kernel, run the loop, keep it all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.events import Emit, Event, RunFinished
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
+from kernel_sandbox.session import KernelSession
+from kernel_sandbox.types import Limits
+
+__all__ = ["Analysis", "AnalysisSettings", "names_for", "analyze"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings:
+    """Everything about an analysis but the question and the model."""
+
+    run: RunSettings = RunSettings()
+    limits: Limits = Limits()
+    dialect: str = "markdown"
+    require: tuple[str, ...] = ()
+    """Layers of containment without which the kernel must not start."""
+    notebook: Path | None = None
+    """Where the notebook is written; files that the code makes are put beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analysis leaves."""
+
+    trajectory: Trajectory
+    notebook: HeadlessNotebook
+    files: tuple[Path, ...] = ()
+    """Files that the code made, where they lie now."""
+    fault: Exception | None = None
+    """What broke, when the run ended in a fault."""
+
+
+def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
+    """Returns how the code names each file, so that the notebook runs again from `folder`.
+
+    Below `folder` a file goes by its relative path, elsewhere by its absolute one; without a
+    folder by its bare name.
+    """
+    if folder is None:
+        return {file.name: file.resolve() for file in files}
+    names = {}
+    for file in files:
+        absolute = Path(os.path.abspath(file))  # noqa: PTH100  (keeps a link's own place)
+        inside = absolute.is_relative_to(folder.resolve())
+        name = absolute.relative_to(folder.resolve()).as_posix() if inside else str(absolute)
+        names[name] = absolute.resolve()
+    return names
+
+
+async def analyze(
+    task: Task, policy: Policy, settings: AnalysisSettings, emit: Emit
+) -> Analysis:
+    """Answers one task and returns what it left.
+
+    Raises:
+        DataFileError: a file can't be read.
+        SandboxError: the kernel can't start, or a required layer is not active.
+        NotebookError: the notebook can't be written; the run up to there is kept elsewhere.
+        asyncio.CancelledError: cancelled; the notebook so far is kept.
+    """
+    folder = settings.notebook.parent if settings.notebook else None
+    names = names_for(task.files, folder)
+    brief = await asyncio.to_thread(brief_of, names)
+    async with KernelSession(settings.limits, inputs=names, require=settings.require) as kernel:
+        notebook = HeadlessNotebook(kernel, brief.databases, settings.notebook)
+        notebook.ask(task)
+        trajectory = Trajectory(
+            task, settings.dialect, brief, containment=kernel.containment.to_json()
+        )
+        faults: list[Exception] = []
+
+        def keep(event: Event) -> None:
+            if isinstance(event, RunFinished):
+                faults.extend(filter(None, (event.fault, _finish(notebook, event.trajectory))))
+            emit(event)
+
+        try:
+            trajectory = await run(trajectory, policy, notebook, settings.run, keep)
+        finally:
+            made, fault = _carry_out(kernel.workspace.new_files(), kernel.workspace.path, folder)
+    faults.extend(filter(None, (fault,)))
+    return Analysis(trajectory, notebook, made, faults[0] if faults else None)
+
+
+def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError | None:
+    """Writes the notebook's end; a fault there is returned, for an observer may not raise."""
+    try:
+        notebook.finish(trajectory)
+    except NotebookError as error:
+        return error
+    return None
+
+
+def _carry_out(
+    files: tuple[Path, ...], workspace: Path, folder: Path | None
+) -> tuple[tuple[Path, ...], NotebookError | None]:
+    """Copies what the code made beside the notebook, and never over a file that was there."""
+    if folder is None:
+        return (), None
+    carried = []
+    for file in files:
+        target = _free_name(folder / file.relative_to(workspace))
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+        except OSError as error:
+            fault = NotebookError(f"{target} can't be written: {error.strerror}")
+            return tuple(carried), fault
+        carried.append(target)
+    return tuple(carried), None
+
+
+def _free_name(path: Path) -> Path:
+    number = 2
+    free = path
+    while free.exists():
+        free = path.with_name(f"{path.stem} ({number}){path.suffix}")
+        number += 1
+    return free

@@ -1,0 +1,79 @@
+"""What the model is shown of the data files, and the code with which its cells begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dm_jupyter.core.trajectory import Brief
+
+if TYPE_CHECKING:
+    from dm_jupyter.agent.profile import FileProfile, TableProfile
+
+__all__ = ["brief_of"]
+
+_CHARS = 2_200
+"""Length of a single file's profile; several share twice as much."""
+_IMPORTS = "import pandas as pd\nimport numpy as np\n"
+
+
+def brief_of(names: Mapping[str, Path]) -> Brief:
+    """Returns what to show of the files: `names` maps how code calls each to where it lies.
+
+    Raises:
+        DataFileError: a file can't be read; the message names it and the way out.
+    """
+    from dm_jupyter.agent.profile import profile_file, render  # noqa: PLC0415  (pandas: 0.5 s)
+
+    if not names:
+        return Brief(opening=_IMPORTS)
+    profiles = [profile_file(path, name=name) for name, path in names.items()]
+    share = _CHARS if len(profiles) == 1 else 2 * _CHARS // len(profiles)
+    loads = _loads(profiles)
+    return Brief(
+        text="\n\n".join(render(profile, max_chars=share) for profile in profiles),
+        opening=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
+        columns=tuple(
+            dict.fromkeys(
+                column.name
+                for profile in profiles
+                for table in profile.tables
+                for column in table.columns
+            )
+        ),
+        databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
+    )
+
+
+def _loads(profiles: list[FileProfile]) -> list[str]:
+    """One loading line a table, each into a variable of its own."""
+    tables = [
+        (profile, table)
+        for profile in profiles
+        for table in profile.tables
+        if table.load_code and not table.is_hidden
+    ]
+    if len(tables) == 1:
+        lines=[str(tables[0][1].load_code)]
+        if any(c.name!=c.name.strip() for c in tables[0][1].columns): lines.append("df.columns = df.columns.str.strip()")
+        return lines
+    taken: set[str] = set()
+    return [_renamed(table, _variable(profile, table, taken)) for profile, table in tables]
+
+
+def _renamed(table: TableProfile, variable: str) -> str:
+    return re.sub(r"\bdf\b(?=\s*(?:=|\.|\[))", variable, str(table.load_code))
+
+
+def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:
+    """A name for the table's frame, from the sheet's or the file's name."""
+    own = table.name if len(profile.tables) > 1 else Path(profile.name).stem
+    name = re.sub(r"\W+", "_", own.lower()).strip("_") or "df"
+    name = f"df_{name}" if name[0].isdigit() else name
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    taken.add(free)
+    return free

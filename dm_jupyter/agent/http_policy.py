@@ -1,0 +1,174 @@
+"""A model behind any OpenAI-compatible endpoint: hosted, vLLM, Ollama, llama.cpp."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.errors import (
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
+from dm_jupyter.core.trajectory import Completion
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["Endpoint", "HttpPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model answers."""
+
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    continues_prefill: bool = True
+    """Whether it continues an assistant message at the end, as llama.cpp, vLLM and Ollama do."""
+    retries: int = 4
+    """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
+    read_timeout_s: float = 300.0
+    """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
+
+
+class HttpPolicy:
+    """Samples from an endpoint. An async context manager, so that its connections are closed."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._client: AsyncOpenAI | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._endpoint.model
+
+    async def __aenter__(self) -> HttpPolicy:
+        from httpx import Timeout  # noqa: PLC0415  (0.8 s of imports, not needed for --help)
+        from openai import AsyncOpenAI  # noqa: PLC0415
+
+        self._client = AsyncOpenAI(
+            base_url=self._endpoint.base_url,
+            api_key=self._endpoint.api_key or "none",
+            max_retries=self._endpoint.retries,
+            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn, streamed piece by piece through `on_text`.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointRefusedError: it answered with an error: key, model name or request.
+            StreamBrokenError: the answer broke off.
+        """
+        prefill = request.prefill if self._endpoint.continues_prefill else ""
+        started = time.monotonic()
+        pieces: list[str] = [prefill] if prefill else []
+        finish_reason, prompt_tokens, completion_tokens = "", 0, 0
+        if prefill:
+            on_text(prefill)
+        async with self._faults(), self._stream(request, prefill) as stream:
+            async for chunk in stream:
+                if chunk.usage is not None:
+                    prompt_tokens = chunk.usage.prompt_tokens
+                    completion_tokens = chunk.usage.completion_tokens
+                for choice in chunk.choices:
+                    if choice.delta.content:
+                        pieces.append(choice.delta.content)
+                        on_text(choice.delta.content)
+                    finish_reason = choice.finish_reason or finish_reason
+        if not finish_reason:
+            raise StreamBrokenError(
+                f"the answer of {self._endpoint.model} at {self._endpoint.base_url} broke off "
+                "before its end; ask again, or look at the server's log"
+            )
+        return Completion(
+            text="".join(pieces),
+            prefill=prefill,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            seconds=time.monotonic() - started,
+            finish_reason=finish_reason,
+        )
+
+    @asynccontextmanager
+    async def _stream(self, request: SampleRequest, prefill: str) -> AsyncIterator[Any]:
+        if self._client is None:
+            raise RuntimeError("use HttpPolicy in an `async with` block")
+        messages: list[Any] = [message.to_json() for message in request.messages]
+        extra: dict[str, Any] = {}
+        if prefill:
+            messages.append({"role": "assistant", "content": prefill})
+            # vLLM's names; others ignore them
+            extra = {"continue_final_message": True, "add_generation_prompt": False}
+        stream = await self._client.chat.completions.create(
+            model=self._endpoint.model,
+            messages=messages,
+            stop=list(request.stop) or None,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            max_tokens=request.max_tokens,
+            seed=request.seed,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=extra or None,
+        )
+        try:
+            yield stream
+        finally:
+            await stream.close()
+
+    @asynccontextmanager
+    async def _faults(self) -> AsyncIterator[None]:
+        """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
+        import httpx  # noqa: PLC0415
+        import openai  # noqa: PLC0415
+
+        where = f"{self._endpoint.model} at {self._endpoint.base_url}"
+        try:
+            yield
+        except openai.APIStatusError as error:
+            raise EndpointRefusedError(
+                f"{where} answered {error.status_code}: {_reason(error)}"
+                f"{_WAYS_OUT.get(error.status_code, '')}"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise EndpointUnreachableError(
+                f"nothing answers for {where}; is the server running, and is --base-url right "
+                "(it usually ends in /v1)?"
+            ) from error
+        except (openai.APIError, httpx.HTTPError) as error:
+            raise StreamBrokenError(
+                f"the answer of {where} broke off ({type(error).__name__}); ask again, or look at "
+                "the server's log"
+            ) from error
+
+
+_WAYS_OUT = {
+    401: " — set DM_JUPYTER_API_KEY or --api-key-file",
+    403: " — this key may not use this model",
+    404: " — check --model and --base-url",
+    429: " — too many requests, and still after all retries; wait, or use another endpoint",
+}
+
+
+def _reason(error: Any) -> str:
+    """The endpoint's own message, short, without what was sent."""
+    body = error.body
+    if isinstance(body, dict):
+        message = body.get("message") or body.get("error") or body
+        body = message.get("message", message) if isinstance(message, dict) else message
+    return str(body or error.response.reason_phrase)[:300]

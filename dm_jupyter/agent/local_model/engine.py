@@ -1,0 +1,99 @@
+"""Start the engine that runs a GGUF file behind an OpenAI-compatible interface (llama.cpp).
+
+Only the server's own process loads the engine, and nothing else: it must find its environment set
+before its first thread, and a crash of it must not take a notebook along.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from dm_jupyter.agent.local_model.errors import EngineMissingError
+
+__all__ = ["Engine", "EngineSettings", "require_engine", "start_engine"]
+
+_PROMPT_CACHE_MIB: Final = 512
+"""Memory for the prefixes of conversations that lost their slot; the engine's own default is 8 GiB."""
+
+_LOG_WARNINGS: Final = 2
+"""The engine's log level: warnings and errors. Nothing of a prompt is ever written."""
+
+_NO_ORIGIN: Final = "null://closed"
+"""An origin no page has. The engine's default tells browsers that every page may read answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """All the engine must know; sent to the server's process through its standard input."""
+
+    model_file: str
+    """Path of the GGUF file."""
+    model_name: str
+    """The name the interface uses instead of the path."""
+    api_key: str
+    """What requests must carry."""
+    context_tokens: int
+    """Tokens for each slot."""
+    slots: int
+    """Requests worked on at the same time."""
+    port: int
+    """Port on 127.0.0.1; 0 lets the system choose a free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A running engine."""
+
+    address: str
+    """`http://host:port`, answering."""
+    handle: object
+    """Kept alive with the engine: dropping it ends it."""
+
+
+def require_engine() -> None:
+    """Check that the engine's package is installed, without loading it.
+
+    Raises:
+        EngineMissingError: It isn't; the message says how to install it.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise EngineMissingError(
+            "The local model needs the package xllamacpp. Install it with "
+            "`pip install 'dm-jupyter[local]'`, or use another endpoint with `--base-url`."
+        )
+
+
+def start_engine(settings: EngineSettings) -> Engine:
+    """Load the model and listen; returns once the engine answers.
+
+    Raises:
+        RuntimeError: The engine refused the file or the settings; it has printed why.
+    """
+    # Waiting threads must sleep: spinning ones starve a kernel and a browser on the same cores (1.3
+    # instead of 10 tokens a second, 0.5B on two cores). Read by the library while it loads.
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ["GOMP_SPINCOUNT"] = "0"
+    import xllamacpp  # noqa: PLC0415 the environment above comes first
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings.model_file
+    params.model_alias = {settings.model_name}
+    params.hostnames = ["127.0.0.1"]
+    params.port = settings.port
+    params.api_keys = [settings.api_key]
+    params.cors_origins = _NO_ORIGIN
+    params.cors_credentials = False
+    params.ui = False
+    # Slots would show one client the prompt of another.
+    params.endpoint_slots = False
+    params.n_parallel = settings.slots
+    params.n_ctx = settings.context_tokens * settings.slots
+    params.cache_prompt = True
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.verbosity = _LOG_WARNINGS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+    server = xllamacpp.Server(params)
+    return Engine(address=server.listening_address, handle=server)

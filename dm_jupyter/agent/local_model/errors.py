@@ -1,0 +1,54 @@
+"""Faults of the local model: its file, and the server that runs it.
+
+LocalModelError              (dm_jupyter.core.errors)
+├── NoSpaceError             the disk is too full for the file
+├── NoSourceError            neither the model hub nor the package index gave the file
+├── WrongFileError           what came is not the file that was asked for; it was deleted
+├── PullCancelledError       stopped by the person; the next pull goes on where this one stopped
+├── ModelMissingError        the file is not on this machine
+├── EngineMissingError       the package that runs the model is not installed
+└── ServerStartError         the server did not come up; the message ends with its log
+"""
+
+from __future__ import annotations
+
+from dm_jupyter.core.errors import LocalModelError
+
+__all__ = [
+    "EngineMissingError",
+    "LocalModelError",
+    "ModelMissingError",
+    "NoSourceError",
+    "NoSpaceError",
+    "PullCancelledError",
+    "ServerStartError",
+    "WrongFileError",
+]
+
+
+class NoSpaceError(LocalModelError):
+    """The disk that holds the cache has less free space than the file needs."""
+
+
+class NoSourceError(LocalModelError):
+    """No source could be reached; the message gives the reason for each of them."""
+
+
+class WrongFileError(LocalModelError):
+    """Size or hash differ from the pinned ones. The bytes were deleted, nothing was kept."""
+
+
+class PullCancelledError(LocalModelError):
+    """The pull was stopped on request; what had arrived stays for the next one."""
+
+
+class ModelMissingError(LocalModelError):
+    """The model's file is not where it was looked for."""
+
+
+class EngineMissingError(LocalModelError):
+    """The optional package that runs GGUF files is not installed."""
+
+
+class ServerStartError(LocalModelError):
+    """The model's server ended, or never answered, before it was ready."""

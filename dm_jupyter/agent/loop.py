@@ -1,0 +1,229 @@
+"""The loop: the only place that samples from a model and runs a cell.
+
+`step` samples once, parses once, runs at most one cell and appends one frozen `Step`; `run`
+repeats it until there is a reason to stop. A branch of a search is `step` from any trajectory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from dm_jupyter.agent.grounding import unsupported_numbers
+from dm_jupyter.core.hints import hint_for
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.core.events import (
+    CellFinished,
+    CellStarted,
+    Emit,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    TextSampled,
+)
+from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory, Void
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.types import CellResult
+
+__all__ = ["RunSettings", "begin", "run", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How a run is sampled and when it must end. Checked when made: every number is positive."""
+
+    max_turns: int = 10
+    max_tokens: int = 20_000
+    """Tokens sampled in all turns together."""
+    max_seconds: float = 1_800.0
+    """Clock time of the whole run."""
+    max_cells: int = 10
+    turn_tokens: int = 600
+    """Tokens sampled in one turn."""
+    temperature: float = 0.2
+    top_p: float = 0.95
+    seed: int = 0
+    """Of the first turn; each later turn adds one, so that no turn repeats the draw before it."""
+    observation_chars: int = 4_000
+    """Length to which the output of a cell is cut for the model."""
+    stop_on_void: bool = False
+    """Whether a turn without code or answer ends the run, as in training (DataMind §4)."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "max_turns", "max_tokens", "max_seconds", "max_cells", "turn_tokens",
+            "observation_chars",
+        ):  # fmt: skip
+            if getattr(self, name) <= 0:
+                raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
+
+
+_RETRY_TEMPERATURE = 0.7
+"""Sampling after a failed cell."""
+
+
+def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
+    """Returns the trajectory with the model's name and the prompts' fingerprints recorded.
+
+    Raises:
+        UsageError: there is no dialect of that name.
+    """
+    names = (*dialect_named(trajectory.dialect).prompts, "answer_unsupported", "answer_uncomputed")
+    return replace(
+        trajectory,
+        policy=policy.name,
+        prompts={name: prompts.fingerprint(name) for name in names},
+    )
+
+
+async def run(
+    trajectory: Trajectory, policy: Policy, notebook: Notebook, settings: RunSettings, emit: Emit
+) -> Trajectory:
+    """Returns the trajectory after steps enough to end it; `stop` says why it ended.
+
+    A fault of the endpoint or the sandbox ends the run as `StopReason.FAULT`, with all steps
+    before it kept. Cancelling stops the sampling or the cell at once; the cancelled trajectory
+    leaves through `emit`, then `CancelledError` is raised.
+
+    Raises:
+        asyncio.CancelledError: the run was cancelled.
+        UsageError: there is no dialect of that name.
+    """
+    trajectory = begin(trajectory, policy)
+    emit(RunStarted(trajectory))
+    deadline = time.monotonic() + settings.max_seconds
+    try:
+        while trajectory.stop is None:
+            remaining_s = deadline - time.monotonic()
+            if limit := _exhausted(trajectory, settings, remaining_s):
+                trajectory = replace(trajectory, stop=limit[0], stop_detail=limit[1])
+                break
+            scope = asyncio.timeout(remaining_s)
+            try:
+                async with scope:
+                    trajectory = await step(trajectory, policy, notebook, settings, emit)
+            except TimeoutError:
+                if not scope.expired():
+                    raise
+    except asyncio.CancelledError:
+        emit(RunFinished(replace(trajectory, stop=StopReason.CANCELLED)))
+        raise
+    except (DmJupyterError, SandboxError) as fault:
+        trajectory = replace(trajectory, stop=StopReason.FAULT, stop_detail=str(fault))
+        emit(RunFinished(trajectory, fault))
+        return trajectory
+    emit(RunFinished(trajectory))
+    return trajectory
+
+
+async def step(
+    trajectory: Trajectory, policy: Policy, notebook: Notebook, settings: RunSettings, emit: Emit
+) -> Trajectory:
+    """Returns the trajectory with one more step, ended when that step answers.
+
+    Raises:
+        PolicyError: the model could not be sampled.
+        SandboxError: the kernel could not run the cell.
+        asyncio.CancelledError: the step was cancelled; the cell it ran was interrupted.
+    """
+    dialect = dialect_named(trajectory.dialect)
+    request = SampleRequest(
+        messages=dialect.messages(trajectory),
+        prefill=dialect.prefill(trajectory),
+        stop=dialect.stop(trajectory),
+        temperature=_temperature(trajectory, settings),
+        top_p=settings.top_p,
+        max_tokens=settings.turn_tokens,
+        seed=settings.seed + trajectory.turns,
+    )
+    completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
+    taken = Step(completion, dialect.parse(completion.text))
+    match taken.turn.action:
+        case RunCell() as cell:
+            emit(CellStarted(taken.turn.thought, cell))
+            result = await notebook.run(cell, taken.turn.thought)
+            emit(CellFinished(cell, result))
+            after = _after_cell(trajectory, dialect, replace(taken, result=result), settings)
+        case Answer(text):
+            after = _after_answer(trajectory, taken, text)
+        case Void():
+            after = _after_void(trajectory, dialect, taken, settings)
+    emit(StepFinished(after.steps[-1], after))
+    return after
+
+
+def _exhausted(
+    trajectory: Trajectory, settings: RunSettings, remaining_s: float
+) -> tuple[StopReason, str] | None:
+    """Which limit the run has reached, if any."""
+    if trajectory.turns >= settings.max_turns:
+        return StopReason.TURN_LIMIT, f"{settings.max_turns} turns"
+    if trajectory.cells >= settings.max_cells:
+        return StopReason.BUDGET, f"{settings.max_cells} cells"
+    if trajectory.tokens >= settings.max_tokens:
+        return StopReason.BUDGET, f"{settings.max_tokens} tokens"
+    if remaining_s <= 0:
+        return StopReason.BUDGET, f"{settings.max_seconds:g} seconds"
+    return None
+
+
+def _after_cell(
+    trajectory: Trajectory, dialect: Dialect, taken: Step, settings: RunSettings
+) -> Trajectory:
+    result = taken.result
+    assert result is not None  # noqa: S101
+    answer = dialect.printed_answer(trajectory, result)
+    if answer is not None:
+        return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+    text = describe(result, settings.observation_chars)
+    hint = "" if result.ok else hint_for(result, trajectory.brief.columns)
+    observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
+    return trajectory.extended(replace(taken, observation=observation))
+
+
+def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
+    """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
+    unsupported = () if trajectory.task.is_closed_form else _unsupported(trajectory, text)
+    sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
+    if unsupported and not sent_back:
+        reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
+        told = prompts.fill(reason, numbers=", ".join(unsupported))
+        return trajectory.extended(replace(taken, observation=told))
+    return replace(
+        trajectory.extended(taken),
+        stop=StopReason.ANSWERED,
+        answer=text,
+        unsupported=unsupported,
+    )
+
+
+def _after_void(
+    trajectory: Trajectory, dialect: Dialect, taken: Step, settings: RunSettings
+) -> Trajectory:
+    if settings.stop_on_void:
+        return replace(trajectory.extended(taken), stop=StopReason.VOID)
+    reminder = dialect.void_reminder(trajectory)
+    return trajectory.extended(replace(taken, observation=reminder))
+
+
+def _outputs(trajectory: Trajectory) -> list[CellResult]:
+    return [step.result for step in trajectory.steps if step.result is not None]
+
+
+def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    shown = [describe(result, limit_chars=1_000_000) for result in _outputs(trajectory)]
+    return unsupported_numbers(answer, [*shown, trajectory.task.question])
+
+
+def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
+    """Higher after a cell that failed: at a low one a small model writes the same cell again."""
+    last = trajectory.steps[-1].result if trajectory.steps else None
+    if last is None or last.ok:
+        return settings.temperature
+    return max(settings.temperature, _RETRY_TEMPERATURE)

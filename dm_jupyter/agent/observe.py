@@ -1,0 +1,77 @@
+"""What the model is told of a cell: its output and its error, cut to a size it can read."""
+
+from __future__ import annotations
+
+import re
+
+from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
+
+__all__ = ["describe", "shorten"]
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_OWN_LINE = re.compile(r"^-+>\s*\d+ (.*)$", re.MULTILINE)
+
+
+def shorten(text: str, limit_chars: int) -> str:
+    """Returns `text`, or its head and its tail with a line between that says how much was cut."""
+    if len(text) <= limit_chars:
+        return text
+    head = limit_chars * 2 // 3
+    tail = limit_chars - head
+    cut = len(text) - head - tail
+    return f"{text[:head]}\n[… {cut:,} characters cut …]\n{text[-tail:]}"
+
+
+def describe(result: CellResult, limit_chars: int = 4000) -> str:
+    """Returns what a cell printed, showed and raised, in order, as plain text.
+
+    Args:
+        result: what became of the cell.
+        limit_chars: the length that the output is cut to; an error is kept whole beside it.
+    """
+    shown = "\n".join(filter(None, (_shown(output) for output in result.outputs)))
+    parts = [shorten(shown, limit_chars)] if shown else []
+    if result.cut_bytes:
+        parts.append(f"[… {result.cut_bytes:,} more bytes of output were not kept …]")
+    if result.error is not None:
+        parts.append(_error_text(result.error))
+    if result.message:
+        parts.append(result.message)
+    if result.state_lost:
+        parts.append("The kernel is empty now: every variable is gone, load the data again.")
+    if not parts and result.status is not CellStatus.OK:
+        parts.append(f"The cell ended with status {result.status}.")
+    return "\n".join(parts)
+
+
+def _shown(output: Stream | Display | CellError) -> str:
+    if isinstance(output, Stream):
+        text = _ANSI.sub("", output.text).rstrip("\n")
+        return text if output.name == "stdout" else _without_warnings(text)
+    if isinstance(output, Display):
+        if any(media_type.startswith("image/") for media_type in output.data):
+            return "[a figure was shown]"
+        return str(output.data.get("text/plain", f"[shown as {', '.join(output.data)}]"))
+    return ""
+
+
+def _without_warnings(text: str) -> str:
+    """Standard error without the warnings of libraries, which mislead small models."""
+    lines = text.splitlines()
+    kept = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if not re.search(r"\w*Warning:", line)
+        and not (line.startswith("  ") and "Warning:" in before)
+    ]
+    return "\n".join(kept).strip()
+
+
+def _error_text(error: CellError) -> str:
+    """The exception, and the line of the cell that raised it."""
+    trace = _ANSI.sub("", "\n".join(error.traceback))
+    own_line = _OWN_LINE.search(trace, max(0, trace.rfind("Cell In[")))
+    where = f"line: {own_line.group(1).strip()}\n" if own_line else ""
+    if error.name in ("SyntaxError", "IndentationError"):
+        return trace.strip() or f"{error.name}: {error.message}"
+    return f"{where}{error.name}: {shorten(_ANSI.sub('', error.message), 600)}"

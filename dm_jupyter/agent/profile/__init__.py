@@ -1,0 +1,28 @@
+"""What a model is told of a data file before it writes code: what is in it and how to read it.
+
+`profile_file` reads, `render` makes the bounded text for a prompt, `to_json` the plain data.
+Nothing here loads pandas until a file is profiled, so a command line's help stays fast: the modules
+that need pandas are imported by `entry` alone, inside its function.
+"""
+
+from __future__ import annotations
+
+from dm_jupyter.agent.profile.entry import profile_file
+from dm_jupyter.agent.profile.model import (
+    ColumnProfile,
+    FileProfile,
+    ForeignKey,
+    TableProfile,
+    to_json,
+)
+from dm_jupyter.agent.profile.render import render
+
+__all__ = [
+    "ColumnProfile",
+    "FileProfile",
+    "ForeignKey",
+    "TableProfile",
+    "profile_file",
+    "render",
+    "to_json",
+]

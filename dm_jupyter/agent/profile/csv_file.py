@@ -1,0 +1,204 @@
+"""Delimited text: csv, tsv, txt."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+from pandas.errors import ParserError
+
+from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
+from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
+from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
+from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
+from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.source import Source, inferred_compression
+from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.core.errors import DataFileError
+
+__all__ = ["profile_csv"]
+
+LAYOUT_BYTES = 256 * 1024
+WHOLE_BYTES = 16 << 20
+SAMPLE_ROWS = 50_000
+_COUNTED_BYTES = 4 << 30
+_COUNT_CELLS = 2_000_000
+_NAMED_COLUMNS = 50
+_WAY_OUT = "Open it in a text editor and check that it is a delimited table."
+
+
+def profile_csv(source: Source) -> FileProfile:
+    """Returns the profile of a delimited text file.
+
+    Raises:
+        DataFileError: the file is blank, no table, or can't be decoded.
+        OSError: the file can't be read.
+    """
+    with reading(source.name, "the text", _WAY_OUT):
+        encoding = detect_encoding(source)
+        text = source.head(LAYOUT_BYTES).decode(encoding.codec, "replace")
+        if not text.strip("\ufeff \t\r\n\x00"):
+            raise DataFileError(f"{source.name}: the file holds only blank lines; nothing to read.")
+        unpacked = source.unpacked_bytes()
+        is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
+        layout = find_layout(
+            text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name
+        )
+        rows = scan_rows(source, encoding, layout, limit_bytes=WHOLE_BYTES)
+        call = _call(source, encoding, layout, rows)
+        table = _table(source, call, is_small=unpacked <= WHOLE_BYTES)
+    warnings = (*encoding.warnings, *_layout_warnings(layout, rows), *table.warnings)
+    return FileProfile(
+        source.name,
+        "csv",
+        source.path.stat().st_size,
+        (replace(table, warnings=()),),
+        warnings,
+        _notes(source, encoding, layout),
+    )
+
+
+def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowScan) -> ReadCall:
+    """Returns the shortest `read_csv` call that reads the file right."""
+    arguments: dict[str, Any] = {
+        "encoding": encoding.argument,
+        "encoding_errors": "replace" if encoding.errors == "replace" else None,
+        "sep": layout.separator if layout.separator != "," else None,
+        "decimal": layout.decimal if layout.decimal != "." else None,
+        "thousands": layout.thousands,
+        "skiprows": layout.skipped_lines or None,
+    }
+    if source.compression != inferred_compression(source.name):
+        arguments["compression"] = source.compression
+    kept = [(key, value) for key, value in arguments.items() if value is not None]
+    if "compression" in arguments and source.compression is None:
+        kept.append(("compression", None))
+    if not layout.has_header:
+        kept.append(("header", None))
+        if len(layout.header) <= _NAMED_COLUMNS:
+            kept.append(("names", [f"column_{i}" for i in range(1, len(layout.header) + 1)]))
+    if layout.has_trailing_separator or rows.has_stray_first_row:
+        kept.append(("index_col", False))
+    if rows.long_lines:
+        kept.append(("on_bad_lines", "warn"))
+    if rows.footer_rows:
+        # Only the Python engine leaves out a footer.
+        kept += [("skipfooter", rows.footer_rows), ("engine", "python")]
+    return ReadCall("read_csv", tuple(kept))
+
+
+def _table(source: Source, call: ReadCall, *, is_small: bool) -> TableProfile:
+    limit = {} if is_small else {"nrows": SAMPLE_ROWS}
+    frame, call, warnings = _read(source.path, call, limit)
+    suspicions = suspicions_of(frame)
+    if suspicions.day_first:
+        frame, call, more = _with_dates(source.path, call, limit, frame, suspicions.day_first)
+        warnings += more
+    is_sample = not is_small and len(frame) >= SAMPLE_ROWS
+    row_count: int | None = len(frame)
+    if is_sample:
+        row_count, call = _count(source, call, frame.shape[1])
+    columns = [
+        replace(column, note=suspicions.notes.get(position) if column.minimum is None else None)
+        for position, column in enumerate(profile_columns(frame))
+    ]
+    return TableProfile(
+        source.name,
+        row_count,
+        tuple(columns),
+        sample_rows(frame),
+        call.source(source.name),
+        sampled_rows=len(frame) if is_sample else None,
+        warnings=tuple(warnings + suspicions.warnings),
+    )
+
+
+def _read(
+    path: Path, call: ReadCall, limit: dict[str, int]
+) -> tuple[pd.DataFrame, ReadCall, list[str]]:
+    """Returns the frame, with the call mended where pandas stumbles over a row too long."""
+    try:
+        return call.run(path, **limit), call, []
+    except ParserError as error:
+        mended = call.with_arguments(on_bad_lines="warn")
+        reason = re.sub(r"^.*C error: ", "", " ".join(str(error).split()))
+        warning = f"rows that don't fit the header are left out by the load line ({reason})"
+        return mended.run(path, **limit), mended, [warning]
+
+
+def _with_dates(
+    path: Path, call: ReadCall, limit: dict[str, int], frame: pd.DataFrame, names: list[str]
+) -> tuple[pd.DataFrame, ReadCall, list[str]]:
+    """Returns the frame with day-first dates parsed, where every value of a column parses."""
+    dated = call.with_arguments(parse_dates=names, dayfirst=True)
+    parsed = dated.run(path, **limit)
+    failed = [name for name in names if not types.is_datetime64_any_dtype(parsed[name].dtype)]
+    if not failed:
+        return parsed, dated, []
+    warning = f"day-first dates with values that don't parse: {', '.join(map(repr, failed))}"
+    return frame, call, [warning]
+
+
+def _count(source: Source, call: ReadCall, width: int) -> tuple[int | None, ReadCall]:
+    """Returns the exact row count, by pandas itself so that quoted line breaks count right.
+
+    A file that would take minutes is not counted (None). Text is not turned to numbers, and no
+    chunk is kept, so memory stays small.
+    """
+    if source.unpacked_bytes() > _COUNTED_BYTES:
+        return None, call
+    extra: dict[str, Any] = {"chunksize": max(1000, _COUNT_CELLS // max(1, width)), "dtype": object}
+    plain = call.with_arguments(parse_dates=None, dayfirst=None, decimal=None, thousands=None)
+    try:
+        return sum(len(chunk) for chunk in plain.chunks(source.path, **extra)), call
+    except ParserError:
+        plain = plain.with_arguments(on_bad_lines="warn")
+        count = sum(len(chunk) for chunk in plain.chunks(source.path, **extra))
+        return count, call.with_arguments(on_bad_lines="warn")
+
+
+def _layout_warnings(layout: CsvLayout, rows: RowScan) -> list[str]:
+    warnings = list(rows.warnings())
+    if not layout.has_header:
+        warnings.append("the first row is data: the file has no header")
+        return warnings
+    named = [name.strip() for name in layout.header]
+    repeated = sorted({name for name in named if name and named.count(name) > 1})
+    if repeated:
+        shown = ", ".join(map(repr, repeated[:5]))
+        warnings.append(
+            f"several columns are called {shown}: pandas adds .1, .2 … in the order of the file"
+        )
+    warnings += zero_warning(layout.zero_led)
+    unnamed = named.count("")
+    if unnamed:
+        warnings.append(
+            f"{unnamed} column(s) without a name: pandas calls them 'Unnamed: <position>'"
+        )
+    return warnings
+
+
+def zero_warning(names: tuple[str, ...]) -> list[str]:
+    """Returns what to say of codes such as 007 that pandas reads as numbers."""
+    if not names:
+        return []
+    shown = ", ".join(f"{name!r}: str" for name in names[:8])
+    return [f"leading zeros are lost in {len(names)} column(s); dtype={{{shown}}} keeps them"]
+
+
+def _notes(source: Source, encoding: TextEncoding, layout: CsvLayout) -> tuple[str, ...]:
+    notes: list[str] = []
+    if encoding.argument:
+        notes.append(f"encoding {encoding.argument}")
+    if source.compression:
+        notes.append(f"compressed with {source.compression}")
+    if layout.preamble:
+        first = layout.preamble[0][:80]
+        notes.append(f"{layout.skipped_lines} lines above the header are skipped: {first!r} …")
+    return tuple(notes)

@@ -1,0 +1,108 @@
+"""The profile of a data file as plain frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+__all__ = ["ColumnProfile", "FileProfile", "ForeignKey", "Scalar", "TableProfile", "to_json"]
+
+Scalar: TypeAlias = str | int | float | bool | None
+"""A cell as JSON can hold it; long text is already cut, times are ISO text."""
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """One column, as the frame that `load_code` makes holds it (or as the database declares it)."""
+
+    name: str
+    """Exactly as the code has to spell it."""
+    dtype: str
+    """pandas' word for it, or the declared SQL type."""
+    missing: int | None = None
+    """Count of missing values; None when nobody counted."""
+    unique: int | None = None
+    """Count of distinct values; None when not counted or not countable (lists)."""
+    minimum: Scalar = None
+    """Smallest number or earliest time; None for text."""
+    maximum: Scalar = None
+    """Largest number or latest time; None for text."""
+    examples: tuple[Scalar, ...] = ()
+    """All distinct values when there are at most six, else three."""
+    note: str | None = None
+    """What the type alone does not tell, such as "dates kept as text"."""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns of one table that point at columns of another."""
+
+    columns: tuple[str, ...]
+    """In this table."""
+    table: str
+    """The table pointed at."""
+    targets: tuple[str, ...]
+    """The columns pointed at; empty when the schema leaves it to the primary key."""
+
+
+@dataclass(frozen=True)
+class TableProfile:
+    """One sheet, table, view, or the whole of a csv file."""
+
+    name: str
+    """Sheet or table name; the file's name for a format with one table."""
+    row_count: int | None
+    """Rows of data, without headers; None when counting would have taken too long."""
+    columns: tuple[ColumnProfile, ...] = ()
+    """In the file's order."""
+    sample_rows: tuple[tuple[Scalar, ...], ...] = ()
+    """The first rows, one from the middle and the last, each in column order."""
+    load_code: str | None = None
+    """Plain pandas that makes `df`; None where SQL is the way in, or nothing is there."""
+    sampled_rows: int | None = None
+    """How many rows the statistics come from; None when from all of them."""
+    is_count_exact: bool = True
+    """False when `row_count` is an estimate."""
+    is_hidden: bool = False
+    """A sheet that a person does not see when opening the workbook."""
+    is_view: bool = False
+    """A database view."""
+    primary_key: tuple[str, ...] = ()
+    """Column names; empty when none is declared."""
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    """Declared references to other tables."""
+    warnings: tuple[str, ...] = ()
+    """What would make an analysis of this table wrong."""
+
+
+@dataclass(frozen=True)
+class FileProfile:
+    """A data file."""
+
+    name: str
+    """How code refers to the file."""
+    kind: str
+    """csv, json, jsonl, parquet, xlsx, xls, ods or sqlite: what it is, whatever its name says."""
+    size_bytes: int
+    """On disk."""
+    tables: tuple[TableProfile, ...] = ()
+    """Never empty, but for a database or workbook without any table."""
+    warnings: tuple[str, ...] = ()
+    """What would make an analysis go wrong, whole-file."""
+    notes: tuple[str, ...] = ()
+    """Good to know and harmless."""
+
+
+def to_json(profile: FileProfile) -> dict[str, object]:
+    """Returns the profile as dictionaries, lists and scalars that `json.dumps` takes."""
+    plain: dict[str, object] = _listed(asdict(profile))  # type: ignore[assignment]
+    return plain
+
+
+def _listed(value: object) -> object:
+    """Returns the value with tuples as lists, as JSON would give them back."""
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_listed(item) for item in value]
+    return value

@@ -1,0 +1,64 @@
+"""Parquet files: counts from the metadata, values from a bounded number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
+from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.source import Source
+from dm_jupyter.agent.profile.suspicion import suspicions_of
+
+__all__ = ["profile_parquet"]
+
+_WHOLE_CELLS = 2_000_000
+_WHOLE_BYTES = 64 << 20
+_SAMPLE_ROWS = 20_000
+
+
+def profile_parquet(source: Source) -> FileProfile:
+    """Returns the profile of a parquet file.
+
+    Raises:
+        DataFileError: the file is damaged or incomplete.
+        OSError: the file can't be read.
+    """
+    way_out = "It is damaged or incomplete: download or write it again."
+    with reading(source.name, "the parquet file", way_out), pq.ParquetFile(source.path) as file:
+        metadata = file.metadata
+        unpacked = sum(
+            metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)
+        )
+        cells = metadata.num_rows * metadata.num_columns
+        call = ReadCall("read_parquet")
+        is_whole = cells <= _WHOLE_CELLS and unpacked <= _WHOLE_BYTES
+        frame = call.run(source.path) if is_whole else _first_rows(file)
+        suspicions = suspicions_of(frame)
+        columns = tuple(
+            replace(column, note=suspicions.notes.get(position))
+            for position, column in enumerate(profile_columns(frame))
+        )
+        table = TableProfile(
+            source.name,
+            metadata.num_rows,
+            columns,
+            sample_rows(frame),
+            call.source(source.name),
+            sampled_rows=None if is_whole else len(frame),
+        )
+    size = source.path.stat().st_size
+    return FileProfile(source.name, "parquet", size, (table,), tuple(suspicions.warnings))
+
+
+def _first_rows(file: pq.ParquetFile) -> pd.DataFrame:
+    """Returns the first rows; small batches keep a wide or nested file within memory."""
+    columns = max(1, file.metadata.num_columns)
+    size = max(100, min(_SAMPLE_ROWS, _WHOLE_CELLS // columns))
+    batch = next(file.iter_batches(batch_size=size))
+    frame: pd.DataFrame = batch.to_pandas()
+    return frame

@@ -1,0 +1,110 @@
+"""The bytes of a file, unpacked where it is compressed, read as a bounded stream."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from dm_jupyter.core.errors import DataFileError
+
+__all__ = ["CHUNK_BYTES", "Source", "compression_of", "inferred_compression"]
+
+CHUNK_BYTES = 1 << 20
+MAX_UNPACKED_BYTES = 4 << 30
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+
+
+def compression_of(head: bytes) -> str | None:
+    """Returns pandas' word for the compression that the first bytes show; zip is not asked here."""
+    return next((word for magic, word in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def inferred_compression(name: str) -> str | None:
+    """Returns the compression that pandas assumes from the name alone."""
+    return _SUFFIXES.get(Path(name).suffix.lower())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file and how it is packed."""
+
+    path: Path
+    """Where the bytes are."""
+    name: str
+    """How messages and code call it."""
+    compression: str | None = None
+    """pandas' word; None for plain bytes."""
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Opens the unpacked bytes.
+
+        Yields:
+            A binary stream.
+
+        Raises:
+            OSError: the file can't be opened.
+            zipfile.BadZipFile: the archive is damaged.
+        """
+        if self.compression == "gzip":
+            with gzip.open(self.path, "rb") as unzipped:
+                yield cast("IO[bytes]", unzipped)
+        elif self.compression == "bz2":
+            with bz2.open(self.path, "rb") as stream:
+                yield stream
+        elif self.compression == "xz":
+            with lzma.open(self.path, "rb") as stream:
+                yield stream
+        elif self.compression == "zip":
+            with (
+                zipfile.ZipFile(self.path) as archive,
+                archive.open(archive.namelist()[0]) as inner,
+            ):
+                yield inner
+        else:
+            with self.path.open("rb") as stream:
+                yield stream
+
+    def head(self, size: int) -> bytes:
+        """Returns up to `size` unpacked bytes from the start."""
+        with self.open() as stream:
+            return stream.read(size)
+
+    def unpacked_bytes(self) -> int:
+        """Returns the size without compression; a compressed file is unpacked once to know it.
+
+        Raises:
+            OSError: the file can't be read.
+            DataFileError: a compressed file unpacks to more than the limit.
+        """
+        if self.compression is None:
+            return self.path.stat().st_size
+        return sum(len(block) for block in self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yields the unpacked bytes.
+
+        Yields:
+            Blocks of `CHUNK_BYTES` and a last, shorter one.
+
+        Raises:
+            DataFileError: a compressed file unpacks to more than the limit.
+        """
+        total = 0
+        with self.open() as stream:
+            while block := stream.read(CHUNK_BYTES):
+                total += len(block)
+                if self.compression and total > MAX_UNPACKED_BYTES:
+                    raise DataFileError(
+                        f"{self.name}: unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB. "
+                        "Unpack it and split it, or convert it to parquet."
+                    )
+                yield block

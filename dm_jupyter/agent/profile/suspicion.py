@@ -1,0 +1,202 @@
+"""What makes an analysis wrong without an error: numbers kept as text, sum rows, damage."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+from dm_jupyter.agent.profile.columns import column_name, scalar
+from dm_jupyter.agent.profile.dates import DateKind, kind_of_dates
+
+__all__ = ["Suspicions", "is_text", "suspicions_of"]
+
+_CHECKED_VALUES = 2000
+_LISTED_COLUMNS = 8
+_MISSING_WORDS = frozenset(
+    [
+        "",
+        "-",
+        "--",
+        "—",
+        "–",
+        "?",
+        ".",
+        "..",
+        "...",
+        "*",
+        "x",
+        "missing",
+        "n/a",
+        "na",
+        "n.a.",
+        "none",
+        "null",
+        "nan",
+        "nd",
+        "n.d.",
+        "unknown",
+        "#n/a",
+    ]
+)
+_CURRENCY = r"(?:[$€£¥₹₽]|USD|EUR|GBP|CHF|JPY|kr|zł|R\$)"
+_NUMERIC_TEXT = re.compile(
+    rf"\(?\s*[-+−]?\s*{_CURRENCY}?\s*[-+−]?(\d[\d ,.' \u202f]*|[.,]\d+)\s*"
+    rf"(?:%|‰|{_CURRENCY})?\s*\)?",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(
+    r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
+    r"|total général",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Suspicions:
+    """What a look at the values found."""
+
+    warnings: list[str] = field(default_factory=list)
+    notes: dict[int, str] = field(default_factory=dict)
+    """By column position."""
+    day_first: list[str] = field(default_factory=list)
+    """Text columns that hold day-first dates throughout."""
+
+
+def suspicions_of(frame: pd.DataFrame) -> Suspicions:
+    """Returns what a frame's text columns hide from someone who sees only their type."""
+    found = Suspicions()
+    numeric: list[str] = []
+    damaged: list[str] = []
+    for position, label in enumerate(frame.columns):
+        values = frame.iloc[:, position]
+        if not is_text(values):
+            continue
+        texts = _distinct_texts(values)
+        _judge_column(found, position, column_name(label), texts)
+        numeric += _numeric_example(column_name(label), texts, values)
+        damaged += _mojibake_example(column_name(label), texts)
+    if numeric:
+        found.warnings.append(
+            f"numbers kept as text, convert before computing: {_listed(numeric)}; strip signs with "
+            '.str.replace, then pd.to_numeric(..., errors="coerce")'
+        )
+    if damaged:
+        found.warnings.append(
+            f"text looks damaged (UTF-8 once decoded as latin-1): {_listed(damaged)}; left as it is"
+        )
+    found.warnings += _sum_rows(frame)
+    return found
+
+
+def is_text(values: pd.Series[Any]) -> bool:
+    """Says whether a column holds text, in pandas 2 (`object`) and in pandas 3 (`str`)."""
+    return bool(types.is_object_dtype(values.dtype) or types.is_string_dtype(values.dtype))
+
+
+def _distinct_texts(values: pd.Series[Any]) -> list[str]:
+    """Returns distinct text values without the words people write for "missing"."""
+    texts = dict.fromkeys(
+        value.strip()[:200] for value in values.dropna().head(20_000) if isinstance(value, str)
+    )
+    kept = [text for text in texts if text.casefold() not in _MISSING_WORDS]
+    return kept[:_CHECKED_VALUES]
+
+
+def _judge_column(found: Suspicions, position: int, name: str, texts: list[str]) -> None:
+    kind = kind_of_dates(texts)
+    if kind is DateKind.DAY_FIRST:
+        found.day_first.append(name)
+    elif kind is DateKind.MIXED:
+        found.warnings.append(
+            f"column {name!r} mixes date formats ({_quoted(texts[:4])}): parse each format by "
+            "itself, never the whole column with one order"
+        )
+    elif kind is DateKind.AMBIGUOUS:
+        found.warnings.append(
+            f"column {name!r} holds dates such as {_quoted(texts[:2])}: day first or month first "
+            "can't be told from the values"
+        )
+    if kind is not None and kind.note:
+        found.notes[position] = kind.note
+
+
+def _numeric_example(name: str, texts: list[str], values: pd.Series[Any]) -> list[str]:
+    mixed = _text_among_numbers(values)
+    if mixed is not None:
+        return [f"{name!r} (numbers, and text such as {mixed[:40]!r})"]
+    if not texts or kind_of_dates(texts) is not None:
+        return []
+    hits = [text for text in texts if _NUMERIC_TEXT.fullmatch(text)]
+    # Codes such as "007" come as text only in files that say so; they are no damage.
+    if len(hits) < 0.9 * len(texts) or _are_codes(hits):
+        return []
+    odd = next((text for text in hits if not text.replace(".", "", 1).isdigit()), hits[0])
+    return [f"{name!r} ({odd!r})"]
+
+
+def _text_among_numbers(values: pd.Series[Any]) -> str | None:
+    """Returns a text that keeps a column of numbers from being one; spreadsheets have many."""
+    if not types.is_object_dtype(values.dtype):
+        return None
+    present = list(values.dropna().head(20_000))
+    texts = [value for value in present if isinstance(value, str)]
+    numbers = sum(isinstance(value, Real) for value in present)
+    return texts[0] if texts and numbers >= 0.5 * len(present) else None
+
+
+def _are_codes(texts: list[str]) -> bool:
+    """Says whether the digits are names, not amounts: one width, with leading zeros."""
+    zeros = any(text.startswith("0") and text.isdigit() and len(text) > 1 for text in texts)
+    return zeros and all(text.isdigit() for text in texts)
+
+
+def _mojibake_example(name: str, texts: list[str]) -> list[str]:
+    damaged = [text for text in [name, *texts] if _is_mojibake(text)]
+    return [f"{name!r} ({damaged[0][:40]!r})"] if damaged else []
+
+
+def _is_mojibake(text: str) -> bool:
+    """Says whether the text is UTF-8 that was decoded as a western code page and saved again."""
+    if text.isascii():
+        return False
+    for codec in ("cp1252", "latin-1"):
+        try:
+            text.encode(codec).decode("utf-8")
+        except UnicodeError:
+            continue
+        return True
+    return False
+
+
+def _sum_rows(frame: pd.DataFrame) -> list[str]:
+    """Returns a warning for each label column in which some rows are sums of others."""
+    warnings: list[str] = []
+    for position in range(min(3, frame.shape[1])):
+        values = frame.iloc[:, position]
+        if frame.shape[1] < 2 or not is_text(values):
+            continue
+        texts = [value for value in values.dropna() if isinstance(value, str)]
+        sums = [text for text in texts if _TOTAL.fullmatch(text.strip())]
+        if sums and len(sums) <= max(1, len(texts) / 3):
+            name = column_name(frame.columns[position])
+            distinct = list(dict.fromkeys(sums))
+            warnings.append(
+                f"{len(sums):,} row(s) where {name!r} is {_quoted(distinct[:3])} look like sums "
+                "of other rows and would double every aggregate: leave them out"
+            )
+    return warnings
+
+
+def _quoted(texts: list[str]) -> str:
+    return ", ".join(repr(scalar(text)) for text in texts)
+
+
+def _listed(items: list[str]) -> str:
+    more = len(items) - _LISTED_COLUMNS
+    tail = f" and {more:,} more columns" if more > 0 else ""
+    return ", ".join(items[:_LISTED_COLUMNS]) + tail

@@ -1,0 +1,180 @@
+"""Workbooks: xlsx, xls and ods, every sheet of them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
+from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.ods_scan import check_ods
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.sheet_layout import SheetLayout, find_sheet_layout
+from dm_jupyter.agent.profile.source import Source
+from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.xlsx_scan import SheetExtent, check_unpacked_size, scan_workbook
+from dm_jupyter.core.errors import DataFileError
+
+__all__ = ["profile_workbook"]
+
+_WHOLE_CELLS = 250_000
+_SAMPLE_ROWS = 2000
+_MAX_SHEETS = 60
+_MAX_XLS_BYTES = 64 << 20
+_WAY_OUT = "It is damaged or incomplete: open it in a spreadsheet program and save it again."
+
+
+def profile_workbook(source: Source, kind: str) -> FileProfile:
+    """Returns the profile of a workbook.
+
+    Args:
+        source: the file.
+        kind: xlsx, xls or ods, by content.
+
+    Raises:
+        DataFileError: the workbook is damaged, or unpacks to more than the limit.
+        OSError: the file can't be read.
+    """
+    size = source.path.stat().st_size
+    with reading(source.name, "the workbook", _WAY_OUT):
+        extents = _extents(source, kind)
+        log = {"logfile": io.StringIO()} if kind == "xls" else {}
+        with pd.ExcelFile(source.path, engine_kwargs=log) as book:
+            tables, notes = _sheets(source, book, extents, kind)
+    return FileProfile(source.name, kind, size, tuple(tables), _overview(tables), tuple(notes))
+
+
+def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
+    """Returns the sheets' extents where the format lets them be known cheaply.
+
+    Raises:
+        DataFileError: the file would take more memory than a workbook may.
+    """
+    if kind == "xls":
+        if source.path.stat().st_size > _MAX_XLS_BYTES:
+            raise DataFileError(
+                f"{source.name}: an .xls file of more than {_MAX_XLS_BYTES >> 20} MiB. Save the "
+                "sheet you need as csv."
+            )
+        return {}
+    check_unpacked_size(source.path, source.name)
+    if kind == "ods":
+        check_ods(source.path, source.name)
+        return {}
+    return {extent.name: extent for extent in scan_workbook(source.path)}
+
+
+def _sheets(
+    source: Source, book: pd.ExcelFile, extents: dict[str, SheetExtent], kind: str
+) -> tuple[list[TableProfile], list[str]]:
+    tables: list[TableProfile] = []
+    notes: list[str] = []
+    names = [str(name) for name in book.sheet_names]
+    room = _WHOLE_CELLS
+    for name in names[:_MAX_SHEETS]:
+        extent = extents.get(name) or SheetExtent(name, _is_hidden_xls(book, name, kind), 0, -1)
+        call = ReadCall("read_excel", (("sheet_name", name),) if len(names) > 1 else ())
+        is_whole = extent.cells <= room
+        tables.append(_sheet(source, book, call, extent, is_whole=is_whole))
+        room -= max(0, extent.cells) if is_whole else 0
+    if len(names) > _MAX_SHEETS:
+        notes.append(f"{len(names) - _MAX_SHEETS} more sheets are not described")
+    return tables, notes
+
+
+def _is_hidden_xls(book: pd.ExcelFile, name: str, kind: str) -> bool:
+    workbook: Any = book.book
+    return kind == "xls" and bool(workbook.sheet_by_name(name).visibility)
+
+
+def _sheet(
+    source: Source, book: pd.ExcelFile, call: ReadCall, extent: SheetExtent, *, is_whole: bool
+) -> TableProfile:
+    if extent.cells == 0:
+        return TableProfile(extent.name, 0, is_hidden=extent.is_hidden)
+    is_stray = extent.dense_rows is not None
+    if is_stray:
+        call = call.with_arguments(usecols=f"A:{extent.last_column}")
+    limit: dict[str, Any] = {} if is_whole else {"nrows": _SAMPLE_ROWS}
+    raw_limit = {"nrows": extent.dense_rows} if is_stray else limit
+    grid = call.run(book, header=None, dtype=object, **raw_limit)
+    if grid.empty:
+        return TableProfile(extent.name, 0, is_hidden=extent.is_hidden)
+    layout = find_sheet_layout(grid, is_whole=is_whole and not is_stray)
+    call = _described(call, layout)
+    if is_stray:
+        limit = {}
+        call = call.with_arguments(nrows=max(0, len(grid) - layout.header[-1] - 1))
+    table = _table(source, book, call, limit)
+    if limit and table.row_count == _SAMPLE_ROWS:
+        rows = max(_SAMPLE_ROWS, extent.rows - layout.header[-1] - 1)
+        sampled = {"sampled_rows": _SAMPLE_ROWS, "is_count_exact": False}
+        table = replace(table, row_count=rows, **sampled)  # type: ignore[arg-type]
+    return replace(
+        table,
+        name=extent.name,
+        is_hidden=extent.is_hidden,
+        warnings=(*_layout_warnings(layout, extent), *table.warnings),
+    )
+
+
+def _described(call: ReadCall, layout: SheetLayout) -> ReadCall:
+    is_deep = len(layout.header) > 1
+    header: object = list(layout.header) if is_deep else layout.header[0] or None
+    call = call.with_arguments(header=header, skipfooter=layout.footer_rows or None)
+    return replace(call, joins_header_levels=is_deep)
+
+
+def _table(
+    source: Source, book: pd.ExcelFile, call: ReadCall, limit: dict[str, Any]
+) -> TableProfile:
+    frame = call.run(book, **limit)
+    suspicions = suspicions_of(frame)
+    columns = tuple(
+        replace(column, note=suspicions.notes.get(position))
+        for position, column in enumerate(profile_columns(frame))
+    )
+    rows, code = sample_rows(frame), call.source(source.name)
+    warnings = tuple(suspicions.warnings)
+    return TableProfile("", len(frame), columns, rows, code, warnings=warnings)
+
+
+def _layout_warnings(layout: SheetLayout, extent: SheetExtent) -> list[str]:
+    warnings: list[str] = []
+    if extent.dense_rows is not None:
+        warnings.append(
+            f"a stray cell far away (row {extent.rows:,}) makes the sheet absurdly large: only "
+            f"columns A to {extent.last_column}, rows 1 to {extent.dense_rows:,} are read"
+        )
+    if layout.titles:
+        shown = "; ".join(title[:60] for title in layout.titles[:2])
+        warnings.append(f"text above the table is skipped: {shown!r}")
+    if len(layout.header) > 1:
+        warnings.append(
+            f"the header has {len(layout.header)} rows; the load code joins them with ' | '"
+        )
+    if layout.footer_rows:
+        warnings.append(
+            f"the last {layout.footer_rows} rows are notes and left out: {layout.footer[:60]!r}"
+        )
+    return warnings
+
+
+def _overview(tables: list[TableProfile]) -> tuple[str, ...]:
+    warnings: list[str] = []
+    filled = [table.name for table in tables if table.columns]
+    if len(filled) > 1:
+        warnings.append(
+            f"{len(filled)} sheets hold data; pd.read_excel without sheet_name reads only the first"
+        )
+    hidden = [table.name for table in tables if table.is_hidden]
+    if hidden:
+        warnings.append(f"hidden: {', '.join(map(repr, hidden))}")
+    empty = [table.name for table in tables if not table.columns]
+    if empty:
+        warnings.append(f"empty: {', '.join(map(repr, empty))}")
+    return tuple(warnings)

@@ -1,0 +1,160 @@
+"""How large the sheets of a workbook really are, before anything builds them in memory.
+
+A workbook of a few kilobytes can declare billions of cells, or unpack to gigabytes. Here only the
+zip's directory and the row and cell tags are looked at, as a stream.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from dm_jupyter.core.errors import DataFileError
+
+__all__ = ["SheetExtent", "check_unpacked_size", "scan_workbook"]
+
+MAX_UNPACKED_BYTES = 300 << 20
+_BOMB_BYTES = 64 << 20
+_BOMB_RATIO = 150
+_CHUNK_BYTES = 1 << 20
+_MAX_AREA = 5_000_000
+_SPARSE = 20
+_ROW_GAP = 1000
+_COLUMN_GAP = 50
+_ROW = re.compile(rb'<(?:\w+:)?row\b[^>]*?\br="(\d{1,8})"')
+_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d{1,8})"')
+_FAR_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{3})\d')
+_CELL_TAG = re.compile(rb"<(?:\w+:)?c[ >/]")
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+@dataclass(frozen=True)
+class SheetExtent:
+    """What a sheet's XML holds."""
+
+    name: str
+    is_hidden: bool
+    rows: int
+    """Number of the last row, counted from 1."""
+    cells: int
+    """Cell tags, empty formatted ones included."""
+    dense_rows: int | None = None
+    """Rows of the first block, where a far stray cell makes the sheet absurdly large."""
+    last_column: str | None = None
+    """Letters of that block's last column."""
+
+
+def check_unpacked_size(path: Path, name: str) -> None:
+    """Refuses an archive that declares to unpack to more than a workbook can need.
+
+    Covered: size and ratio by the zip's directory, which Python's reader enforces when it unpacks.
+
+    Raises:
+        DataFileError: with both sizes.
+        zipfile.BadZipFile: the archive is damaged.
+    """
+    with zipfile.ZipFile(path) as archive:
+        declared = sum(member.file_size for member in archive.infolist())
+    packed = max(1, path.stat().st_size)
+    is_bomb = declared > _BOMB_BYTES and declared / packed > _BOMB_RATIO
+    if declared > MAX_UNPACKED_BYTES or is_bomb:
+        raise DataFileError(
+            f"{name}: {packed / 1e6:,.1f} MB that unpack to {declared / 1e6:,.0f} MB; the limit is "
+            f"{MAX_UNPACKED_BYTES >> 20} MiB, or {_BOMB_RATIO} times the file's size. If you trust "
+            "the file, open it in a spreadsheet program and save the sheet you need as csv."
+        )
+
+
+def scan_workbook(path: Path) -> tuple[SheetExtent, ...]:
+    """Returns the worksheets in their order; chart sheets are left out.
+
+    Raises:
+        zipfile.BadZipFile: the archive is damaged.
+        KeyError: a part is missing.
+        xml.etree.ElementTree.ParseError: a part is no XML.
+    """
+    with zipfile.ZipFile(path) as archive:
+        targets = _targets(archive)
+        book = ET.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314 - expat bounds entities
+        extents = []
+        for sheet in book.iterfind("{*}sheets/{*}sheet"):
+            member = targets.get(sheet.get(_RELATION, ""), "")
+            if "worksheets/" in member:
+                is_hidden = sheet.get("state", "visible") != "visible"
+                extents.append(_extent(archive, member, sheet.get("name", ""), is_hidden))
+    return tuple(extents)
+
+
+def _targets(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Returns archive members by relation id."""
+    relations = ET.fromstring(archive.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
+    found: dict[str, str] = {}
+    for relation in relations.iterfind("{*}Relationship"):
+        target = relation.get("Target", "")
+        member = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+        found[relation.get("Id", "")] = member
+    return found
+
+
+def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -> SheetExtent:
+    last_row, cells, columns, dense_rows = 0, 0, 0, 0
+    is_dense = True
+    for block in _blocks(archive, member):
+        cells += sum(1 for _ in _CELL_TAG.finditer(block))
+        for match in _ROW.finditer(block):
+            number = int(match[1])
+            is_dense = is_dense and number - last_row <= _ROW_GAP
+            last_row = max(last_row, number)
+            dense_rows = last_row if is_dense else dense_rows
+        far = (_column_number(match[1]) for match in _FAR_CELL.finditer(block))
+        columns = max(columns, max(far, default=26))
+    area = last_row * columns
+    if area <= _MAX_AREA or cells > area / _SPARSE:
+        return SheetExtent(name, is_hidden, last_row, cells)
+    last_column = _last_column(archive, member, dense_rows)
+    return SheetExtent(name, is_hidden, last_row, cells, dense_rows, last_column)
+
+
+def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
+    """Yields the XML in blocks that are cut before a tag, so that no tag is split.
+
+    Yields:
+        Bytes.
+    """
+    rest = b""
+    with archive.open(member) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            block = rest + chunk
+            cut = block.rfind(b"<")
+            # A text longer than a chunk holds no tag: nothing of it needs to be kept.
+            cut = cut if cut > 0 else len(block)
+            yield block[:cut]
+            rest = block[cut:]
+    yield rest
+
+
+def _last_column(archive: zipfile.ZipFile, member: str, rows: int) -> str:
+    """Returns the letters of the last column before the first wide gap, in the first rows."""
+    numbers = {1: "A"}
+    for block in _blocks(archive, member):
+        for match in _CELL.finditer(block):
+            if int(match[2]) > rows:
+                break
+            numbers[_column_number(match[1])] = match[1].decode()
+    last = 1
+    for number in sorted(numbers):
+        if number - last > _COLUMN_GAP:
+            break
+        last = number
+    return numbers[last]
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number

@@ -1,0 +1,56 @@
+"""The loop's two seams: a policy to sample and a notebook to run cells in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.trajectory import Completion, RunCell
+from kernel_sandbox.types import CellResult
+
+__all__ = ["Notebook", "Policy", "SampleRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One turn to sample."""
+
+    messages: tuple[Message, ...]
+    prefill: str = ""
+    """The opening of the turn, which the model continues."""
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.2
+    top_p: float = 0.95
+    max_tokens: int = 600
+    seed: int = 0
+
+
+class Policy(Protocol):
+    """A model. Called by `step` once a turn, never twice at a time for one trajectory.
+
+    An implementation may not assume that the caller waits: a cancelled `sample` must end the
+    request. It raises `PolicyError` for every fault of the endpoint and nothing else.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name, recorded with the trajectory."""
+        ...
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn; `on_text` gets each piece of it as it comes, the opening included."""
+        ...
+
+
+class Notebook(Protocol):
+    """Where cells are written and run. Called by `step`, one call at a time.
+
+    An implementation may not assume that a cell ends by itself (its limits see to that), nor that
+    the caller waits: cancelling `run` interrupts the cell, keeps its output so far and re-raises.
+    """
+
+    async def run(self, cell: RunCell, thought: str) -> CellResult:
+        """Writes the thought and the cell, runs it, keeps its outputs, returns what became of it."""
+        ...

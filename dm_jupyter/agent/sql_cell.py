@@ -1,0 +1,36 @@
+"""How a `sql` block becomes a Python cell that runs in any Jupyter."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+__all__ = ["runtime_source", "sql_as_python"]
+
+_DATABASE = re.compile(r"^\s*--\s*database:\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+_SHOWN_ROWS = 20
+
+
+def runtime_source() -> str:
+    """Returns the source of the cell that defines `run_sql`; it needs pandas alone."""
+    return files(__package__).joinpath("sql_runtime.py").read_text("utf-8").strip()
+
+
+def sql_as_python(query: str, databases: tuple[str, ...], number: int) -> str:
+    """Returns the Python cell that runs `query` read-only and shows the head of its result.
+
+    Args:
+        query: one SELECT; a line `-- database: NAME` in it chooses among several databases.
+        databases: names of the database files, as the code reaches them.
+        number: which result this is; it names the variable and the csv file.
+    """
+    named = _DATABASE.search(query)
+    database = named.group(1).strip("\"'`") if named else ""
+    if database not in databases:
+        database = databases[0] if databases else database
+    body = query.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return (
+        f'result_{number} = run_sql({database!r}, """\n{body}\n""", '
+        f"save_as='result_{number}.csv')\n"
+        f"result_{number}.head({_SHOWN_ROWS})"
+    )

@@ -1,0 +1,108 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dm_jupyter.cli.exits import EXIT_CODES
+from dm_jupyter.cli.model import model_app
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dm-jupyter",
+    help="An AI data analyst: ask a data file a question, get an executed notebook.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(model_app, name="model")
+
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="local (default), a .gguf file, or a name at --base-url")
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option("--base-url", help="an OpenAI-compatible endpoint, ends in /v1")
+]
+KeyFileOption = Annotated[
+    Path | None,
+    typer.Option("--api-key-file", help="holds the endpoint's key (or set DM_JUPYTER_API_KEY)"),
+]
+
+
+@app.command(epilog=EXIT_CODES)
+def ask(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="FILE... QUESTION", help="data files, then the question")
+    ],
+    out: Annotated[Path | None, typer.Option(help="the notebook to write")] = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    api_key_file: KeyFileOption = None,
+    max_turns: Annotated[int, typer.Option(min=1, help="turns of the model")] = 10,
+    max_seconds: Annotated[float, typer.Option(min=1, help="clock time of the run")] = 1800,
+    answer_format: Annotated[
+        str, typer.Option("--format", help="form of the answer, such as '@mean_fare[value]'")
+    ] = "",
+    dialect: Annotated[str, typer.Option(help="markdown, datamind or react")] = "markdown",
+    memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
+    cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
+    strict: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LAYER", help="refuse to run unless this layer is active (repeat)"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of the sampling")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
+) -> None:
+    """Ask data files a question; prints the work as it goes, and leaves a notebook."""
+    from dm_jupyter.cli.ask import AskOptions, ask_files  # noqa: PLC0415
+
+    options = AskOptions(
+        arguments=tuple(arguments),
+        out=out,
+        model=model,
+        base_url=base_url,
+        api_key_file=api_key_file,
+        max_turns=max_turns,
+        max_seconds=max_seconds,
+        answer_format=answer_format,
+        dialect=dialect,
+        memory_mb=memory_mb,
+        cell_seconds=cell_seconds,
+        strict=tuple(strict or ()),
+        seed=seed,
+        as_json=as_json,
+    )
+    raise typer.Exit(ask_files(options))
+
+
+@app.command(epilog=EXIT_CODES)
+def profile(
+    file: Annotated[Path, typer.Argument(help="a csv, json, parquet, Excel or SQLite file")],
+    as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
+) -> None:
+    """Print what the model would be shown of a data file."""
+    from dm_jupyter.cli.profile import print_profile  # noqa: PLC0415
+
+    raise typer.Exit(print_profile(file, as_json=as_json))
+
+
+@app.command()
+def doctor(
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    api_key_file: KeyFileOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="the checks, as JSON")] = False,
+) -> None:
+    """Print what this machine can enforce, which model would answer, and what is missing."""
+    from dm_jupyter.cli.doctor import print_checkup  # noqa: PLC0415
+
+    raise typer.Exit(print_checkup(model, base_url, api_key_file, as_json=as_json))
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()

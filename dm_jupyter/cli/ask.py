@@ -1,0 +1,186 @@
+"""`dm-jupyter ask`: one question, shown as it is worked on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.analysis import Analysis, AnalysisSettings, analyze
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.cli.exits import Exit, exit_of, reporting
+from dm_jupyter.cli.show import Screen, Silent, Watcher
+from dm_jupyter.config import model_choice
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import DataFileError, UsageError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from kernel_sandbox.types import MIB, Limits
+
+__all__ = ["AskOptions", "ask_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """The options of the command, as given."""
+
+    arguments: tuple[str, ...]
+    out: Path | None
+    model: str | None
+    base_url: str | None
+    api_key_file: Path | None
+    max_turns: int
+    max_seconds: float
+    answer_format: str
+    dialect: str
+    memory_mb: int
+    cell_seconds: float
+    strict: tuple[str, ...]
+    seed: int
+    as_json: bool
+
+
+def ask_files(options: AskOptions) -> int:
+    """Answers the question; returns the exit code."""
+    with reporting() as outcome:
+        outcome.code = asyncio.run(_ask(options))
+    return outcome.code
+
+
+async def _ask(options: AskOptions) -> int:
+    task = _task(options)
+    dialect_named(options.dialect)
+    choice = model_choice(options.model, options.base_url, options.api_key_file)
+    settings = _settings(options, _notebook_path(options.out, task))
+    quiet = options.as_json or not sys.stdout.isatty()
+    watcher: Watcher = Silent() if quiet else Screen()
+    with _terminate_as_interrupt(), watcher:
+        try:
+            async with open_policy(choice, watcher.progress) as policy:
+                analysis = await analyze(task, policy, settings, watcher.show)
+        except asyncio.CancelledError:
+            print(f"notebook so far: {settings.notebook}", file=sys.stderr)
+            raise
+    _print_outcome(analysis, options)
+    return _exit_code(analysis)
+
+
+def _task(options: AskOptions) -> Task:
+    """The question and its files.
+
+    Raises:
+        UsageError: there is no file, or the question is empty or looks like a file.
+        DataFileError: a file is missing.
+    """
+    *files, question = options.arguments
+    if not files:
+        raise UsageError('give at least one data file, then the question: ask sales.csv "…?"')
+    if not question.strip():
+        raise UsageError("the question is empty")
+    if Path(question).is_file():
+        raise UsageError(f"{question} is a file; the question comes last, in quotes")
+    paths = tuple(Path(name) for name in files)
+    for path in paths:
+        if not path.exists():
+            raise DataFileError(f"{path}: there is no such file; check the name and the folder")
+    return Task(
+        id=paths[0].stem, question=question, files=paths, answer_format=options.answer_format
+    )
+
+
+def _notebook_path(out: Path | None, task: Task) -> Path:
+    """Where the notebook goes: as asked, else a free name in the current folder.
+
+    Raises:
+        UsageError: the folder does not exist, or the name does not end in .ipynb.
+    """
+    if out is not None:
+        if out.suffix != ".ipynb":
+            raise UsageError(f"--out {out}: the name of a notebook ends in .ipynb")
+        if not out.parent.is_dir():
+            raise UsageError(f"--out {out}: there is no folder {out.parent}")
+        return out.resolve()
+    stem = f"{task.files[0].stem}-analysis"
+    path, number = Path.cwd() / f"{stem}.ipynb", 2
+    while path.exists():
+        path, number = Path.cwd() / f"{stem}-{number}.ipynb", number + 1
+    return path
+
+
+def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
+    return AnalysisSettings(
+        run=RunSettings(
+            max_turns=options.max_turns,
+            max_cells=options.max_turns,
+            max_seconds=options.max_seconds,
+            seed=options.seed,
+        ),
+        limits=Limits(memory_bytes=options.memory_mb * MIB, wall_s=options.cell_seconds),
+        dialect=options.dialect,
+        require=options.strict,
+        notebook=notebook,
+    )
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Makes SIGTERM end the run as Ctrl-C does: kernel stopped, notebook kept."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
+    trajectory = analysis.trajectory
+    if options.as_json:
+        print(json.dumps(_as_json(analysis), ensure_ascii=False, indent=2))
+        return
+    if trajectory.answer is not None:
+        print(trajectory.answer)
+    if trajectory.unsupported:
+        numbers = ", ".join(trajectory.unsupported)
+        print(f"dm-jupyter: not found in the outputs: {numbers}", file=sys.stderr)
+    if analysis.fault is not None:
+        print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
+    elif trajectory.stop is not StopReason.ANSWERED:
+        limit = trajectory.stop_detail or trajectory.stop
+        print(f"dm-jupyter: no answer: the run reached its limit of {limit}", file=sys.stderr)
+    print(f"notebook: {analysis.notebook.path}")
+    for file in analysis.files:
+        print(f"file: {file}")
+
+
+def _as_json(analysis: Analysis) -> dict[str, Any]:
+    trajectory = analysis.trajectory
+    return {
+        "answer": trajectory.answer,
+        "unsupported": list(trajectory.unsupported),
+        "stop": trajectory.stop,
+        "stop_detail": trajectory.stop_detail,
+        "notebook": str(analysis.notebook.path),
+        "files": [str(file) for file in analysis.files],
+        "model": trajectory.policy,
+        "turns": trajectory.turns,
+        "cells": trajectory.cells,
+        "tokens": trajectory.tokens,
+        "seconds": round(trajectory.seconds, 1),
+    }
+
+
+def _exit_code(analysis: Analysis) -> int:
+    if analysis.fault is not None:
+        return exit_of(analysis.fault)
+    answered = analysis.trajectory.stop is StopReason.ANSWERED
+    return Exit.ANSWERED if answered else Exit.NO_ANSWER

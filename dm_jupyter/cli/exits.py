@@ -1,0 +1,75 @@
+"""Exit codes, and the one place that turns faults into them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from dm_jupyter.core.errors import (
+    DataFileError,
+    DmJupyterError,
+    LocalModelError,
+    NotebookError,
+    PolicyError,
+    UsageError,
+)
+from kernel_sandbox.errors import SandboxError
+
+__all__ = ["EXIT_CODES", "Exit", "exit_of", "reporting"]
+
+EXIT_CODES = (
+    "Exit codes: 0 answered; 1 no answer within the limits; 2 wrong usage; 3 a data file can't be "
+    "read; 4 the model can't be reached or started; 5 the restricted kernel can't run; 6 the "
+    "notebook can't be written; 130 interrupted."
+)
+
+
+class Exit(IntEnum):
+    """What the shell is told."""
+
+    ANSWERED = 0
+    NO_ANSWER = 1
+    USAGE = 2
+    DATA_FILE = 3
+    MODEL = 4
+    SANDBOX = 5
+    NOTEBOOK = 6
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[Exception], Exit], ...] = (
+    (UsageError, Exit.USAGE),
+    (DataFileError, Exit.DATA_FILE),
+    (PolicyError, Exit.MODEL),
+    (LocalModelError, Exit.MODEL),
+    (NotebookError, Exit.NOTEBOOK),
+    (SandboxError, Exit.SANDBOX),
+)
+
+
+def exit_of(fault: Exception) -> Exit:
+    """Returns the exit code of a fault."""
+    return next((code for kind, code in _CODES if isinstance(fault, kind)), Exit.NO_ANSWER)
+
+
+class _Outcome:
+    """Holds the exit code of a block that may end in a fault."""
+
+    def __init__(self) -> None:
+        self.code: int = Exit.ANSWERED
+
+
+@contextmanager
+def reporting() -> Iterator[_Outcome]:
+    """Prints a fault of the block as one message and keeps its exit code."""
+    outcome = _Outcome()
+    try:
+        yield outcome
+    except (DmJupyterError, SandboxError) as fault:
+        print(f"dm-jupyter: {fault}", file=sys.stderr)
+        outcome.code = exit_of(fault)
+    except KeyboardInterrupt:
+        print("dm-jupyter: interrupted", file=sys.stderr)
+        outcome.code = Exit.INTERRUPTED

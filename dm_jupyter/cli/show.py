@@ -1,0 +1,151 @@
+"""A run on a terminal: thoughts, cells and outputs as they come, and a line of progress below."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.text import Text
+
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.core.events import (
+    CellFinished,
+    CellStarted,
+    Event,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    TextSampled,
+)
+from dm_jupyter.core.trajectory import Answer, Step, StopReason, Trajectory, Void
+from kernel_sandbox.types import CellResult
+
+__all__ = ["Screen", "Silent", "Watcher"]
+
+_OUTPUT_CHARS = 3_000
+
+
+class Watcher(Protocol):
+    """Whoever follows a run; used as a context manager around it."""
+
+    def __enter__(self) -> Self:
+        """Begins to watch."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Ends, and leaves the terminal as it was."""
+        ...
+
+    def progress(self, line: str) -> None:
+        """Gets a line while a local model is being started."""
+        ...
+
+    def show(self, event: Event) -> None:
+        """Gets each event of the run."""
+        ...
+
+
+class Silent:
+    """Shows nothing, for pipes and `--json`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def progress(self, line: str) -> None:
+        """Nothing."""
+
+    def show(self, event: Event) -> None:
+        """Nothing."""
+
+
+class Screen:
+    """Shows a run on a terminal."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+        self._status = self._console.status("starting")
+        self._started = time.monotonic()
+        self._pieces = 0
+        self._trajectory: Trajectory | None = None
+
+    def __enter__(self) -> Self:
+        self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def progress(self, line: str) -> None:
+        """Shows what is being waited for."""
+        self._status.update(line)
+
+    def show(self, event: Event) -> None:
+        """Prints what the event adds, and brings the progress line up to date."""
+        match event:
+            case RunStarted(trajectory):
+                self._trajectory = trajectory
+                self._console.print(_headline(trajectory))
+            case TextSampled():
+                self._pieces += 1
+            case CellStarted(thought, cell):
+                if thought:
+                    self._console.print(Padding(Markdown(thought), (1, 0, 0, 0)))
+                code = Syntax(cell.source, cell.language, word_wrap=True, background_color="default")
+                self._console.print(Panel(code, title=f"cell · {cell.language}", border_style="blue"))
+            case CellFinished(_, result):
+                self._console.print(_outcome(result))
+            case StepFinished(step, trajectory):
+                self._trajectory, self._pieces = trajectory, 0
+                self._print_remark(step, trajectory)
+            case RunFinished(trajectory):
+                self._console.print(_ending(trajectory, time.monotonic() - self._started))
+                self._status.stop()
+        self._update()
+
+    def _update(self) -> None:
+        if self._trajectory is None:
+            return
+        tokens = self._trajectory.tokens + self._pieces
+        seconds = time.monotonic() - self._started
+        self._status.update(f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s")
+
+    def _print_remark(self, step: Step, trajectory: Trajectory) -> None:
+        """Says why a turn that ran no cell did not end the run."""
+        if trajectory.stop is not None:
+            return
+        if isinstance(step.turn.action, Void):
+            self._console.print(Text("the model wrote neither code nor an answer", style="yellow"))
+        elif isinstance(step.turn.action, Answer):
+            self._console.print(Text(step.turn.action.text, style="dim"))
+            self._console.print(Text("sent back: " + step.observation, style="yellow"))
+
+
+def _headline(trajectory: Trajectory) -> RenderableType:
+    files = ", ".join(file.name for file in trajectory.task.files)
+    return Group(
+        Text(trajectory.task.question, style="bold"),
+        Text(f"{files} · {trajectory.policy}", style="dim"),
+    )
+
+
+def _outcome(result: CellResult) -> RenderableType:
+    text = describe(result, _OUTPUT_CHARS) or "(no output)"
+    style = "green" if result.ok else "red"
+    peak = f" · {result.peak_bytes / 2**20:.0f} MiB" if result.peak_bytes else ""
+    title = f"{result.status} · {result.seconds:.1f} s{peak}"
+    return Panel(Text(text), title=title, border_style=style)
+
+
+def _ending(trajectory: Trajectory, seconds: float) -> RenderableType:
+    used = f"{trajectory.turns} turns · {trajectory.tokens} tokens · {seconds:.0f} s"
+    if trajectory.stop is StopReason.ANSWERED:
+        return Text(used, style="dim")
+    return Text(f"ended: {trajectory.stop} · {used}", style="yellow")

@@ -1,0 +1,53 @@
+"""The only module that reads this package's environment variables."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dm_jupyter.core.errors import UsageError
+
+__all__ = ["ModelChoice", "model_choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model answers, and where."""
+
+    model: str = "local"
+    """`local`, the name of a local model, the path of a .gguf file, or a name at `base_url`."""
+    base_url: str = ""
+    """An OpenAI-compatible endpoint; empty for a model on this machine."""
+    api_key: str = field(default="", repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs on this machine, started by us."""
+        return not self.base_url
+
+
+def model_choice(
+    model: str | None, base_url: str | None, api_key_file: Path | None
+) -> ModelChoice:
+    """Returns the choice made by options, else by environment variables, else the local model.
+
+    The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key
+    comes from the variable or a file only, so that none shows in a list of processes.
+
+    Raises:
+        UsageError: the key file can't be read or is empty, or an endpoint has no model's name.
+    """
+    base_url = base_url or os.environ.get("DM_JUPYTER_BASE_URL", "")
+    model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
+    if base_url and model == "local":
+        raise UsageError(f"which model at {base_url}? Name it with --model")
+    api_key = os.environ.get("DM_JUPYTER_API_KEY", "")
+    if api_key_file is not None:
+        try:
+            api_key = api_key_file.read_text("utf-8").strip()
+        except OSError as error:
+            raise UsageError(f"--api-key-file {api_key_file}: {error.strerror}") from error
+        if not api_key:
+            raise UsageError(f"--api-key-file {api_key_file} is empty")
+    return ModelChoice(model, base_url, api_key)

@@ -1,0 +1,1 @@
+"""Tasks, trajectories, dialects, events and prompts: values and text, standard library only."""

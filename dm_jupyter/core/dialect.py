@@ -1,0 +1,73 @@
+"""A dialect maps model text to actions and back; nobody else parses what a model wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from dm_jupyter.core.trajectory import Trajectory, Turn
+from kernel_sandbox.types import CellResult
+
+__all__ = ["Dialect", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation with a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+    def to_json(self) -> dict[str, str]:
+        """The message as chat endpoints take it."""
+        return {"role": self.role, "content": self.content}
+
+
+class Dialect(Protocol):
+    """How one family of models is asked and how its text is read.
+
+    Called by `step` only. An implementation is stateless and pure, and may not assume anything
+    about the text it is given: `parse` and `is_well_formed` never raise.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that trajectories record and settings choose by."""
+        ...
+
+    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+        """Strings at which sampling of the next turn ends; the sampled text lacks them."""
+        ...
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the prompts it uses."""
+        ...
+
+    def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
+        """The conversation so far; it ends with the message that the model answers."""
+        ...
+
+    def prefill(self, trajectory: Trajectory) -> str:
+        """The opening of the model's next turn; empty when it begins on its own."""
+        ...
+
+    def parse(self, text: str) -> Turn:
+        """What a turn says: one thought and one action."""
+        ...
+
+    def is_well_formed(self, text: str) -> bool:
+        """Whether a turn keeps to the dialect's format to the letter."""
+        ...
+
+    def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
+        """The words in which the model learns what its cell did; `text` is already cut to size."""
+        ...
+
+    def void_reminder(self, trajectory: Trajectory) -> str:
+        """The words in which the model learns that its turn held neither code nor answer."""
+        ...
+
+    def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
+        """The answer, when the dialect takes it from what a cell printed and it is all there."""
+        ...

@@ -1,0 +1,26 @@
+"""The dialects, by name."""
+
+from __future__ import annotations
+
+from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.markdown import MarkdownDialect
+from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.errors import UsageError
+
+__all__ = ["DIALECTS", "dialect_named"]
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (MarkdownDialect(), DataMindDialect(), ReactDialect())
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """Returns the dialect of that name.
+
+    Raises:
+        UsageError: there is none; the message lists those there are.
+    """
+    if name not in DIALECTS:
+        raise UsageError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}")
+    return DIALECTS[name]

@@ -1,0 +1,89 @@
+"""The DataMind dialect: reasoning, code, interpreter and answer tags (arXiv 2509.25084, App. G)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialects.conversation import alternating, unfenced
+from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
+from kernel_sandbox.types import CellResult
+
+__all__ = ["DataMindDialect"]
+
+_THINK = re.compile(r"<think>(.*?)(?:</think>|(?=<code>|<answer>)|\Z)", re.DOTALL)
+_ACTION = re.compile(r"<(code|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_WHOLE_TURN = re.compile(
+    r"\s*<think>(?P<think>.*?)</think>\s*<(?P<tag>code|answer)>(?P<body>.*?)(?:</(?P=tag)>)?\s*",
+    re.DOTALL,
+)
+_TAG = re.compile(r"</?(?:think|code|answer|interpreter)>")
+
+
+@dataclass(frozen=True, slots=True)
+class DataMindDialect:
+    """`<think>…</think>` then `<code>…</code>` or `<answer>…</answer>`; `<interpreter>` replies."""
+
+    name: str = "datamind"
+    prompts: tuple[str, ...] = (
+        "datamind_system",
+        "datamind_void",
+        "task_question",
+        "task_constraints",
+        "task_format",
+    )
+
+    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+        """A turn ends with its code or its answer."""
+        return ("</code>", "</answer>")
+
+    def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
+        """System, task, then each turn and its observation."""
+        return alternating(prompts.text_of("datamind_system"), trajectory, _with_closing_tag)
+
+    def prefill(self, trajectory: Trajectory) -> str:
+        """Nothing: models trained on this dialect begin on their own."""
+        return ""
+
+    def parse(self, text: str) -> Turn:
+        """The first code or answer block; what stands in the think block before it."""
+        think = _THINK.search(text)
+        thought = think.group(1).strip() if think else ""
+        action = _ACTION.search(text)
+        if action is None:
+            return Turn(thought or text.strip(), Void("neither <code> nor <answer>"))
+        if not thought:
+            thought = _TAG.sub("", text[: action.start()]).strip()
+        is_answer = action.group(1) == "answer"
+        body = action.group(2).strip() if is_answer else unfenced(action.group(2))
+        if not body.strip():
+            return Turn(thought, Void(f"an empty <{action.group(1)}>"))
+        return Turn(thought, Answer(body) if is_answer else RunCell(body))
+
+    def is_well_formed(self, text: str) -> bool:
+        """Exactly one think block, then exactly one code or answer block, none nested or empty."""
+        match = _WHOLE_TURN.fullmatch(text)
+        if match is None or not unfenced(match["body"]).strip():
+            return False
+        return not (_TAG.search(match["think"]) or _TAG.search(match["body"]))
+
+    def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
+        """The output between interpreter tags."""
+        return f"<interpreter>\n{text}\n</interpreter>"
+
+    def void_reminder(self, trajectory: Trajectory) -> str:
+        """What a void turn is told."""
+        return prompts.text_of("datamind_void")
+
+    def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
+        """None: the answer stands between answer tags."""
+        return None
+
+
+def _with_closing_tag(text: str) -> str:
+    for tag in ("code", "answer"):
+        if f"<{tag}>" in text and f"</{tag}>" not in text:
+            return f"{text.rstrip()}\n</{tag}>"
+    return text

@@ -1,0 +1,192 @@
+"""The markdown dialect: fenced blocks, for any instruct model.
+
+Its shape is the one that measured best for a 1.5B model: the turn opens inside a python block that
+already loads the data, closed-form answers are printed by the cell and taken from its output, and
+one complete cell is asked for instead of many small ones. A failed attempt is forgotten once a
+later one exists, so that a small model does not copy it again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.closed_form import answer_names, find_answers, is_undefined
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialects.conversation import task_text
+from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
+from kernel_sandbox.types import CellResult
+
+__all__ = ["MarkdownDialect"]
+
+_BLOCK = re.compile(
+    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownDialect:
+    """Code in a fenced `python` or `sql` block; plain words are the answer."""
+
+    name: str = "markdown"
+    prompts: tuple[str, ...] = (
+        "markdown_system",
+        "markdown_system_sql",
+        "markdown_print",
+        "markdown_failed",
+        "markdown_silent",
+        "markdown_missing",
+        "markdown_undefined",
+        "markdown_answer",
+        "markdown_second_thought",
+        "markdown_void",
+        "task_question",
+        "task_constraints",
+        "task_format",
+    )
+
+    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+        """The fence that closes the block; where none is open yet, only one before a new line."""
+        return ("\n```",) if self.prefill(trajectory) else ("\n```\n",)
+
+    def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
+        """System, task, the turns still worth showing with their observations."""
+        system = "markdown_system_sql" if _speaks_sql(trajectory) else "markdown_system"
+        task = task_text(trajectory)
+        names = answer_names(trajectory.task.answer_format)
+        if names:
+            lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
+            task += "\n\n" + prompts.fill("markdown_print", lines=lines)
+        messages = [Message("system", prompts.text_of(system)), Message("user", task)]
+        for step in _worth_showing(trajectory.steps):
+            messages.append(Message("assistant", _closed(step.completion.text)))
+            messages.append(Message("user", step.observation))
+        return tuple(messages)
+
+    def prefill(self, trajectory: Trajectory) -> str:
+        """An opened block with the data loaded, whenever code must come next."""
+        if not _needs_code(trajectory):
+            return ""
+        if _speaks_sql(trajectory):
+            return "```sql\n"
+        return f"```python\n{trajectory.brief.opening}{_second_thought(trajectory)}"
+
+    def parse(self, text: str) -> Turn:
+        """The first runnable block, or the words when there is none."""
+        for block in _BLOCK.finditer(text):
+            language = _RUNNABLE.get(block["language"].lower())
+            source = block["body"].strip("\n")
+            if language and source.strip():
+                return Turn(text[: block.start()].strip(), RunCell(source, language))
+        words = text.strip()
+        if not words or "```" in words:
+            return Turn("", Void("no runnable block and no words" if words else "nothing at all"))
+        return Turn("", Answer(words))
+
+    def is_well_formed(self, text: str) -> bool:
+        """One runnable block with at most a thought before it, or words without any fence."""
+        blocks = list(_BLOCK.finditer(text))
+        if not blocks:
+            return bool(text.strip()) and "```" not in text
+        first = blocks[0]
+        runnable = first["language"].lower() in _RUNNABLE and bool(first["body"].strip())
+        return len(blocks) == 1 and runnable and not text[first.end() :].strip()
+
+    def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
+        """The output, and what is wanted next: a corrected cell, what is missing, the answer."""
+        if not result.ok:
+            return prompts.fill("markdown_failed", output=text)
+        names = answer_names(trajectory.task.answer_format)
+        if names:
+            printed = dict(find_answers(result.stdout))
+            missing = [f"@{name}[...]" for name in names if name not in printed]
+            if missing:
+                return prompts.fill("markdown_missing", output=text, missing=", ".join(missing))
+            undefined = [f"@{name}" for name in names if is_undefined(printed[name])]
+            return prompts.fill("markdown_undefined", output=text, names=", ".join(undefined))
+        if not _has_output(result):
+            return prompts.text_of("markdown_silent")
+        return prompts.fill("markdown_answer", output=text, question=trajectory.task.question)
+
+    def void_reminder(self, trajectory: Trajectory) -> str:
+        """What a void turn is told."""
+        return prompts.text_of("markdown_void")
+
+    def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
+        """All the `@name[value]` asked for, as printed; undefined values only the second time."""
+        names = answer_names(trajectory.task.answer_format)
+        if not names or not result.ok:
+            return None
+        printed = dict(find_answers(result.stdout))
+        if any(name not in printed for name in names):
+            return None
+        undefined = any(is_undefined(printed[name]) for name in names)
+        if undefined and not _printed_undefined_before(trajectory, names):
+            return None
+        return "\n".join(f"@{name}[{value}]" for name, value in printed.items())
+
+
+def _second_thought(trajectory: Trajectory) -> str:
+    """After an exception: the beginning of a comment that makes the model say what was wrong."""
+    last = trajectory.steps[-1].result if trajectory.steps else None
+    if last is None or last.error is None:
+        return ""
+    message = last.error.message.strip().splitlines() or [""]
+    told = [f"{last.error.name}: {message[0][:160]}", hint_for(last, trajectory.brief.columns)]
+    lines = "\n".join(f"# {line}" for line in told if line)
+    return prompts.fill("markdown_second_thought", error=lines)
+
+
+def _speaks_sql(trajectory: Trajectory) -> bool:
+    """Whether all the data lies in databases, so that code begins with a query."""
+    return bool(trajectory.brief.databases) and not trajectory.brief.opening
+
+
+def _needs_code(trajectory: Trajectory) -> bool:
+    """Whether nothing but code makes sense next: no cell yet, or none that gave what is needed."""
+    if not trajectory.steps:
+        return True
+    last = trajectory.steps[-1]
+    if last.result is None:
+        return not any(step.result and step.result.ok for step in trajectory.steps)
+    return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
+
+
+def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """All steps but failed cells and void turns that a later step has replaced."""
+    return tuple(
+        step
+        for index, step in enumerate(steps)
+        if index == len(steps) - 1 or isinstance(step.turn.action, Answer) or _succeeded(step)
+    )
+
+
+def _succeeded(step: Step) -> bool:
+    return step.result is not None and step.result.ok
+
+
+def _has_output(result: CellResult) -> bool:
+    return any(output for output in result.outputs)
+
+
+def _printed_undefined_before(trajectory: Trajectory, names: tuple[str, ...]) -> bool:
+    for step in trajectory.steps:
+        if _succeeded(step) and step.result is not None:
+            printed = dict(find_answers(step.result.stdout))
+            if any(name in printed and is_undefined(printed[name]) for name in names):
+                return True
+    return False
+
+
+def _closed(text: str) -> str:
+    """The turn with the closing fence that the stop string took away."""
+    return f"{text.rstrip()}\n```" if text.count("```") % 2 else text
+
+
+def _identifier(name: str) -> str:
+    identifier = re.sub(r"\W", "_", name)
+    return f"_{identifier}" if identifier[:1].isdigit() else identifier

@@ -1,0 +1,105 @@
+"""The ReAct dialect in the shape of InfiAgent-DABench (arXiv 2401.05507, App. C)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialects.conversation import alternating, unfenced
+from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
+from kernel_sandbox.types import CellResult
+
+__all__ = ["ReactDialect"]
+
+_OBSERVATION = re.compile(r"^\s*Observation\s*:", re.MULTILINE)
+_FINAL = re.compile(r"^\s*Final Answer\s*:\s*", re.MULTILINE)
+_INPUT = re.compile(r"^\s*Action Input\s*:\s*", re.MULTILINE)
+_ACTION = re.compile(r"^\s*Action\s*:.*$", re.MULTILINE)
+_THOUGHT = re.compile(r"^\s*Thought\s*:\s*", re.MULTILINE)
+_WHOLE_TURN = re.compile(
+    r"\s*Thought: [^\n].*?\n"
+    r"(?:Action: python_code_sandbox\nAction Input:\s*```python\n.+?\n```|Final Answer: .+?)\s*",
+    re.DOTALL,
+)
+_LABELS = re.compile(r"^(?:Thought|Action|Action Input|Final Answer|Observation):", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReactDialect:
+    """`Thought:`, `Action:`, `Action Input:` and `Final Answer:`; replies begin `Observation:`."""
+
+    name: str = "react"
+    prompts: tuple[str, ...] = (
+        "react_system",
+        "react_void",
+        "task_question",
+        "task_constraints",
+        "task_format",
+    )
+
+    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+        """A turn ends where the model would invent the observation."""
+        return ("\nObservation:",)
+
+    def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
+        """System, task, then each turn and its observation."""
+        return alternating(prompts.text_of("react_system"), trajectory, str.strip)
+
+    def prefill(self, trajectory: Trajectory) -> str:
+        """Nothing: the model begins with its thought."""
+        return ""
+
+    def parse(self, text: str) -> Turn:
+        """The first action or final answer; an observation that the model invented is dropped."""
+        invented = _OBSERVATION.search(text)
+        text = text[: invented.start()] if invented else text
+        code, final = _INPUT.search(text), _FINAL.search(text)
+        first = min((m for m in (code, final) if m), key=lambda m: m.start(), default=None)
+        if first is None:
+            return Turn(_thought(text), Void("neither Action Input nor Final Answer"))
+        thought, body = _thought(text[: first.start()]), text[first.end() :]
+        if first is final:
+            answer = body.strip()
+            return Turn(thought, Answer(answer) if answer else Void("an empty Final Answer"))
+        source = unfenced(_first_block(body[: _end_of_input(body)]))
+        return Turn(thought, RunCell(source) if source.strip() else Void("an empty Action Input"))
+
+    def is_well_formed(self, text: str) -> bool:
+        """One thought, then one action with fenced python or one final answer."""
+        if _WHOLE_TURN.fullmatch(text) is None:
+            return False
+        labels = _LABELS.findall(text)
+        return labels in (["Thought:", "Action:", "Action Input:"], ["Thought:", "Final Answer:"])
+
+    def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
+        """The output after its label."""
+        return f"Observation: {text}"
+
+    def void_reminder(self, trajectory: Trajectory) -> str:
+        """What a void turn is told."""
+        return prompts.text_of("react_void")
+
+    def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
+        """None: the answer follows its label."""
+        return None
+
+
+def _thought(text: str) -> str:
+    return _ACTION.sub("", _THOUGHT.sub("", text)).strip()
+
+
+def _end_of_input(body: str) -> int:
+    """Where the action's input ends: at the next label."""
+    ends = [m.start() for m in (_FINAL.search(body), _THOUGHT.search(body)) if m]
+    return min(ends, default=len(body))
+
+
+def _first_block(body: str) -> str:
+    """The first fenced block of `body`, or all of it when there is no fence."""
+    start = body.find("```")
+    if start < 0:
+        return body
+    end = body.find("```", start + 3)
+    return body[start : end + 3 if end >= 0 else len(body)]

@@ -1,0 +1,72 @@
+"""What a run tells whoever watches it: a terminal, a side panel, a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dm_jupyter.core.trajectory import RunCell, Step, Trajectory
+from kernel_sandbox.types import CellResult
+
+__all__ = [
+    "CellFinished",
+    "CellStarted",
+    "Emit",
+    "Event",
+    "RunFinished",
+    "RunStarted",
+    "StepFinished",
+    "TextSampled",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run began; the trajectory has no step yet."""
+
+    trajectory: Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class TextSampled:
+    """The model produced a piece of text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellStarted:
+    """A cell is about to run."""
+
+    thought: str
+    cell: RunCell
+
+
+@dataclass(frozen=True, slots=True)
+class CellFinished:
+    """A cell ended, one way or another."""
+
+    cell: RunCell
+    result: CellResult
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A turn is over; the trajectory's last step is it."""
+
+    step: Step
+    trajectory: Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The run is over; `trajectory.stop` says why."""
+
+    trajectory: Trajectory
+    fault: Exception | None = None
+    """What broke, when the stop reason is a fault."""
+
+
+Event = RunStarted | TextSampled | CellStarted | CellFinished | StepFinished | RunFinished
+Emit = Callable[[Event], None]
+"""Called in the loop's own task; it must neither block nor raise."""

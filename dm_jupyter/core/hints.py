@@ -1,0 +1,120 @@
+"""Hints after a failed cell: for each kind of error, what usually mends it.
+
+A small model practically cannot mend its own code from a bare traceback; the nearest spelling of
+a column, or the way to turn text into numbers, is what it lacks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from kernel_sandbox.types import CellError, CellResult
+
+__all__ = ["hint_for"]
+
+_NOT_IN_INDEX = re.compile(r"\[([^\]]*)\] not (?:found )?in(?:dex)?|None of .*?\[(.*?)\]\)?.* are in")
+_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+
+
+def hint_for(result: CellResult, columns: tuple[str, ...]) -> str:
+    """Returns one or two sentences on how to mend the error, or nothing when none is known.
+
+    Args:
+        result: a cell that failed.
+        columns: the column names of all data files.
+    """
+    error = result.error
+    if error is None:
+        return ""
+    text = f"{error.name}: {error.message}"
+    if error.name == "KeyError" or "not in index" in text or "has no attribute" in text:
+        return _spelling(error, columns)
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
+
+
+def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
+    """Which columns exist near the one that was asked for."""
+    asked = [first or second for first, second in _QUOTED.findall(error.message)]
+    if not asked and error.name == "KeyError":
+        asked = [error.message.strip("'\"")]
+    if "has no attribute" in error.message:
+        asked = asked[-1:]
+    asked = [name for name in asked if name not in columns]
+    near = list(dict.fromkeys(match for name in asked for match in _nearest(name, columns)))
+    if near:
+        return f"Columns with a similar name: {', '.join(map(repr, near[:5]))}."
+    if error.name == "KeyError" and columns and len(columns) <= 40:
+        return f"The file's columns are: {', '.join(map(repr, columns))}."
+    return ""
+
+
+def _nearest(name: str, columns: tuple[str, ...]) -> list[str]:
+    folded = {_fold(column): column for column in columns}
+    matches = difflib.get_close_matches(_fold(name), folded, n=3, cutoff=0.6)
+    contained = [c for f, c in folded.items() if _fold(name) and _fold(name) in f]
+    return [folded[match] for match in matches] + contained
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    (
+        r"could not convert string to float|unsupported operand type.*str|invalid literal for",
+        "A column holds text. Convert it first: pd.to_numeric(df[column].astype(str)"
+        '.str.replace(r"[^0-9.\\-]", "", regex=True), errors="coerce"), or leave text columns out '
+        "with select_dtypes('number').",
+    ),
+    (
+        r"agg function failed|Could not convert .* to numeric|dtype 'str' does not support|"
+        r"Cannot perform reduction|can only concatenate str",
+        "Compute on number columns only: pass numeric_only=True, or use "
+        "df.select_dtypes('number').",
+    ),
+    (
+        r"(?i)contains? (?:inf|nan)|array must not contain infs or NaNs|"
+        r"missing values encoded as NaN",
+        "There are missing values: drop them with dropna(subset=[...]) on just the columns used.",
+    ),
+    (
+        r"All arrays must be of the same length|same length|inconsistent numbers of samples|"
+        r"must have the same (?:length|size)",
+        "Drop missing values from both columns together: "
+        "pair = df[[a, b]].dropna(); then use pair[a] and pair[b].",
+    ),
+    (
+        r"unhashable type|truth value of a (?:Series|DataFrame) is ambiguous",
+        "Use & and | with parentheses between conditions, or .any(), .all() or .iloc[0] for a "
+        "single value.",
+    ),
+    (
+        r"time data .* doesn't match format|Unknown datetime string|out of bounds|"
+        r"does not match format",
+        'Parse dates with pd.to_datetime(df[column], errors="coerce", format="mixed").',
+    ),
+    (
+        r"unsupported format string passed to (?:Series|numpy\.ndarray)|"
+        r"only length-1 arrays|cannot convert the series to",
+        "The value is a whole column or array: take one number out of it, with .iloc[0], "
+        ".mean() or another reduction, before you format it.",
+    ),
+    (
+        r"No module named",
+        "That package is not installed here: use pandas, numpy, scipy, scikit-learn, statsmodels "
+        "or matplotlib.",
+    ),
+    (
+        r"No such file or directory|FileNotFoundError",
+        "Read the data only with the loading line that was given.",
+    ),
+    (
+        r"name '.*' is not defined",
+        "Write the whole cell again, with every import and every variable it uses.",
+    ),
+    (
+        r"no such column|no such table",
+        "Use only the tables and columns listed, spelled exactly so, each with its own table.",
+    ),
+)

@@ -1,0 +1,60 @@
+"""What the agent is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question about data files. The expected answer is no part of it."""
+
+    id: str
+    question: str
+    files: tuple[Path, ...] = ()
+    """The data files, as they lie on this machine."""
+    constraints: str = ""
+    """How to compute the answer, where the task prescribes that."""
+    answer_format: str = ""
+    """The form of the answer, such as `@mean_fare[value]`; empty for a free question."""
+    level: str = ""
+    concepts: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether the answer has a prescribed form."""
+        return bool(self.answer_format.strip())
+
+    def to_json(self) -> dict[str, Any]:
+        """The task as plain JSON values; of each file its name alone, never its place."""
+        return {
+            "id": self.id,
+            "question": self.question,
+            "files": [file.name for file in self.files],
+            "constraints": self.constraints,
+            "answer_format": self.answer_format,
+            "level": self.level,
+            "concepts": list(self.concepts),
+            "metadata": dict(self.metadata),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Task:
+        """The inverse of `to_json`; files come back as bare names.
+
+        Raises:
+            KeyError: a field is missing.
+        """
+        return cls(
+            **{
+                **raw,
+                "files": tuple(Path(name) for name in raw["files"]),
+                "concepts": tuple(raw["concepts"]),
+            }
+        )

@@ -1,0 +1,252 @@
+"""A trajectory: a question, the turns taken on it, and how it ended. Immutable; a branch is a copy.
+
+What the chat writes into a notebook, what a benchmark scores and what a trainer learns from are
+all this one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.task import Task
+from kernel_sandbox.types import CellResult
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Brief",
+    "Completion",
+    "RunCell",
+    "Step",
+    "StopReason",
+    "Trajectory",
+    "Turn",
+    "Void",
+]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunCell:
+    """The model wants a cell run."""
+
+    source: str
+    language: str = "python"
+    """`python` or `sql`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The model states the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """The turn holds neither code nor answer (DataMind §4: a void turn)."""
+
+    reason: str
+
+
+Action = RunCell | Answer | Void
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One model output, parsed: what it thought, then what it does."""
+
+    thought: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One sample from a model."""
+
+    text: str
+    """The whole turn: the opening that was put into the model's mouth, then what it sampled."""
+    prefill: str = ""
+    """The opening; `text` starts with it. Never trained on."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    finish_reason: str = "stop"
+    """`stop`, or `length` when the token limit cut it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn and what came of it."""
+
+    completion: Completion
+    turn: Turn
+    result: CellResult | None = None
+    """What the cell did, when the action was one."""
+    observation: str = ""
+    """What the model is told next; empty when the turn ended the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the model is shown of the data before it writes anything."""
+
+    text: str = ""
+    opening: str = ""
+    """Code that loads the data, to begin a python cell with."""
+    columns: tuple[str, ...] = ()
+    """Every column name, for hints after a misspelled one."""
+    databases: tuple[str, ...] = ()
+    """Names of the database files; not empty when `sql` cells make sense."""
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    ANSWERED = "answered"
+    TURN_LIMIT = "turn_limit"
+    VOID = "void"
+    BUDGET = "budget"
+    CANCELLED = "cancelled"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Everything about one run that can be stored, replayed, scored or learned from."""
+
+    task: Task
+    dialect: str
+    brief: Brief = field(default_factory=Brief)
+    steps: tuple[Step, ...] = ()
+    stop: StopReason | None = None
+    """`None` while the run goes on."""
+    stop_detail: str = ""
+    """Which budget ran out, or which fault it was."""
+    answer: str | None = None
+    unsupported: tuple[str, ...] = ()
+    """Numbers of the answer that stand in no output."""
+    policy: str = ""
+    """The model's name."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Name of each prompt used, to the first 12 hex digits of its sha256."""
+    containment: Mapping[str, Any] = field(default_factory=dict)
+    """What the kernel was restricted by, layer by layer."""
+
+    @property
+    def turns(self) -> int:
+        """Turns taken so far."""
+        return len(self.steps)
+
+    @property
+    def cells(self) -> int:
+        """Cells run so far."""
+        return sum(step.result is not None for step in self.steps)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens sampled so far."""
+        return sum(step.completion.completion_tokens for step in self.steps)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent sampling and running cells."""
+        return sum(
+            step.completion.seconds + (step.result.seconds if step.result else 0.0)
+            for step in self.steps
+        )
+
+    def extended(self, step: Step) -> Trajectory:
+        """The trajectory with one more step."""
+        return replace(self, steps=(*self.steps, step))
+
+    def to_json(self) -> dict[str, Any]:
+        """The trajectory as plain JSON values, with its schema version."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "task": self.task.to_json(),
+            "dialect": self.dialect,
+            "brief": {
+                **asdict(self.brief),
+                "columns": list(self.brief.columns),
+                "databases": list(self.brief.databases),
+            },
+            "steps": [_step_to_json(step) for step in self.steps],
+            "stop": self.stop.value if self.stop else None,
+            "stop_detail": self.stop_detail,
+            "answer": self.answer,
+            "unsupported": list(self.unsupported),
+            "policy": self.policy,
+            "prompts": dict(self.prompts),
+            "containment": dict(self.containment),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Trajectory:
+        """The inverse of `to_json`.
+
+        Raises:
+            TrajectoryError: another schema version, or a field is missing or of the wrong kind.
+        """
+        version = raw.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise TrajectoryError(
+                f"this trajectory has schema version {version!r}; this release reads "
+                f"version {SCHEMA_VERSION}"
+            )
+        try:
+            return _trajectory_from_json(raw)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TrajectoryError(f"this trajectory is not whole: {error!r}") from error
+
+
+def _step_to_json(step: Step) -> dict[str, Any]:
+    return {
+        "completion": asdict(step.completion),
+        "thought": step.turn.thought,
+        "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
+        "result": step.result.to_json() if step.result else None,
+        "observation": step.observation,
+    }
+
+
+_ACTIONS: dict[str, type[RunCell] | type[Answer] | type[Void]] = {
+    "RunCell": RunCell,
+    "Answer": Answer,
+    "Void": Void,
+}
+
+
+def _step_from_json(raw: Mapping[str, Any]) -> Step:
+    action = dict(raw["action"])
+    kind = _ACTIONS[action.pop("kind")]
+    return Step(
+        completion=Completion(**raw["completion"]),
+        turn=Turn(raw["thought"], kind(**action)),
+        result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
+        observation=raw["observation"],
+    )
+
+
+def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
+    brief = raw["brief"]
+    return Trajectory(
+        task=Task.from_json(raw["task"]),
+        dialect=raw["dialect"],
+        brief=Brief(
+            brief["text"], brief["opening"], tuple(brief["columns"]), tuple(brief["databases"])
+        ),
+        steps=tuple(_step_from_json(step) for step in raw["steps"]),
+        stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
+        stop_detail=raw["stop_detail"],
+        answer=raw["answer"],
+        unsupported=tuple(raw["unsupported"]),
+        policy=raw["policy"],
+        prompts=dict(raw["prompts"]),
+        containment=dict(raw["containment"]),
+    )

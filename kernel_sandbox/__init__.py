@@ -1,0 +1,1 @@
+"""Runs untrusted cells under hard limits. Knows nothing of agents."""

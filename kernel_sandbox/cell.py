@@ -1,0 +1,190 @@
+"""One cell from sending to result: the limits of time, memory and output meet here."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable
+from typing import Any
+
+from kernel_sandbox.live import LiveKernel
+from kernel_sandbox.outputs import OutputCollector
+from kernel_sandbox.teardown import shielded
+from kernel_sandbox.types import CellResult, CellStatus, Limits
+from kernel_sandbox.wire import Execution
+
+__all__ = ["CellRun"]
+
+INTERRUPT_GRACE_S = 2.0
+_PRESS_AGAIN_S = 0.25
+_LAST_OUTPUT_S = 0.5
+_DEATH_NEWS_S = 0.25
+_MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
+
+
+class CellRun:
+    """Runs one cell on a kernel, once."""
+
+    def __init__(self, kernel: LiveKernel, limits: Limits) -> None:
+        """Sends nothing yet.
+
+        Args:
+            kernel: a started kernel on which nothing runs.
+            limits: of time and output.
+        """
+        self._kernel = kernel
+        self._limits = limits
+        self._execution = Execution(OutputCollector(limits.output_bytes))
+        self._was_interrupted = False
+        self._work: asyncio.Task[None] | None = None
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the code and returns what became of it.
+
+        Args:
+            source: the code.
+
+        Raises:
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        started = asyncio.get_running_loop().time()
+        self._kernel.watchdog.begin()
+        self._work = asyncio.create_task(self._kernel.wire.execute(source, self._execution))
+        try:
+            status, message = await self._outcome(self._work)
+        except asyncio.CancelledError:
+            await shielded(self._stop())
+            raise
+        finally:
+            peak = self._kernel.watchdog.finish()
+            self._work.cancel()
+        reply = self._execution.reply or {}
+        return CellResult(
+            status=status,
+            outputs=self._execution.collector.outputs,
+            execution_count=reply.get("execution_count"),
+            seconds=asyncio.get_running_loop().time() - started,
+            peak_bytes=peak,
+            cut_bytes=self._execution.collector.cut_bytes,
+            message=message,
+            state_lost=self._kernel.dead.is_set(),
+        )
+
+    async def interrupt(self) -> None:
+        """Interrupts the cell; returns when it has ended or plainly won't."""
+        self._was_interrupted = True
+        await self._press()
+
+    async def _outcome(self, work: asyncio.Task[None]) -> tuple[CellStatus, str]:
+        dead, flood = self._kernel.dead, self._execution.flood
+        await _any(self._limits.wall_s, work, dead.wait(), flood.wait())
+        if flood.is_set() and not work.done():  # a death breaks the connection first
+            await _any(_DEATH_NEWS_S, dead.wait())
+        if dead.is_set():
+            return self._death()
+        if work.done():
+            return self._end()
+        if flood.is_set():
+            await self._stop()
+            return self._flooded()
+        await self._stop()
+        how = "killed: its variables are gone" if dead.is_set() else "interrupted"
+        text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."
+        return CellStatus.TIMEOUT, text
+
+    async def _stop(self) -> None:
+        """Interrupts the cell, and kills the kernel when it does not listen."""
+        if not await self._press():
+            await self._kernel.kill()
+
+    async def _press(self) -> bool:
+        """Sends SIGINT until the cell has ended; returns whether it has.
+
+        More than once: a kernel that has not begun with the cell yet ignores the signal.
+        """
+        work = self._work
+        if work is None:
+            return True
+        settled = asyncio.create_task(self._kernel.wire.settle())
+        try:
+            for _ in range(round(INTERRUPT_GRACE_S / _PRESS_AGAIN_S)):
+                await self._kernel.provisioner.send_signal(signal.SIGINT)
+                await _any(_PRESS_AGAIN_S, work, settled, self._kernel.dead.wait())
+                if settled.done():  # its last output is on the way, if it was not lost
+                    await _any(_LAST_OUTPUT_S, work)
+                    return True
+                if work.done() or self._kernel.dead.is_set():
+                    return True
+        finally:
+            settled.cancel()
+        return False
+
+    def _end(self) -> tuple[CellStatus, str]:
+        reply: dict[str, Any] = self._execution.reply or {}
+        cut = self._cut()
+        if reply.get("status") == "ok":
+            return CellStatus.OK, cut
+        name = reply.get("ename")
+        if name in _MEMORY_ERRORS:
+            return CellStatus.MEMORY, (
+                "the cell asked for more memory than there is within the limit; the kernel and "
+                "its variables are still there. Work on fewer rows or columns at a time."
+            )
+        if self._was_interrupted and name == "KeyboardInterrupt":
+            return CellStatus.INTERRUPTED, "the cell was interrupted"
+        return CellStatus.ERROR, cut
+
+    def _cut(self) -> str:
+        collector = self._execution.collector
+        if not collector.cut_bytes:
+            return ""
+        return (
+            f"{collector.cut_bytes} bytes of output were cut: the limit is "
+            f"{self._limits.output_bytes}. Print a summary instead."
+        )
+
+    def _flooded(self) -> tuple[CellStatus, str]:
+        if self._kernel.dead.is_set():
+            return CellStatus.KILLED, f"{self._cut()} The kernel would not stop and was killed."
+        reply = self._execution.reply or {}
+        if reply.get("status") == "ok":
+            return CellStatus.OK, self._cut()
+        return CellStatus.ERROR, f"{self._cut()} The cell was interrupted."
+
+    def _death(self) -> tuple[CellStatus, str]:
+        breach = self._kernel.breach
+        if breach is not None:
+            kind = CellStatus.MEMORY if breach.kind == "memory" else CellStatus.KILLED
+            return kind, f"{breach.message} Its variables are gone."
+        return CellStatus.KILLED, describe_death(self._kernel.provisioner.exit_status, self._limits)
+
+
+def describe_death(status: int | None, limits: Limits) -> str:
+    """Returns what a person should know about a kernel that ended by itself.
+
+    Args:
+        status: the exit status; a negative one, or one above 128, stands for a signal.
+        limits: what the kernel was allowed.
+    """
+    number = 0 if status is None else -status if status < 0 else max(0, status - 128)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"the kernel ended with status {status}; its variables are gone"
+    if name == "SIGXCPU":
+        return (
+            f"the kernel used up its {limits.cpu_s} s of processor time and was killed (SIGXCPU); "
+            "its variables are gone. Do less work, or raise the limit."
+        )
+    return f"the kernel was killed by {name}; its variables are gone"
+
+
+async def _any(timeout_s: float, *awaitables: Awaitable[Any]) -> None:
+    """Returns when the first is done, or after the time; cancels those that it made tasks of."""
+    given = [item for item in awaitables if isinstance(item, asyncio.Future)]
+    made = [asyncio.ensure_future(item) for item in awaitables if item not in given]
+    try:
+        await asyncio.wait((*given, *made), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in made:
+            task.cancel()

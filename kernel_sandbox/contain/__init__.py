@@ -1,0 +1,1 @@
+"""The mechanisms that confine a kernel, one a file."""

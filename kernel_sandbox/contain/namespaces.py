@@ -1,0 +1,83 @@
+"""Whether this process really lives apart from its parent: asked from inside the sandbox.
+
+Covered: says so only for what it saw: another namespace, one loopback device, a file system that
+refuses a write. Not covered: making namespaces (`bubblewrap` does).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.policy import Policy
+
+__all__ = ["current", "has_own_user", "observe"]
+
+_KINDS = ("user", "mnt", "pid", "net")
+_DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def current() -> dict[str, str]:
+    """Returns the namespaces of this process, as kind to the system's name for it."""
+    found: dict[str, str] = {}
+    for kind in _KINDS:
+        try:
+            found[kind] = str(Path(f"/proc/self/ns/{kind}").readlink())
+        except OSError:
+            continue
+    return found
+
+
+def _is_apart(policy: Policy, kind: str) -> bool:
+    mine, theirs = current().get(kind), policy.namespaces.get(kind)
+    return mine is not None and theirs is not None and mine != theirs
+
+
+def has_own_user(policy: Policy) -> bool:
+    """Whether this process has a user namespace of its own."""
+    return _is_apart(policy, "user")
+
+
+def observe(policy: Policy) -> tuple[Layer, ...]:
+    """Returns the three layers that namespaces give, as this process finds them."""
+    checks: tuple[tuple[str, str, Callable[[], str], str], ...] = (
+        ("read_only_view", "mnt", _writable_prefix, "system and inputs read-only, the rest hidden"),
+        ("pid_namespace", "pid", lambda: "", "no other process is seen; all end together"),
+    )
+    layers = [_layer(policy, *check) for check in checks]
+    if policy.network:
+        layers.append(Layer("network_namespace", LayerState.OFF, "the limits allow the network"))
+    else:
+        layers.append(_layer(policy, "network_namespace", "net", _devices, "no network"))
+    return tuple(layers)
+
+
+def _layer(policy: Policy, name: str, kind: str, hole: Callable[[], str], good: str) -> Layer:
+    if not _is_apart(policy, kind):
+        state = LayerState(policy.no_view_state) if policy.no_view else LayerState.REFUSED
+        return Layer(name, state, policy.no_view or f"the {kind} namespace is the parent's")
+    leak = hole()
+    if leak:
+        return Layer(name, LayerState.REFUSED, leak)
+    return Layer(name, LayerState.ACTIVE, good)
+
+
+def _devices() -> str:
+    others = [name for _, name in socket.if_nameindex() if name != "lo"]
+    return f"network devices are visible: {', '.join(others)}" if others else ""
+
+
+def _writable_prefix() -> str:
+    """Tries to write beside the interpreter; only asked where a mount namespace is its own."""
+    path = Path(sys.prefix) / f".write-probe-{os.getpid()}"
+    try:
+        path.touch(exist_ok=False)
+    except OSError as error:
+        return "" if error.errno in _DENIED else f"writing beside the interpreter: {error}"
+    path.unlink()
+    return "the folder of the interpreter is writable"

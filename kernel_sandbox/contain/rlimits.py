@@ -1,0 +1,74 @@
+"""Resource limits of the kernel process.
+
+Covered: address space, processor time, the size of a written file, open files, core dumps; the
+number of processes and threads where a user namespace makes that count the kernel's own.
+Not covered: the sum over several processes (the memory watchdog has that), the number of
+processes of a kernel that root started (the system exempts root; the watchdog counts them).
+"""
+
+from __future__ import annotations
+
+import resource
+
+from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.policy import Policy
+
+__all__ = ["apply", "wanted"]
+
+ADDRESS_HEADROOM_BYTES = 2 * 1024**3
+"""Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
+OPEN_FILES = 512
+CPU_GRACE_S = 5
+"""Between SIGXCPU, which a program may catch, and SIGKILL."""
+
+
+def wanted(policy: Policy, *, counts_processes: bool) -> dict[int, tuple[int, int]]:
+    """Returns the limits to set, as resource number to (soft, hard).
+
+    Args:
+        policy: the numbers.
+        counts_processes: whether a user namespace counts this kernel's processes alone;
+            elsewhere the count holds all that the person runs, and would stop the kernel.
+    """
+    space = policy.memory_bytes + ADDRESS_HEADROOM_BYTES
+    limits = {
+        resource.RLIMIT_AS: (space, space),
+        resource.RLIMIT_CPU: (policy.cpu_s, policy.cpu_s + CPU_GRACE_S),
+        resource.RLIMIT_FSIZE: (policy.file_bytes, policy.file_bytes),
+        resource.RLIMIT_NOFILE: (OPEN_FILES, OPEN_FILES),
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    if counts_processes:
+        limits[resource.RLIMIT_NPROC] = (policy.processes, policy.processes)
+    return limits
+
+
+def apply(policy: Policy, *, counts_processes: bool) -> Layer:
+    """Sets the limits on this process and returns the layer, read back from the system.
+
+    Never loosens: where the process already has a lower hard limit, that one stays.
+
+    Args:
+        policy: the numbers.
+        counts_processes: see `wanted`.
+    """
+    short: list[str] = []
+    for number, (soft, hard) in wanted(policy, counts_processes=counts_processes).items():
+        had = resource.getrlimit(number)[1]
+        top = hard if had == resource.RLIM_INFINITY else min(hard, had)
+        try:
+            resource.setrlimit(number, (min(soft, top), top))
+        except (OSError, ValueError) as error:
+            short.append(f"limit {number}: {error}")
+            continue
+        if resource.getrlimit(number)[1] > top:
+            short.append(f"limit {number} did not take")
+    if short:
+        return Layer("rlimits", LayerState.REFUSED, "; ".join(short))
+    by_system = counts_processes and not policy.is_root
+    counted = "processes and threads" if by_system else "processes: by the watchdog"
+    return Layer(
+        "rlimits",
+        LayerState.ACTIVE,
+        f"address space, processor time, file size, open files, no core; {counted}",
+    )

@@ -1,0 +1,111 @@
+"""What really confines a kernel: one layer a mechanism, each active, absent, refused or off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["LAYER_NAMES", "Containment", "Layer", "LayerState"]
+
+LAYER_NAMES = (
+    "environment",
+    "private_workspace",
+    "read_only_view",
+    "network_namespace",
+    "pid_namespace",
+    "rlimits",
+    "no_new_privs",
+    "memory_watchdog",
+    "wall_clock",
+    "output_limit",
+    "screen",
+)
+"""Every layer there is, outermost first: `require` may name these and no others."""
+
+
+class LayerState(StrEnum):
+    """What became of one layer."""
+
+    ACTIVE = "active"
+    """It was applied and then seen to hold."""
+    ABSENT = "absent"
+    """This machine has no such mechanism, or nothing that applies it was there."""
+    REFUSED = "refused"
+    """The machine has it and would not grant it."""
+    OFF = "off"
+    """Whoever started the kernel switched it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One mechanism and its state."""
+
+    name: str
+    state: LayerState
+    reason: str = ""
+    """What it does here; for a layer that is not active: why not, and the remedy."""
+
+    def to_json(self) -> dict[str, str]:
+        """The layer as plain JSON values."""
+        return {"name": self.name, "state": self.state.value, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, str]) -> Layer:
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError: a field is missing.
+            ValueError: the state is of no known kind.
+        """
+        return cls(raw["name"], LayerState(raw["state"]), raw["reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """The layers around one kernel, as they are and not as they were asked for."""
+
+    layers: tuple[Layer, ...] = ()
+
+    def get(self, name: str) -> Layer:
+        """Returns the layer of that name; one that nobody reported is absent."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        return Layer(name, LayerState.ABSENT, "nothing reported it")
+
+    def is_active(self, name: str) -> bool:
+        """Whether the layer of that name is active."""
+        return self.get(name).state is LayerState.ACTIVE
+
+    def missing(self, names: Iterable[str]) -> tuple[Layer, ...]:
+        """Returns those of the named layers that are not active, in the order of `names`."""
+        return tuple(self.get(name) for name in names if not self.is_active(name))
+
+    def with_layers(self, layers: Iterable[Layer]) -> Containment:
+        """Returns the containment with these layers added, replacing those of the same name."""
+        merged = {layer.name: layer for layer in (*self.layers, *layers)}
+        known = [merged.pop(name) for name in LAYER_NAMES if name in merged]
+        return Containment((*known, *merged.values()))
+
+    def summary(self) -> str:
+        """One line for a person: how many layers hold, and which do not."""
+        active = sum(layer.state is LayerState.ACTIVE for layer in self.layers)
+        line = f"{active} of {len(self.layers)} layers active"
+        weak = [f"{x.name} {x.state}" for x in self.layers if x.state is not LayerState.ACTIVE]
+        return f"{line} ({', '.join(weak)})" if weak else line
+
+    def to_json(self) -> dict[str, Any]:
+        """The containment as plain JSON values."""
+        return {"layers": [layer.to_json() for layer in self.layers]}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Containment:
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError: a field is missing.
+            ValueError: a state is of no known kind.
+        """
+        return cls(tuple(Layer.from_json(layer) for layer in raw["layers"]))

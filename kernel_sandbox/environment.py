@@ -1,0 +1,79 @@
+"""The environment of a kernel: an allow-list. The only module here that reads `os.environ`.
+
+Covered: no variable of the parent reaches a kernel unless this page names it, so no API key,
+token or proxy password does. Not covered: secrets in files; the file layers hide those.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["find_program", "font_caches", "kernel_environment", "runtime_base", "unexpected_names"]
+
+RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
+"""Marks every process that a kernel leaves behind: they all inherit it."""
+
+_KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
+
+# The kernel launcher of Jupyter, bwrap and the C locale start-up of Python each set one.
+_SET_BY_OTHERS = frozenset({"JPY_PARENT_PID", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"})
+
+
+def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
+    """Returns the whole environment of a kernel.
+
+    Args:
+        workspace: the folder that the kernel works in.
+        run_dir: the kernel's private folder; home, caches and settings live in it.
+    """
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}
+    kept.setdefault("PATH", os.defpath)
+    home = run_dir / "home"
+    return kept | {
+        "HOME": str(home),
+        "USER": "sandbox",
+        "LOGNAME": "sandbox",
+        "PWD": str(workspace),
+        "TMPDIR": str(run_dir / "tmp"),
+        "MPLCONFIGDIR": str(home / "matplotlib"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "jupyter"),
+        "JUPYTER_DATA_DIR": str(home / "jupyter"),
+        "JUPYTER_RUNTIME_DIR": str(home / "jupyter"),
+        # One thread a pool: threads cost address space, and rollouts already run side by side.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        # Without these two a limit on the address space stops an honest `import pandas`.
+        "MALLOC_ARENA_MAX": "2",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        RUN_DIR_VARIABLE: str(run_dir),
+    }
+
+
+def unexpected_names(expected: Iterable[str]) -> tuple[str, ...]:
+    """Returns the variables of this process that are neither expected nor set by a launcher."""
+    return tuple(sorted(set(os.environ) - set(expected) - _SET_BY_OTHERS))
+
+
+def runtime_base() -> Path:
+    """Returns the folder for private run folders: short, since a socket path has 107 bytes."""
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 (the folder made in it is private)
+    return base if base.is_dir() and os.access(base, os.W_OK) else Path("/tmp")  # noqa: S108
+
+
+def find_program(name: str) -> str | None:
+    """Returns the absolute path of a program on PATH, if there is one."""
+    return shutil.which(name)
+
+
+def font_caches() -> tuple[Path, ...]:
+    """Returns matplotlib's font lists of this user: a copy saves each kernel a second."""
+    own = os.environ.get("MPLCONFIGDIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(own) if own else cache / "matplotlib"
+    return tuple(sorted(folder.glob("fontlist-*.json")))

@@ -1,0 +1,38 @@
+"""Faults of the sandbox. What a cell does wrong is a `CellResult`, never an exception.
+
+SandboxError
+├── KernelStartError        the kernel did not come up
+├── ContainmentError        a required layer is not active (strict), or a limit is not possible here
+├── SessionClosedError      the session was closed, or used before it was started
+└── WorkspaceError          an input or the working folder can't be used
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ContainmentError",
+    "KernelStartError",
+    "SandboxError",
+    "SessionClosedError",
+    "WorkspaceError",
+]
+
+
+class SandboxError(Exception):
+    """Any fault of the sandbox itself."""
+
+
+class KernelStartError(SandboxError):
+    """The kernel process did not become ready; the message holds the tail of what it printed."""
+
+
+class ContainmentError(SandboxError):
+    """A layer that the caller requires is not active; the message names it and the remedy."""
+
+
+class SessionClosedError(SandboxError):
+    """The session has been closed, or was never started."""
+
+
+class WorkspaceError(SandboxError):
+    """An input file or the working folder is missing, not readable or not writable."""

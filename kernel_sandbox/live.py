@@ -1,0 +1,188 @@
+"""One live kernel: its process, its channels, its watchdog. Started once, ended once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import uuid
+from pathlib import Path
+
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.session import Session
+
+from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.teardown import shielded
+from kernel_sandbox.types import Limits
+from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.wire import Wire, new_context
+from kernel_sandbox.workspace import Workspace
+
+__all__ = ["LiveKernel"]
+
+START_TIMEOUT_S = 60.0
+_SOCKET_POLL_S = 0.004
+_LOG_TAIL_BYTES = 2000
+_KERNELSPEC = Path(__file__).parent / "kernelspec"
+
+
+class LiveKernel:
+    """A running kernel; `start` and `stop` are called once each, by one owner."""
+
+    def __init__(self, limits: Limits, workspace: Workspace, isolate: bool) -> None:
+        """Starts nothing yet.
+
+        Args:
+            limits: what the kernel may use.
+            workspace: where it works and what it reads.
+            isolate: whether to use namespaces where the machine has them.
+        """
+        self._limits = limits
+        self._workspace = workspace
+        self._context = new_context()
+        self._manager = _manager(self._context)
+        self.provisioner = _provisioner(self._manager, limits, workspace, isolate)
+        self._manager.provisioner = self.provisioner
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the kernel)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wire: Wire | None = None
+        self._watchdog: Watchdog | None = None
+        self.dead = asyncio.Event()
+        """Set when the process has ended, for whatever reason."""
+        self.breach: Breach | None = None
+        """The limit that the watchdog ended the kernel for."""
+
+    @property
+    def wire(self) -> Wire:
+        """The channels of the started kernel."""
+        if self._wire is None:
+            raise SandboxError("the kernel was not started")
+        return self._wire
+
+    @property
+    def watchdog(self) -> Watchdog:
+        """The watchdog of the started kernel."""
+        if self._watchdog is None:
+            raise SandboxError("the kernel was not started")
+        return self._watchdog
+
+    async def start(self) -> None:
+        """Starts the process and returns when it takes cells.
+
+        Raises:
+            KernelStartError: it ended, or did not answer in time.
+        """
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._start()
+        except TimeoutError as error:
+            message = f"the kernel did not answer within {START_TIMEOUT_S:.0f} s"
+            problem = KernelStartError(message + self._log_tail())
+            await shielded(self.stop())
+            raise problem from error
+        except BaseException:
+            await shielded(self.stop())
+            raise
+
+    async def _start(self) -> None:
+        try:
+            await self._manager.start_kernel(
+                cwd=str(self._workspace.path), stdout=self._log, stderr=self._log
+            )
+        except OSError as error:
+            raise KernelStartError(f"the kernel's process could not be started: {error}") from error
+        self._tasks.append(asyncio.create_task(self._await_death()))
+        await self._await_sockets()
+        self._wire = Wire(self._manager.client(session=Session(key=self._manager.session.key)))
+        opening = asyncio.create_task(self._wire.open())
+        dying = asyncio.create_task(self.dead.wait())
+        try:
+            await asyncio.wait((opening, dying), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            opening.cancel()
+            dying.cancel()
+        self._refuse_dead()
+        kernel, root = self.provisioner.kernel_pid, self.provisioner.pid
+        if kernel is None or root is None:
+            raise KernelStartError("the kernel's process can't be found among those it started")
+        self._watchdog = Watchdog(root, kernel, self._limits)
+        self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
+
+    async def _await_sockets(self) -> None:
+        # libzmq tries a socket that is not there yet again only after 100 ms.
+        paths = [Path(f"{self._manager.ip}-{port}") for port in self._manager.ports]
+        while not all(path.exists() for path in paths):
+            self._refuse_dead()
+            await asyncio.sleep(_SOCKET_POLL_S)
+
+    def _refuse_dead(self) -> None:
+        if self.dead.is_set():
+            status = self.provisioner.exit_status
+            raise KernelStartError(f"the kernel ended with status {status}" + self._log_tail())
+
+    def _log_tail(self) -> str:
+        size = self._log.seek(0, 2)
+        self._log.seek(max(0, size - _LOG_TAIL_BYTES))
+        text = self._log.read().decode("utf-8", "replace").strip()
+        return f"; its last words:\n{text}" if text else ""
+
+    async def _await_death(self) -> None:
+        await self.provisioner.wait()
+        self.dead.set()
+
+    async def _guard(self, watchdog: Watchdog) -> None:
+        self.breach = await watchdog.guard()
+        await self.provisioner.kill()
+
+    async def kill(self) -> None:
+        """Ends the process with all that it started; returns when they are gone."""
+        await self.provisioner.kill()
+        await self.dead.wait()
+
+    async def stop(self) -> None:
+        """Ends the kernel and removes its private folder. Safe to call again."""
+        await self.provisioner.kill()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+        self.dead.set()
+        if self._wire is not None:
+            await self._wire.close()
+        await self._manager.cleanup_resources(restart=False)
+        self._context.destroy(linger=0)
+        self._log.close()
+
+
+def _manager(context: object) -> AsyncKernelManager:
+    # The kernelspec beside this file, found by its folder's name: no installed one is needed.
+    specs = KernelSpecManager(kernel_dirs=[str(_KERNELSPEC.parent)], ensure_native_kernel=False)
+    return AsyncKernelManager(
+        kernel_id=str(uuid.uuid4()),
+        kernel_name=_KERNELSPEC.name,
+        kernel_spec_manager=specs,
+        context=context,
+        session=Session(key=uuid.uuid4().hex.encode()),
+    )
+
+
+def _provisioner(
+    manager: AsyncKernelManager, limits: Limits, workspace: Workspace, isolate: bool
+) -> SandboxProvisioner:
+    provisioner = SandboxProvisioner(
+        workspace.readable,
+        parent=manager,
+        kernel_id=manager.kernel_id,
+        kernel_spec=manager.kernel_spec,
+        memory_bytes=limits.memory_bytes,
+        cpu_s=limits.cpu_s,
+        processes=limits.processes,
+        file_bytes=limits.file_bytes,
+        network=limits.network,
+    )
+    provisioner.isolate = isolate
+    return provisioner

@@ -1,0 +1,158 @@
+"""The outputs of one cell, gathered while it runs and never more than the limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from kernel_sandbox.types import CellError, Display, Output, Stream
+
+__all__ = ["OutputCollector"]
+
+FLOOD_FACTOR = 8
+"""A cell that writes this many times the limit is not worth waiting for."""
+ERROR_BYTES = 64 * 1024
+"""An error is kept even when the output is full: it is what the reader needs most."""
+
+_Content = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Text:
+    """A stream that still grows: joined once, at the end."""
+
+    name: Literal["stdout", "stderr"]
+    parts: list[str]
+
+
+class OutputCollector:
+    """Turns the messages of one cell into outputs.
+
+    Covered: what is kept, and the memory that keeping it takes. Not covered: the size of a single
+    message, which the socket limits.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        """Starts empty.
+
+        Args:
+            limit_bytes: the output to keep; what comes after is counted and dropped.
+        """
+        self._limit = limit_bytes
+        self._outputs: list[Display | CellError | _Text] = []
+        self._ids: dict[str, list[int]] = {}
+        self._kept_bytes = 0
+        self._clear_first = False
+        self.cut_bytes = 0
+        self._handlers: dict[str, Callable[[_Content], None]] = {
+            "stream": self._stream,
+            "display_data": self._display,
+            "execute_result": self._display,
+            "update_display_data": self._update,
+            "error": self._error,
+            "clear_output": self._clear,
+        }
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """What was kept, in the order in which it came."""
+        return tuple(
+            Stream(output.name, "".join(output.parts)) if isinstance(output, _Text) else output
+            for output in self._outputs
+        )
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether far more was written than is kept."""
+        return self.cut_bytes > FLOOD_FACTOR * self._limit
+
+    def add(self, kind: str, content: _Content) -> None:
+        """Takes one message of the kernel; one that carries no output changes nothing.
+
+        Args:
+            kind: the message type.
+            content: its content.
+        """
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return
+        if self._clear_first and kind in ("stream", "display_data", "execute_result", "error"):
+            self._drop_all()
+        handler(content)
+
+    def _stream(self, content: _Content) -> None:
+        name, text = content["name"], content["text"]
+        kept = self._fit(text)
+        last = self._outputs[-1] if self._outputs else None
+        if not kept:
+            return
+        if isinstance(last, _Text) and last.name == name:
+            last.parts.append(kept)
+        else:
+            self._outputs.append(_Text(name, [kept]))
+
+    def _fit(self, text: str) -> str:
+        raw = text.encode("utf-8", "surrogatepass")
+        room = max(0, self._limit - self._kept_bytes)
+        self._kept_bytes += min(room, len(raw))
+        self.cut_bytes += max(0, len(raw) - room)
+        return text if len(raw) <= room else raw[:room].decode("utf-8", "ignore")
+
+    def _display(self, content: _Content) -> None:
+        display = Display(content["data"], content["metadata"], content.get("execution_count"))
+        size = _size(display)
+        if size > self._limit - self._kept_bytes:  # half an image is no image
+            self.cut_bytes += size
+            return
+        self._kept_bytes += size
+        identity = content.get("transient", {}).get("display_id")
+        if identity is not None:
+            self._ids.setdefault(identity, []).append(len(self._outputs))
+        self._outputs.append(display)
+
+    def _update(self, content: _Content) -> None:
+        identity = content.get("transient", {}).get("display_id")
+        for index in self._ids.get(identity, ()):
+            old = self._outputs[index]
+            if not isinstance(old, Display):
+                continue
+            new = replace(old, data=content["data"], metadata=content["metadata"])
+            growth = _size(new) - _size(old)
+            if growth > self._limit - self._kept_bytes:
+                self.cut_bytes += growth
+                continue
+            self._kept_bytes += growth
+            self._outputs[index] = new
+
+    def _error(self, content: _Content) -> None:
+        lines, room = [], ERROR_BYTES
+        for line in content["traceback"]:
+            lines.append(line[:room])
+            self.cut_bytes += len(line) - len(lines[-1])
+            room -= len(lines[-1])
+        message = content["evalue"]
+        self.cut_bytes += max(0, len(message) - ERROR_BYTES)
+        self._outputs.append(CellError(content["ename"], message[:ERROR_BYTES], tuple(lines)))
+
+    def _clear(self, content: _Content) -> None:
+        if content["wait"]:
+            self._clear_first = True
+        else:
+            self._drop_all()
+
+    def _drop_all(self) -> None:
+        self._outputs.clear()
+        self._ids.clear()
+        self._kept_bytes = 0
+        self._clear_first = False
+
+
+def _size(display: Display) -> int:
+    return sum(_bytes(value) for value in display.data.values())
+
+
+def _bytes(value: object) -> int:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,137 @@
+"""The processes of one kernel, seen from outside: find, measure, end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from kernel_sandbox.environment import RUN_DIR_VARIABLE
+
+__all__ = ["Usage", "end", "find_kernel", "measure", "resident_bytes", "sweep"]
+
+_SWEEPS = 20
+_SWEEP_PAUSE_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a kernel and all that it started use at one moment."""
+
+    memory_bytes: int
+    processes: int
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def measure(pid: int, limit_bytes: int) -> Usage:
+    """Returns what the process and its descendants use.
+
+    Resident sizes are summed; only when that sum passes the limit are pages that several
+    processes share counted once, since that takes the system far longer to work out.
+
+    Args:
+        pid: the root of the tree.
+        limit_bytes: the sum above which the exact figure matters.
+    """
+    tree = _tree(pid)
+    total = sum(resident_bytes(process.pid) for process in tree)
+    if total > limit_bytes and len(tree) > 1:
+        total = sum(_own_share(process) for process in tree)
+    return Usage(total, len(tree))
+
+
+def resident_bytes(pid: int) -> int:
+    """Returns the resident memory of one process in bytes; 0 when it is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _own_share(process: psutil.Process) -> int:
+    try:
+        full = process.memory_full_info()
+    except psutil.Error:
+        return resident_bytes(process.pid)
+    return int(getattr(full, "pss", full.rss))
+
+
+def find_kernel(root: int, inner_pid: int) -> int | None:
+    """Returns the kernel's process id as this machine numbers it, if it is alive.
+
+    Args:
+        root: the process that was started: `bwrap`, or the kernel itself.
+        inner_pid: the kernel's own idea of its process id.
+    """
+    for process in _tree(root):
+        # Three deep at most: bwrap, the first process of the namespace, the kernel.
+        if _inner_pid(process.pid) == inner_pid and process.pid != root:
+            return process.pid
+    return root if root == inner_pid else None
+
+
+def _inner_pid(pid: int) -> int | None:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    for line in status.splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return None
+
+
+def end(root: int, is_monitor: bool) -> None:
+    """Kills the descendants of the process, and the process itself unless it ends by itself.
+
+    Args:
+        root: the process that was started.
+        is_monitor: whether it is a `bwrap` that returns once every member of its process
+            namespace is gone: killed itself, it could not tell when that is.
+    """
+    descendants = _tree(root)[1:]
+    for process in descendants:  # parents first: the first member of a namespace takes the rest
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    if not (is_monitor and descendants):
+        with contextlib.suppress(OSError):
+            os.kill(root, signal.SIGKILL)
+
+
+def sweep(run_dir: Path) -> int:
+    """Kills every process that carries the mark of this run folder; returns how many it found.
+
+    Needed where no process namespace ends them: a daemon leaves the tree, not its environment.
+    """
+    found: set[int] = set()
+    for _ in range(_SWEEPS):
+        marked = [process for process in psutil.process_iter() if _is_marked(process, run_dir)]
+        if not marked:
+            break
+        for process in marked:
+            found.add(process.pid)
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        time.sleep(_SWEEP_PAUSE_S)
+    return len(found)
+
+
+def _is_marked(process: psutil.Process, run_dir: Path) -> bool:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return process.environ().get(RUN_DIR_VARIABLE) == str(run_dir)
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,296 @@
+"""The Jupyter kernel provisioner `dm-sandbox`: the one way in which a restricted kernel starts.
+
+Covered: kernels of a kernelspec that names this provisioner, and those of `KernelSession`.
+Not covered: every other kernel of the server; clock time, output and resident memory of a cell,
+which whoever runs the cell has to watch (`KernelSession` does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from traitlets import Bool, Float, Int
+
+from kernel_sandbox import environment, processes
+from kernel_sandbox.contain import bubblewrap, namespaces
+from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.policy import Policy, Report
+from kernel_sandbox.types import Limits
+
+__all__ = ["SandboxProvisioner"]
+
+SOCKET_PATH_BYTES = 107
+_ADMIN_ONLY = (
+    "max_memory_bytes",
+    "max_cpu_s",
+    "max_processes",
+    "max_file_bytes",
+    "allow_network",
+    "isolate",
+)
+_KILL_WAIT_S = 5.0
+_POLL_S = 0.02
+_DEFAULTS = Limits()
+
+
+class SandboxProvisioner(LocalProvisioner):
+    """Starts a kernel inside the sandbox, with its channels on sockets in a private folder."""
+
+    memory_bytes = Int(_DEFAULTS.memory_bytes, help="Memory of the kernel, bytes.").tag(config=True)
+    cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
+    processes = Int(_DEFAULTS.processes, help="Processes and threads.").tag(config=True)
+    file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
+    network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
+
+    max_memory_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    max_cpu_s = Int(24 * 3600, help="No kernelspec gets more.").tag(config=True)
+    max_processes = Int(4096, help="No kernelspec gets more.").tag(config=True)
+    max_file_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    allow_network = Bool(True, help="Whether a kernelspec may ask for the network.").tag(
+        config=True
+    )
+    isolate = Bool(True, help="Whether to put kernels into namespaces of their own.").tag(
+        config=True
+    )
+    stop_wait_s = Float(2.0, help="Time for a polite end before the kill, seconds.").tag(
+        config=True
+    )
+
+    def __init__(self, inputs: Sequence[Path] = (), **kwargs: Any) -> None:
+        """Makes a provisioner.
+
+        Args:
+            inputs: real files that the kernel may read where they are.
+            **kwargs: what Jupyter passes, and the `config` of the kernelspec. A kernelspec, which
+                a user can edit, beats the server's own settings: hence what only an
+                administrator may set is dropped from it.
+        """
+        for name in _ADMIN_ONLY:
+            kwargs.pop(name, None)
+        super().__init__(**kwargs)
+        self.inputs = tuple(inputs)
+        self.run_dir: Path | None = None
+        self.exit_status: int | None = None
+        self._report: Report | None = None
+        self._kernel_pid: int | None = None
+        self._is_monitored = False
+
+    @property
+    def limits(self) -> Limits:
+        """The limits asked for, cut down to what the administrator allows."""
+        return Limits(
+            memory_bytes=min(self.memory_bytes, self.max_memory_bytes),
+            cpu_s=min(self.cpu_s, self.max_cpu_s),
+            processes=min(self.processes, self.max_processes),
+            file_bytes=min(self.file_bytes, self.max_file_bytes),
+            network=self.network and self.allow_network,
+        )
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Prepares the private folder, the environment and the command line.
+
+        Called by the kernel manager before each start, also a restart.
+
+        Raises:
+            KernelStartError: the path of the private folder is too long for a socket.
+        """
+        run_dir = self.run_dir = self.run_dir or _make_run_dir()
+        for stale in ("report.json", *(f"k-{port}" for port in range(1, 6))):
+            (run_dir / stale).unlink(missing_ok=True)
+        self._report = self._kernel_pid = self.exit_status = None
+        self._use_sockets(run_dir)
+        workspace = self._workspace(kwargs.get("cwd"), run_dir)
+        kwargs |= {
+            "cwd": str(workspace),
+            "env": environment.kernel_environment(workspace, run_dir),
+        }
+        prepared: dict[str, Any] = await super().pre_launch(**kwargs)
+        probe = await asyncio.to_thread(self._probe)
+        self._policy(probe, workspace, tuple(prepared["env"])).write(run_dir / "policy.json")
+        command = [*prepared["cmd"], str(run_dir / "policy.json")]
+        self._is_monitored = probe.program is not None
+        if probe.program is not None:
+            view = bubblewrap.View(workspace, run_dir, self._readable(), self.limits.network)
+            command = [*bubblewrap.arguments(probe.program, view), *command]
+        return {**prepared, "cmd": command}
+
+    def _use_sockets(self, run_dir: Path) -> None:
+        manager = self.parent
+        if manager is None:
+            return
+        manager.transport, manager.ip = "ipc", str(run_dir / "k")
+        names = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
+        for number, name in enumerate(names, start=1):
+            setattr(manager, name, number)
+
+    def _probe(self) -> bubblewrap.Probe:
+        if not self.isolate:
+            return bubblewrap.Probe(None, LayerState.OFF, "switched off by the settings")
+        return bubblewrap.probe()
+
+    def _workspace(self, folder: str | None, run_dir: Path) -> Path:
+        """The notebook's folder, unless writing there would mean writing to a whole home."""
+        asked = Path(folder or run_dir / "work").resolve()
+        guarded = (Path.home(), Path(sys.prefix), run_dir)
+        if folder is not None and not any(path.is_relative_to(asked) for path in guarded):
+            return asked
+        private = run_dir / "work"
+        private.mkdir(exist_ok=True)
+        return private
+
+    def _readable(self) -> tuple[Path, ...]:
+        connection = Path(self.parent.connection_file) if self.parent else None
+        return (*self.inputs, connection) if connection else self.inputs
+
+    def _policy(self, probe: bubblewrap.Probe, workspace: Path, names: tuple[str, ...]) -> Policy:
+        limits = self.limits
+        return Policy(
+            memory_bytes=limits.memory_bytes,
+            cpu_s=limits.cpu_s,
+            processes=limits.processes,
+            file_bytes=limits.file_bytes,
+            network=limits.network,
+            workspace=str(workspace),
+            report=str(self._in_run_dir("report.json")),
+            parent_pid=os.getpid(),
+            is_root=os.getuid() == 0,
+            namespaces=namespaces.current(),
+            environment=names,
+            no_view=probe.reason,
+            no_view_state=probe.state.value,
+        )
+
+    def _in_run_dir(self, name: str) -> Path:
+        if self.run_dir is None:
+            raise KernelStartError("the kernel has no run folder: it was not started")
+        return self.run_dir / name
+
+    def report(self) -> Report | None:
+        """Returns what the launcher reported from inside the sandbox, once it has."""
+        if self._report is None and self.run_dir is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._report = Report.read(self.run_dir / "report.json")
+        return self._report
+
+    @property
+    def containment(self) -> Containment:
+        """The layers that hold around the running kernel."""
+        report = self.report()
+        return report.containment if report else Containment()
+
+    @property
+    def kernel_pid(self) -> int | None:
+        """The kernel's process id on this machine: not that of `bwrap`, which `pid` is."""
+        report = self.report()
+        if self._kernel_pid is None and report is not None and self.process is not None:
+            self._kernel_pid = processes.find_kernel(self.process.pid, report.pid)
+        return self._kernel_pid
+
+    async def send_signal(self, signum: int) -> None:
+        """Sends a signal to the kernel and what its cell started, wherever they run.
+
+        Args:
+            signum: the signal; 0 asks only whether the kernel lives, SIGKILL ends everything.
+        """
+        if self.process is None:
+            return
+        if signum == signal.SIGKILL:
+            processes.end(self.process.pid, self._is_monitored)
+        elif signum == 0:
+            self.process.send_signal(0)
+        elif (target := self.kernel_pid) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(target, signum)
+
+    async def kill(self, restart: bool = False) -> None:  # noqa: ARG002 (Jupyter's signature)
+        """Kills the kernel with all that it started, and waits until it is gone.
+
+        Args:
+            restart: whether another start follows; nothing differs here.
+        """
+        process = self.process
+        if process is None:
+            return
+        await self.send_signal(signal.SIGKILL)
+        try:
+            async with asyncio.timeout(_KILL_WAIT_S):
+                await self.wait()
+        except TimeoutError:
+            process.kill()
+        if not self._is_monitored and self.run_dir is not None:
+            await asyncio.to_thread(processes.sweep, self.run_dir)
+
+    def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
+        """Returns how long a polite end may take, seconds.
+
+        Args:
+            recommended: what Jupyter would wait.
+        """
+        return min(recommended, self.stop_wait_s)
+
+    async def wait(self) -> int | None:
+        """Waits for the end of the kernel, without polling where the system can tell."""
+        if self.process is None:
+            return self.exit_status
+        await _exited(self.process)
+        status = self.process.poll() if self.process else None
+        if status is not None:
+            self.exit_status = status
+        await super().wait()
+        return self.exit_status
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Removes the private folder, unless another start follows.
+
+        Args:
+            restart: whether another start follows.
+        """
+        await super().cleanup(restart)
+        if not restart and self.run_dir is not None:
+            if not self._is_monitored:
+                await asyncio.to_thread(processes.sweep, self.run_dir)
+            shutil.rmtree(self.run_dir, ignore_errors=True)
+            self.run_dir = None
+
+
+async def _exited(process: Popen[bytes]) -> None:
+    """Returns when the process has ended."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or reaped already
+        while process.poll() is None:  # noqa: ASYNC110 (nothing to wait on)
+            await asyncio.sleep(_POLL_S)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _make_run_dir() -> Path:
+    folder = environment.runtime_base() / f"dmj-{secrets.token_hex(4)}"
+    if len(os.fsencode(folder / "k-5")) > SOCKET_PATH_BYTES:
+        raise KernelStartError(f"{folder} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
+    folder.mkdir(mode=0o700)
+    for name in ("home", "tmp"):
+        (folder / name).mkdir(mode=0o700)
+    fonts = folder / "home" / "matplotlib"
+    fonts.mkdir()
+    for cache in environment.font_caches():
+        shutil.copyfile(cache, fonts / cache.name)
+    return folder

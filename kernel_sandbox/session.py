@@ -1,0 +1,220 @@
+"""A restricted kernel as an async context manager: run, interrupt, restart, close."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from kernel_sandbox.cell import CellRun
+from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.errors import ContainmentError, SessionClosedError
+from kernel_sandbox.live import LiveKernel
+from kernel_sandbox.screen import screen
+from kernel_sandbox.teardown import shielded
+from kernel_sandbox.types import CellResult, CellStatus, Limits
+from kernel_sandbox.workspace import Workspace
+
+__all__ = ["KernelSession"]
+
+_LOST = "The kernel had ended since the cell before: this one met an empty one."
+
+
+class KernelSession:
+    """Runs cells in one restricted kernel; a `CellRunner`.
+
+    Covered: what `containment` lists as active. Not covered: what it lists otherwise; and the
+    code can forge its own outputs, so no score may trust what a kernel says about itself.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Path] | None = None,
+        require: Iterable[str] = (),
+        *,
+        isolate: bool = True,
+    ) -> None:
+        """Prepares a session; entering the context starts it.
+
+        Args:
+            limits: what the kernel may use.
+            inputs: the files that the code may read, by the names under which it does.
+            require: the layers that must be active, or the start fails.
+            isolate: whether to use namespaces where the machine has them.
+
+        Raises:
+            ContainmentError: `require` names a layer that does not exist.
+        """
+        self.limits = limits or Limits()
+        self._inputs = dict(inputs or {})
+        self._require = tuple(require)
+        self._isolate = isolate
+        unknown = sorted(set(self._require) - set(LAYER_NAMES))
+        if unknown:
+            known = ", ".join(LAYER_NAMES)
+            raise ContainmentError(f"no such layer: {', '.join(unknown)}; there are {known}")
+        self._workspace: Workspace | None = None
+        self._kernel: LiveKernel | None = None
+        self._cell: CellRun | None = None
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+        self.containment = Containment()
+        """The layers around the kernel that was started last."""
+
+    async def __aenter__(self) -> KernelSession:
+        """Starts the kernel.
+
+        Raises:
+            KernelStartError: it did not come up.
+            ContainmentError: a required layer is not active.
+            SessionClosedError: the session was closed before.
+            WorkspaceError: an input or the working folder can't be used.
+        """
+        if self._is_closed:
+            raise SessionClosedError("a closed session can't be started again: make a new one")
+        try:
+            self._workspace = Workspace(self._inputs, self.limits.writable_dir)
+            await self._start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the session, whatever happened in it."""
+        await self.close()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The working folder.
+
+        Raises:
+            SessionClosedError: the session was never started.
+        """
+        if self._workspace is None:
+            raise SessionClosedError("the session was not started: use it in `async with`")
+        return self._workspace
+
+    @property
+    def pid(self) -> int | None:
+        """The kernel's process id on this machine; `None` while there is no kernel."""
+        kernel = self._kernel
+        return kernel.provisioner.kernel_pid if kernel and not kernel.dead.is_set() else None
+
+    async def run(self, source: str) -> CellResult:
+        """Runs one cell; one that dies or hits a limit is a result, not an exception.
+
+        Args:
+            source: the code.
+
+        Raises:
+            SessionClosedError: the session is closed or was never started.
+            KernelStartError: the kernel had died and its successor did not come up.
+            ContainmentError: the successor misses a required layer.
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped, the
+                variables kept if it let itself be stopped.
+        """
+        self._refuse_closed()
+        refusal = screen(source)
+        if refusal is not None:
+            return CellResult(CellStatus.DENIED, message=refusal.message)
+        async with self._lock:
+            self._refuse_closed()
+            kernel, notice = await self._living()
+            self._cell = CellRun(kernel, self.limits)
+            try:
+                result = await self._cell.run(source)
+            finally:
+                self._cell = None
+            if result.state_lost:
+                await self._stop()
+            if not notice:
+                return result
+            return replace(result, message=f"{notice} {result.message}".strip())
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        if self._cell is not None:
+            await self._cell.interrupt()
+
+    async def restart(self) -> None:
+        """Ends the kernel, and a cell that runs, and starts an empty one.
+
+        Raises:
+            SessionClosedError: the session is closed or was never started.
+            KernelStartError: the new kernel did not come up.
+            ContainmentError: it misses a required layer.
+        """
+        self._refuse_closed()
+        await self._kill()
+        async with self._lock:
+            self._refuse_closed()
+            await self._stop()
+            await self._start()
+
+    async def close(self) -> None:
+        """Ends the kernel and removes what was private to it. Safe to call again."""
+        self._is_closed = True
+        await shielded(self._close())
+
+    async def _close(self) -> None:
+        await self._kill()
+        async with self._lock:
+            await self._stop()
+            if self._workspace is not None:
+                self._workspace.remove()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed or self._workspace is None:
+            raise SessionClosedError("the session is closed, or was not started")
+
+    async def _living(self) -> tuple[LiveKernel, str]:
+        """The kernel to run on, and what to say if it is not the one that ran before."""
+        kernel = self._kernel
+        if kernel is not None and not kernel.dead.is_set():
+            return kernel, ""
+        was_told = kernel is None
+        await self._stop()
+        return await self._start(), "" if was_told else _LOST
+
+    async def _start(self) -> LiveKernel:
+        kernel = LiveKernel(self.limits, self.workspace, self._isolate)
+        await kernel.start()
+        self._kernel = kernel
+        self.containment = kernel.provisioner.containment.with_layers(_own_layers())
+        missing = self.containment.missing(self._require)
+        if missing:
+            await self._stop()
+            text = "; ".join(f"{x.name} is {x.state}: {x.reason}" for x in missing)
+            raise ContainmentError(f"required and not active: {text}")
+        return kernel
+
+    async def _kill(self) -> None:
+        if self._kernel is not None:
+            with contextlib.suppress(ProcessLookupError):
+                await self._kernel.kill()
+
+    async def _stop(self) -> None:
+        if self._kernel is not None:
+            await shielded(self._kernel.stop())
+            self._kernel = None
+
+
+def _own_layers() -> tuple[Layer, ...]:
+    """The layers that live in this process: they hold for every cell that `run` runs."""
+    reasons = {
+        "memory_watchdog": "looks every 100 ms while a cell runs, and ends the kernel",
+        "wall_clock": "SIGINT, then SIGKILL two seconds later",
+        "output_limit": "counted as it comes; no message above 16 MiB is taken",
+        "screen": "advice before a cell runs; contains nothing",
+    }
+    return tuple(Layer(name, LayerState.ACTIVE, reason) for name, reason in reasons.items())

@@ -1,0 +1,225 @@
+"""The values that cross the sandbox's border: limits in, results out. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+__all__ = [
+    "CellError",
+    "CellResult",
+    "CellRunner",
+    "CellStatus",
+    "Display",
+    "Limits",
+    "Output",
+    "Stream",
+    "output_from_nbformat",
+]
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one restricted kernel may use. Checked when made: every number is positive."""
+
+    memory_bytes: int = 2048 * MIB
+    """Resident memory of the kernel and its children together, bytes."""
+    cpu_s: int = 600
+    """Processor time of the kernel process over its whole life, seconds."""
+    wall_s: float = 120.0
+    """Clock time of one cell, seconds; then SIGINT, and SIGKILL two seconds later."""
+    processes: int = 64
+    """Processes of the kernel; threads too where the system can count them for it alone."""
+    file_bytes: int = 256 * MIB
+    """Size of one written file, bytes."""
+    output_bytes: int = 4 * MIB
+    """Output kept of one cell, bytes; more is cut and counted."""
+    network: bool = False
+    """Whether the kernel may reach any network."""
+    writable_dir: Path | None = None
+    """The one folder that the kernel may write; `None` gives it a private temporary one."""
+
+    def __post_init__(self) -> None:
+        for name in ("memory_bytes", "cpu_s", "wall_s", "processes", "file_bytes", "output_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"Limits.{name} must be positive, got {getattr(self, name)}")
+
+
+class CellStatus(StrEnum):
+    """How a cell ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    """It raised; the kernel lives on."""
+    TIMEOUT = "timeout"
+    """It ran past `Limits.wall_s` and was interrupted, or killed when it ignored that."""
+    MEMORY = "memory"
+    """It needed more than `Limits.memory_bytes`."""
+    KILLED = "killed"
+    """The kernel process died: a signal, a crash, the processor-time limit."""
+    DENIED = "denied"
+    """The screen refused it before it ran."""
+    INTERRUPTED = "interrupted"
+    """The caller interrupted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Text that a cell wrote to standard output or standard error."""
+
+    name: Literal["stdout", "stderr"]
+    text: str
+
+    def to_nbformat(self) -> dict[str, Any]:
+        """The output as an nbformat 4 object."""
+        return {"output_type": "stream", "name": self.name, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A rich output: a bundle from media type to content (text, html, base64 image, json)."""
+
+    data: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    execution_count: int | None = None
+    """Set when this is the value of the cell's last expression."""
+
+    def to_nbformat(self) -> dict[str, Any]:
+        """The output as an nbformat 4 object."""
+        bundle = {"data": dict(self.data), "metadata": dict(self.metadata)}
+        if self.execution_count is None:
+            return {"output_type": "display_data", **bundle}
+        return {"output_type": "execute_result", "execution_count": self.execution_count, **bundle}
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """An exception that ended a cell; `traceback` may hold ANSI colours."""
+
+    name: str
+    message: str
+    traceback: tuple[str, ...] = ()
+
+    def to_nbformat(self) -> dict[str, Any]:
+        """The output as an nbformat 4 object."""
+        return {
+            "output_type": "error",
+            "ename": self.name,
+            "evalue": self.message,
+            "traceback": list(self.traceback),
+        }
+
+
+Output = Stream | Display | CellError
+
+
+def output_from_nbformat(raw: Mapping[str, Any]) -> Output:
+    """Returns the output that an nbformat 4 object describes.
+
+    Raises:
+        ValueError: the object is of no known output type.
+    """
+    kind = raw.get("output_type")
+    if kind == "stream":
+        text = raw["text"]
+        return Stream(raw["name"], text if isinstance(text, str) else "".join(text))
+    if kind in ("display_data", "execute_result"):
+        return Display(dict(raw["data"]), dict(raw["metadata"]), raw.get("execution_count"))
+    if kind == "error":
+        return CellError(raw["ename"], raw["evalue"], tuple(raw["traceback"]))
+    raise ValueError(f"not an nbformat 4 output: output_type is {kind!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """What became of one cell: a value, whatever happened."""
+
+    status: CellStatus
+    outputs: tuple[Output, ...] = ()
+    """In the order in which they came; neighbouring pieces of one stream are joined."""
+    execution_count: int | None = None
+    seconds: float = 0.0
+    """Clock time from sending the cell to its end."""
+    peak_bytes: int | None = None
+    """Highest resident memory seen while the cell ran; `None` where it can't be read."""
+    cut_bytes: int = 0
+    """Bytes of output dropped because of `Limits.output_bytes`."""
+    message: str = ""
+    """For a cell that hit a limit or was refused: which one, and what to do."""
+    state_lost: bool = False
+    """Whether the kernel's variables are gone: it died, and the next cell meets an empty one."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the cell ran to its end without an error."""
+        return self.status is CellStatus.OK
+
+    @property
+    def stdout(self) -> str:
+        """All that the cell wrote to standard output."""
+        return "".join(o.text for o in self.outputs if isinstance(o, Stream) and o.name == "stdout")
+
+    @property
+    def stderr(self) -> str:
+        """All that the cell wrote to standard error."""
+        return "".join(o.text for o in self.outputs if isinstance(o, Stream) and o.name == "stderr")
+
+    @property
+    def error(self) -> CellError | None:
+        """The exception that ended the cell, if one did."""
+        return next((o for o in self.outputs if isinstance(o, CellError)), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON values; outputs in nbformat's own shape."""
+        return {
+            "status": self.status.value,
+            "outputs": [output.to_nbformat() for output in self.outputs],
+            "execution_count": self.execution_count,
+            "seconds": self.seconds,
+            "peak_bytes": self.peak_bytes,
+            "cut_bytes": self.cut_bytes,
+            "message": self.message,
+            "state_lost": self.state_lost,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> CellResult:
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError: a field is missing.
+            ValueError: a status or an output is of no known kind.
+        """
+        fields = {**raw, "status": CellStatus(raw["status"])}
+        fields["outputs"] = tuple(output_from_nbformat(output) for output in raw["outputs"])
+        return cls(**fields)
+
+
+class CellRunner(Protocol):
+    """Runs cells one after another in one state: a live kernel, a forked worker, a replay.
+
+    Called by a `Notebook` (interactive, headless, rollouts), one cell at a time. An implementation
+    may not assume that the code is benign, that a caller waits for the end (a run may be
+    cancelled: the cell is then interrupted, the state kept), or that `close` is called only once.
+    """
+
+    async def run(self, source: str) -> CellResult:
+        """Runs one cell and returns what became of it; raises only for faults of the sandbox."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        ...
+
+    async def restart(self) -> None:
+        """Ends the kernel and starts an empty one under the same limits."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the kernel and removes what is private to it."""
+        ...

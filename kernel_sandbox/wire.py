@@ -1,0 +1,169 @@
+"""The channels of one kernel: sends cells, sorts what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from jupyter_client.asynchronous.client import AsyncKernelClient
+from zmq.utils.monitor import recv_monitor_message
+
+from kernel_sandbox.outputs import OutputCollector
+
+__all__ = ["MESSAGE_BYTES", "Execution", "Wire", "new_context"]
+
+MESSAGE_BYTES = 16 * 1024**2
+"""A larger message never reaches this process: libzmq drops the connection instead."""
+QUEUED_MESSAGES = 64
+_SILENCE_S = 2.0
+
+_Message = dict[str, Any]
+
+
+def new_context() -> zmq.asyncio.Context:
+    """Returns a context whose sockets take no message that could fill the memory."""
+    context = zmq.asyncio.Context()
+    context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
+    context.setsockopt(zmq.RCVHWM, QUEUED_MESSAGES)
+    context.setsockopt(zmq.LINGER, 0)
+    return context
+
+
+@dataclass(slots=True)
+class Execution:
+    """One cell on its way through the kernel."""
+
+    collector: OutputCollector
+    reply: _Message | None = None
+    """The content of the kernel's reply; `None` until it comes, for ever if it got lost."""
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the kernel has sent the last output of the cell."""
+    flood: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when far too much came, or a message that was too large to take."""
+    messages: int = 0
+
+
+class Wire:
+    """Both channels of a running kernel, read all the time and by nobody else."""
+
+    def __init__(self, client: AsyncKernelClient) -> None:
+        """Takes over a client that has not been started.
+
+        Args:
+            client: its context comes from `new_context`.
+        """
+        self._client = client
+        self._tasks: list[asyncio.Task[None]] = []
+        self._replies: dict[str, asyncio.Future[_Message]] = {}
+        self._running: tuple[str, Execution] | None = None
+        self._welcome = asyncio.Event()
+
+    async def open(self) -> None:
+        """Connects, and returns once the kernel answers and its outputs arrive here."""
+        client = self._client
+        client.start_channels(stdin=False, hb=False, control=False)
+        for channel, handle in (
+            (client.shell_channel, self._shell),
+            (client.iopub_channel, self._iopub),
+        ):
+            monitor = channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            self._tasks.append(asyncio.create_task(self._read(channel.get_msg, handle)))
+            self._tasks.append(asyncio.create_task(self._watch(monitor)))
+        await self.settle()
+        await self._welcome.wait()
+
+    async def settle(self) -> None:
+        """Returns when the kernel has finished all that was sent to it before."""
+        await self._reply(self._client.kernel_info())
+
+    async def execute(self, source: str, execution: Execution) -> None:
+        """Runs a cell; returns when its reply and its last output have come.
+
+        Args:
+            source: the code.
+            execution: gathers what comes.
+        """
+        message_id = self._client.execute(source, allow_stdin=False, stop_on_error=False)
+        self._running = (message_id, execution)
+        try:
+            execution.reply = await self._reply(message_id)
+            await _until_idle(execution)
+        finally:
+            self._running = None
+
+    async def close(self) -> None:
+        """Stops reading and closes the sockets. Safe to call again."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+        for channel in (self._client._shell_channel, self._client._iopub_channel):
+            if channel is not None and channel.socket is not None:
+                channel.socket.disable_monitor()
+        self._client.stop_channels()
+
+    async def _reply(self, message_id: str) -> _Message:
+        future: asyncio.Future[_Message] = asyncio.get_running_loop().create_future()
+        self._replies[message_id] = future
+        try:
+            return await future
+        finally:
+            del self._replies[message_id]
+
+    async def _read(
+        self, receive: Callable[[], Awaitable[_Message]], handle: Callable[[_Message], None]
+    ) -> None:
+        while True:
+            # The code in the kernel can send what it likes on these channels: what is not a
+            # proper message is no output, and must not end the reader.
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, IndexError):
+                handle(await receive())
+
+    def _shell(self, message: _Message) -> None:
+        future = self._replies.get(message["parent_header"].get("msg_id"))
+        if future is not None and not future.done():
+            future.set_result(message["content"])
+
+    def _iopub(self, message: _Message) -> None:
+        kind = message["msg_type"]
+        if kind == "iopub_welcome":
+            self._welcome.set()
+        if self._running is None:
+            return
+        message_id, execution = self._running
+        if message["parent_header"].get("msg_id") != message_id:
+            return
+        execution.messages += 1
+        if kind == "status" and message["content"]["execution_state"] == "idle":
+            execution.idle.set()
+        execution.collector.add(kind, message["content"])
+        if execution.collector.is_flooded:
+            execution.flood.set()
+
+    async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
+        """Notices a connection that libzmq dropped: a message was too large."""
+        while True:
+            await recv_monitor_message(monitor)
+            if self._running is not None:
+                execution = self._running[1]
+                execution.collector.cut_bytes += MESSAGE_BYTES
+                execution.flood.set()
+
+
+async def _until_idle(execution: Execution) -> None:
+    """Waits for the last output; gives up when nothing comes any more: it was lost in a flood."""
+    while not execution.idle.is_set():
+        seen = execution.messages
+        try:
+            async with asyncio.timeout(_SILENCE_S):
+                await execution.idle.wait()
+        except TimeoutError:
+            if execution.messages == seen:
+                return

@@ -1,0 +1,112 @@
+"""The working folder of a kernel: inputs by the names that the code uses, room for new files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernel_sandbox.errors import WorkspaceError
+
+__all__ = ["Workspace"]
+
+
+class Workspace:
+    """A folder for one session, private unless the caller gives one.
+
+    Covered: an input is a link to the real file, which the file view holds read-only.
+    Not covered: without that view, code that follows the link may write to the input.
+    """
+
+    def __init__(self, inputs: Mapping[str, Path], writable_dir: Path | None = None) -> None:
+        """Makes the folder and links the inputs into it.
+
+        Args:
+            inputs: the name that the code sees, to the real file. An absolute name needs no link.
+            writable_dir: a folder to use instead of a private one; it is kept at the end.
+
+        Raises:
+            WorkspaceError: an input is missing, not a file or not readable, a name leaves the
+                folder or is taken, or the folder can't be used.
+        """
+        self.inputs = {name: _readable(name, path) for name, path in inputs.items()}
+        self.is_private = writable_dir is None
+        self.path = _given(writable_dir) if writable_dir else _temporary()
+        self._links: list[Path] = []
+        try:
+            for name, target in self.inputs.items():
+                self._link(name, target)
+        except WorkspaceError:
+            self.remove()
+            raise
+        self._before = self._files()
+
+    def _link(self, name: str, target: Path) -> None:
+        if Path(name).is_absolute():
+            return
+        if ".." in Path(name).parts or name in ("", "."):
+            raise WorkspaceError(f"input name {name!r} leaves the working folder")
+        link = self.path / name
+        if link.resolve() == target:  # already there: the folder that was given holds it
+            return
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
+        except OSError as error:
+            raise WorkspaceError(f"input {name!r} can't be placed: {error}") from error
+        self._links.append(link)
+
+    def _files(self) -> dict[Path, int]:
+        found: dict[Path, int] = {}
+        for folder, _, names in os.walk(self.path, followlinks=False):
+            for name in names:
+                path = Path(folder, name)
+                if not path.is_symlink() and path.is_file():
+                    found[path] = path.stat().st_mtime_ns
+        return found
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """The real files of the inputs, each once."""
+        return tuple(dict.fromkeys(self.inputs.values()))
+
+    def new_files(self) -> tuple[Path, ...]:
+        """Returns the files that were made or changed since the start, sorted; no links."""
+        files = self._files()
+        return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
+
+    def remove(self) -> None:
+        """Removes the folder if it is private, else only the links. Safe to call again."""
+        if self.is_private:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return
+        for link in self._links:
+            if link.is_symlink():
+                link.unlink()
+        self._links.clear()
+
+
+def _temporary() -> Path:
+    return Path(tempfile.mkdtemp(prefix="dm-work-")).resolve()
+
+
+def _given(folder: Path) -> Path:
+    path = folder.expanduser().resolve()
+    if not path.is_dir() or not os.access(path, os.W_OK | os.X_OK):
+        raise WorkspaceError(f"the working folder {path} is not a folder that can be written")
+    return path
+
+
+def _readable(name: str, path: Path) -> Path:
+    """The real, absolute path of an input that can be read."""
+    try:
+        real = path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise WorkspaceError(f"input {name!r} is missing: {path} ({error})") from error
+    if not real.is_file():
+        raise WorkspaceError(f"input {name!r} is not a file: {real}")
+    if not os.access(real, os.R_OK):
+        raise WorkspaceError(f"input {name!r} can't be read: {real}")
+    return real

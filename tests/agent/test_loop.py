@@ -1,0 +1,181 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from dm_jupyter.agent.loop import RunSettings, begin, run, step
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.events import Event, RunFinished, RunStarted, StepFinished
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Answer, Brief, Completion, StopReason, Trajectory
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.types import CellResult
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
+
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("f", "df = 1\n", ("Age",)))
+CLOSED = Trajectory(Task("t", "n?", answer_format="@n[n]"), "markdown", Brief("f", "df = 1\n"))
+TAGGED = replace(FREE, dialect="datamind")
+SETTINGS = RunSettings()
+CODE = "print(len(df))\n```"
+
+
+def ignore(event: Event) -> None:
+    pass
+
+
+async def test_code_then_answer() -> None:
+    policy = ScriptedPolicy([CODE, "There are 3 rows."])
+    events: list[Event] = []
+    done = await run(FREE, policy, ScriptedNotebook([printed("3\n")]), SETTINGS, events.append)
+    assert (done.stop, done.answer, done.unsupported) == (
+        StopReason.ANSWERED,
+        "There are 3 rows.",
+        (),
+    )
+    assert (done.turns, done.cells) == (2, 1)
+    assert done.policy == "scripted"
+    assert set(done.prompts) >= {"markdown_system", "answer_unsupported"}
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunFinished)
+    assert sum(isinstance(event, StepFinished) for event in events) == 2
+
+
+async def test_the_printed_answer_ends_a_closed_form_task() -> None:
+    done = await run(
+        CLOSED, ScriptedPolicy([CODE]), ScriptedNotebook([printed("@n[3]")]), SETTINGS, ignore
+    )
+    assert (done.stop, done.answer, done.turns) == (StopReason.ANSWERED, "@n[3]", 1)
+
+
+async def test_a_failed_cell_is_followed_by_its_error_and_a_hint() -> None:
+    policy = ScriptedPolicy([CODE, CODE, "3"])
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
+    done = await run(FREE, policy, notebook, SETTINGS, ignore)
+    assert done.answer == "3"
+    told = policy.requests[1].messages[-1].content
+    assert "KeyError: 'agee'" in told
+    assert "'Age'" in told
+
+
+async def test_a_number_without_an_output_is_sent_back_once_then_flagged() -> None:
+    policy = ScriptedPolicy([CODE, "There are 4 rows.", "There are 5 rows."])
+    done = await run(FREE, policy, ScriptedNotebook([printed("3")]), SETTINGS, ignore)
+    assert "4" in done.steps[1].observation
+    assert done.answer == "There are 5 rows."
+    assert done.unsupported == ("5",)
+    assert done.stop is StopReason.ANSWERED
+
+
+async def test_an_answer_before_any_cell_is_sent_back_to_compute() -> None:
+    policy = ScriptedPolicy(["<think>t</think><answer>It is 3.</answer>"])
+    done = await run(TAGGED, policy, ScriptedNotebook([printed("3")]), SETTINGS, ignore)
+    assert "No cell has computed" in done.steps[0].observation
+    assert done.unsupported == ("3",)
+
+
+async def test_garbage_for_ten_turns_ends_at_the_turn_limit() -> None:
+    done = await run(TAGGED, ScriptedPolicy(["blah"]), ScriptedNotebook([]), SETTINGS, ignore)
+    assert (done.stop, done.turns, done.stop_detail) == (StopReason.TURN_LIMIT, 10, "10 turns")
+    assert "<code>" in done.steps[0].observation
+
+
+async def test_a_void_turn_can_end_the_run() -> None:
+    settings = RunSettings(stop_on_void=True)
+    done = await run(TAGGED, ScriptedPolicy(["blah"]), ScriptedNotebook([]), settings, ignore)
+    assert (done.stop, done.turns) == (StopReason.VOID, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "detail"),
+    [
+        (RunSettings(max_cells=2), "2 cells"),
+        (RunSettings(max_tokens=3), "3 tokens"),
+        (RunSettings(max_seconds=0.05), "0.05 seconds"),
+    ],
+)
+async def test_budgets(settings: RunSettings, detail: str) -> None:
+    class Slow(ScriptedNotebook):
+        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+            if settings.max_seconds < 1:
+                await asyncio.sleep(60)
+            return await super().run(cell, thought)
+
+    done = await run(
+        FREE, ScriptedPolicy(["x = 1\n```"]), Slow([raised("KeyError")]), settings, ignore
+    )
+    assert (done.stop, done.stop_detail) == (StopReason.BUDGET, detail)
+
+
+@pytest.mark.parametrize("name", ["max_turns", "max_seconds", "turn_tokens"])
+def test_settings_must_be_positive(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        RunSettings(**{name: 0})
+
+
+async def test_a_failure_raises_the_temperature_and_every_turn_has_a_new_seed() -> None:
+    policy = ScriptedPolicy([CODE])
+    settings = RunSettings(max_turns=4, seed=7)
+    await run(FREE, policy, ScriptedNotebook([raised("KeyError")]), settings, ignore)
+    assert [request.temperature for request in policy.requests] == [0.2, 0.7, 0.7, 0.7]
+    assert [request.seed for request in policy.requests] == [7, 8, 9, 10]
+
+
+class Failing(ScriptedPolicy):
+    async def sample(self, request: SampleRequest, on_text) -> Completion:  # type: ignore[no-untyped-def]
+        if self.requests:
+            raise EndpointUnreachableError("nothing answers")
+        return await super().sample(request, on_text)
+
+
+async def test_a_fault_of_the_endpoint_keeps_the_steps_before_it() -> None:
+    events: list[Event] = []
+    done = await run(
+        FREE, Failing([CODE]), ScriptedNotebook([printed("3")]), SETTINGS, events.append
+    )
+    assert (done.stop, done.stop_detail, done.turns) == (StopReason.FAULT, "nothing answers", 1)
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert isinstance(last.fault, EndpointUnreachableError)
+
+
+async def test_a_fault_of_the_sandbox_ends_the_run() -> None:
+    class Dead(ScriptedNotebook):
+        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+            raise KernelStartError("the kernel did not start")
+
+    done = await run(FREE, ScriptedPolicy([CODE]), Dead([]), SETTINGS, ignore)
+    assert (done.stop, done.stop_detail) == (StopReason.FAULT, "the kernel did not start")
+
+
+async def test_cancelling_emits_the_run_so_far_and_is_raised() -> None:
+    started = asyncio.Event()
+
+    class Endless(ScriptedNotebook):
+        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+            started.set()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    events: list[Event] = []
+    task = asyncio.create_task(
+        run(FREE, ScriptedPolicy([CODE]), Endless([]), SETTINGS, events.append)
+    )
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert last.trajectory.stop is StopReason.CANCELLED
+
+
+async def test_a_branch_is_a_step_from_any_trajectory() -> None:
+    start = begin(FREE, ScriptedPolicy([]))
+    notebook = ScriptedNotebook([printed("3")])
+    once = await step(start, ScriptedPolicy([CODE]), notebook, SETTINGS, ignore)
+    left = await step(once, ScriptedPolicy(["It is 3."]), notebook, SETTINGS, ignore)
+    right = await step(once, ScriptedPolicy(["3 rows."]), notebook, SETTINGS, ignore)
+    assert (start.turns, once.turns) == (0, 1)
+    assert left.steps[-1].turn.action == Answer("It is 3.")
+    assert right.steps[-1].turn.action == Answer("3 rows.")

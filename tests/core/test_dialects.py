@@ -1,0 +1,235 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.dialects import DIALECTS, dialect_named
+from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.markdown import MarkdownDialect
+from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.errors import UsageError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Brief,
+    Completion,
+    RunCell,
+    Step,
+    Trajectory,
+    Turn,
+    Void,
+)
+from kernel_sandbox.types import CellResult, CellStatus
+from tests.fakes import printed, raised
+
+ALL = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("a file", "df = load()\n"))
+CLOSED = Trajectory(
+    Task("t", "Mean and r?", answer_format="@mean[m] @r[r]"), "markdown", Brief("f", "df = 1\n")
+)
+DATABASE = Trajectory(Task("t", "How many?"), "markdown", Brief("tables", databases=("a.sqlite",)))
+
+FRAGMENTS = st.sampled_from(
+    [
+        "```", "```python\n", "```sql\n", "\n", "print(1)", "<think>", "</think>", "<code>",
+        "</code>", "<answer>", "</answer>", "<interpreter>", "Thought: ", "Action: ",
+        "Action Input:", "Final Answer: ", "Observation: ", "@x[1]", " ",
+    ]
+)  # fmt: skip
+MODEL_TEXT = st.one_of(st.text(), st.lists(st.one_of(FRAGMENTS, st.text(max_size=5))).map("".join))
+
+
+@ALL
+@given(text=MODEL_TEXT)
+def test_parsing_never_raises_and_never_runs_nothing(dialect: Dialect, text: str) -> None:
+    action = dialect.parse(text).action
+    assert isinstance(action, RunCell | Answer | Void)
+    if isinstance(action, RunCell):
+        assert action.source.strip()
+    if isinstance(action, Answer):
+        assert action.text.strip()
+
+
+@ALL
+@given(text=MODEL_TEXT)
+def test_a_well_formed_turn_is_never_void(dialect: Dialect, text: str) -> None:
+    if dialect.is_well_formed(text):
+        assert not isinstance(dialect.parse(text).action, Void)
+
+
+WELL_FORMED = {
+    "markdown": ("First count.\n```python\nprint(len(df))\n```", "There are 3 rows."),
+    "datamind": (
+        "<think>count</think>\n<code>\nprint(len(df))\n</code>",
+        "<think>seen</think><answer>3</answer>",
+    ),
+    "react": (
+        "Thought: count\nAction: python_code_sandbox\nAction Input:\n```python\nprint(len(df))\n```",
+        "Thought: seen\nFinal Answer: 3",
+    ),
+}
+
+
+@ALL
+def test_well_formed_code_and_answer(dialect: Dialect) -> None:
+    code, answer = WELL_FORMED[dialect.name]
+    assert dialect.is_well_formed(code)
+    assert dialect.parse(code).action == RunCell("print(len(df))")
+    assert dialect.parse(code).thought
+    assert dialect.is_well_formed(answer)
+    action = dialect.parse(answer).action
+    assert isinstance(action, Answer)
+    assert "3" in action.text
+
+
+@ALL
+def test_every_prompt_it_names_exists(dialect: Dialect) -> None:
+    assert all(len(prompts.fingerprint(name)) == 12 for name in dialect.prompts)
+
+
+@ALL
+def test_a_conversation_alternates_and_ends_with_the_user(dialect: Dialect) -> None:
+    code, _ = WELL_FORMED[dialect.name]
+    step = Step(Completion(code), dialect.parse(code), printed("3"), "seen: 3")
+    messages = dialect.messages(FREE.extended(step))
+    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    assert "How many rows?" in messages[1].content
+    assert messages[-1].content == "seen: 3"
+
+
+def test_unknown_dialect_is_named_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'klingon'.*markdown, datamind, react"):
+        dialect_named("klingon")
+
+
+class TestMarkdown:
+    dialect = MarkdownDialect()
+
+    def test_first_turn_opens_inside_a_block_with_the_data_loaded(self) -> None:
+        assert self.dialect.prefill(FREE) == "```python\ndf = load()\n"
+        assert self.dialect.stop(FREE) == ("\n```",)
+
+    def test_a_database_is_asked_by_sql_first(self) -> None:
+        assert self.dialect.prefill(DATABASE) == "```sql\n"
+        assert "SQLite" in self.dialect.messages(DATABASE)[0].content
+
+    def test_the_print_lines_name_every_answer(self) -> None:
+        task = self.dialect.messages(CLOSED)[1].content
+        assert 'print(f"@mean[{mean}]")' in task
+        assert 'print(f"@r[{r}]")' in task
+
+    def test_unclosed_block_runs(self) -> None:
+        assert self.dialect.parse("```python\nx = 1\nprint(x)").action == RunCell("x = 1\nprint(x)")
+
+    def test_sql_block(self) -> None:
+        assert self.dialect.parse("```sql\nSELECT 1\n```").action == RunCell("SELECT 1", "sql")
+
+    def test_other_languages_do_not_run(self) -> None:
+        assert isinstance(self.dialect.parse("```bash\nrm -rf /\n```").action, Void)
+
+    def test_a_free_answer_is_asked_for_after_output(self) -> None:
+        done = FREE.extended(_ran(printed("3\n"), "told"))
+        assert self.dialect.prefill(done) == ""
+        assert "one to three sentences" in self.dialect.observation(FREE, printed("3\n"), "3")
+
+    def test_a_silent_cell_is_asked_to_print(self) -> None:
+        silent = CellResult(CellStatus.OK)
+        assert "printed nothing" in self.dialect.observation(FREE, silent, "")
+        assert self.dialect.prefill(FREE.extended(_ran(silent, "told"))).startswith("```python")
+
+    def test_a_failed_attempt_is_forgotten_once_replaced(self) -> None:
+        run = FREE.extended(_ran(raised("KeyError"), "first error"))
+        assert "first error" in self.dialect.messages(run)[-1].content
+        run = run.extended(_ran(raised("NameError"), "second error"))
+        told = "".join(message.content for message in self.dialect.messages(run))
+        assert "second error" in told
+        assert "first error" not in told
+
+    def test_the_answer_is_what_the_cell_printed(self) -> None:
+        result = printed("noise\n@mean[1.5]\n@r[0.2]\n")
+        assert self.dialect.printed_answer(CLOSED, result) == "@mean[1.5]\n@r[0.2]"
+
+    def test_a_missing_name_is_asked_for(self) -> None:
+        result = printed("@mean[1.5]")
+        assert self.dialect.printed_answer(CLOSED, result) is None
+        assert "@r[...]" in self.dialect.observation(CLOSED, result, "@mean[1.5]")
+
+    def test_nan_is_asked_again_once_and_then_accepted(self) -> None:
+        result = printed("@mean[nan]\n@r[1]")
+        assert self.dialect.printed_answer(CLOSED, result) is None
+        assert "@mean" in self.dialect.observation(CLOSED, result, "")
+        again = CLOSED.extended(_ran(result, "told"))
+        assert self.dialect.printed_answer(again, result) == "@mean[nan]\n@r[1]"
+
+    def test_a_failed_cell_answers_nothing(self) -> None:
+        result = printed("@mean[1]\n@r[1]", CellStatus.TIMEOUT)
+        assert self.dialect.printed_answer(CLOSED, result) is None
+
+    def test_the_stop_string_is_put_back(self) -> None:
+        step = _ran(printed("3"), "told", text="```python\nprint(3)")
+        assert self.dialect.messages(FREE.extended(step))[2].content == "```python\nprint(3)\n```"
+
+
+class TestDataMind:
+    dialect = DataMindDialect()
+
+    def test_stop_string_may_have_taken_the_closing_tag(self) -> None:
+        turn = self.dialect.parse("<think>look</think>\n<code>\nprint(1)\n")
+        assert turn == Turn("look", RunCell("print(1)"))
+        assert self.dialect.is_well_formed("<think>look</think>\n<code>\nprint(1)\n")
+
+    def test_fences_inside_code_are_dropped(self) -> None:
+        text = "<think>t</think><code>```python\nprint(1)\n```</code>"
+        assert self.dialect.parse(text).action == RunCell("print(1)")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<code>print(1)</code>",
+            "<think>t</think><code></code>",
+            "<think>t</think><code>a</code><answer>b</answer>",
+            "<think>t<code>a</code></think><answer>b</answer>",
+            "<think>t</think><interpreter>made up</interpreter><answer>1</answer>",
+            "words <think>t</think><answer>1</answer>",
+        ],
+    )
+    def test_not_well_formed(self, text: str) -> None:
+        assert not self.dialect.is_well_formed(text)
+
+    def test_observation_stands_between_interpreter_tags(self) -> None:
+        told = self.dialect.observation(FREE, printed("1"), "1")
+        assert told == "<interpreter>\n1\n</interpreter>"
+
+    def test_the_closing_tag_is_put_back(self) -> None:
+        step = _ran(printed("3"), "told", text="<think>t</think><code>\nprint(3)\n")
+        assert self.dialect.messages(FREE.extended(step))[2].content.endswith("print(3)\n</code>")
+
+
+class TestReact:
+    dialect = ReactDialect()
+
+    def test_an_invented_observation_is_dropped(self) -> None:
+        text = (
+            "Thought: t\nAction: python_code_sandbox\nAction Input:\n```python\nprint(1)\n```\n"
+            "Observation: 7\nFinal Answer: 7"
+        )
+        assert self.dialect.parse(text) == Turn("t", RunCell("print(1)"))
+        assert not self.dialect.is_well_formed(text)
+
+    def test_unfenced_input_runs(self) -> None:
+        text = "Thought: t\nAction: python_code_sandbox\nAction Input: print(1)"
+        assert self.dialect.parse(text).action == RunCell("print(1)")
+
+    def test_final_answer(self) -> None:
+        turn = self.dialect.parse("Thought: done\nFinal Answer: @mean[3.5]")
+        assert turn == Turn("done", Answer("@mean[3.5]"))
+
+    def test_neither_is_void(self) -> None:
+        assert self.dialect.parse("Thought: hm") == Turn(
+            "hm", Void("neither Action Input nor Final Answer")
+        )
+
+
+def _ran(result: CellResult, observation: str, text: str = "```python\nx\n```") -> Step:
+    return Step(Completion(text), Turn("", RunCell("x")), result, observation)

@@ -1,0 +1,47 @@
+import pytest
+
+from dm_jupyter.core.hints import hint_for
+from tests.fakes import printed, raised
+
+COLUMNS = ("Fare Paid", "PassengerId", "Age", "Sex")
+
+
+def test_a_key_error_names_the_nearest_columns() -> None:
+    assert "'Fare Paid'" in hint_for(raised("KeyError", "'fare_paid'"), COLUMNS)
+
+
+def test_an_attribute_error_names_the_nearest_column() -> None:
+    error = raised("AttributeError", "'DataFrame' object has no attribute 'age'")
+    assert hint_for(error, COLUMNS) == "Columns with a similar name: 'Age'."
+
+
+def test_a_key_error_without_a_near_name_lists_the_columns() -> None:
+    assert "'PassengerId'" in hint_for(raised("KeyError", "'zzz'"), COLUMNS)
+
+
+def test_several_missing_columns() -> None:
+    error = raised("KeyError", "\"['fare', 'sexx'] not in index\"")
+    hint = hint_for(error, COLUMNS)
+    assert "'Sex'" in hint
+    assert "'Fare Paid'" in hint
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "expected"),
+    [
+        ("ValueError", "could not convert string to float: '$5'", "pd.to_numeric"),
+        ("TypeError", "agg function failed [how->mean,dtype->object]", "numeric_only"),
+        ("ValueError", "Input contains NaN", "dropna"),
+        ("ValueError", "The truth value of a Series is ambiguous.", "parentheses"),
+        ("ModuleNotFoundError", "No module named 'polars'", "not installed"),
+        ("NameError", "name 'np' is not defined", "whole cell"),
+        ("OperationalError", "no such column: Nme", "spelled exactly"),
+    ],
+)
+def test_typed_hints(name: str, message: str, expected: str) -> None:
+    assert expected in hint_for(raised(name, message), COLUMNS)
+
+
+def test_no_hint_for_an_unknown_error_or_none() -> None:
+    assert hint_for(raised("ZeroDivisionError", "division by zero"), COLUMNS) == ""
+    assert hint_for(printed("fine"), COLUMNS) == ""

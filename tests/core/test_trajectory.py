@@ -1,0 +1,98 @@
+import json
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Brief,
+    Completion,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+    Turn,
+    Void,
+)
+from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
+
+TEXT = st.text(max_size=30)
+OUTPUTS = st.one_of(
+    st.builds(Stream, st.sampled_from(["stdout", "stderr"]), TEXT),
+    st.builds(Display, st.dictionaries(st.just("text/plain"), TEXT), st.just({})),
+    st.builds(CellError, TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)),
+)
+RESULTS = st.builds(
+    CellResult,
+    st.sampled_from(CellStatus),
+    st.lists(OUTPUTS, max_size=3).map(tuple),
+    st.none() | st.integers(0, 9),
+    st.floats(0, 100),
+    st.none() | st.integers(0, 10**12),
+)
+ACTIONS = st.one_of(
+    st.builds(RunCell, TEXT, st.sampled_from(["python", "sql"])),
+    st.builds(Answer, TEXT),
+    st.builds(Void, TEXT),
+)
+STEPS = st.builds(
+    Step,
+    st.builds(Completion, TEXT, TEXT, st.integers(0, 99), st.integers(0, 99), st.floats(0, 9)),
+    st.builds(Turn, TEXT, ACTIONS),
+    st.none() | RESULTS,
+    TEXT,
+)
+TASKS = st.builds(
+    Task,
+    TEXT,
+    TEXT,
+    st.lists(st.text(string.ascii_letters, min_size=1).map(Path), max_size=2).map(tuple),
+    concepts=st.lists(TEXT, max_size=2).map(tuple),
+)
+TRAJECTORIES = st.builds(
+    Trajectory,
+    TASKS,
+    TEXT,
+    st.builds(Brief, TEXT, TEXT, st.lists(TEXT, max_size=3).map(tuple)),
+    st.lists(STEPS, max_size=3).map(tuple),
+    st.none() | st.sampled_from(StopReason),
+    answer=st.none() | TEXT,
+    unsupported=st.lists(TEXT, max_size=2).map(tuple),
+)
+
+
+@given(TRAJECTORIES)
+def test_json_round_trip(trajectory: Trajectory) -> None:
+    stored = json.dumps(trajectory.to_json())
+    assert Trajectory.from_json(json.loads(stored)) == trajectory
+
+
+def test_files_are_stored_by_name_alone() -> None:
+    task = Task("t", "q", (Path("/home/ann/secret/sales.csv"),))
+    assert "ann" not in json.dumps(Trajectory(task, "markdown").to_json())
+
+
+def test_another_schema_version_is_refused() -> None:
+    stored = {**Trajectory(Task("t", "q"), "markdown").to_json(), "schema_version": 99}
+    with pytest.raises(TrajectoryError, match="version 99"):
+        Trajectory.from_json(stored)
+
+
+def test_a_missing_field_is_named() -> None:
+    stored = Trajectory(Task("t", "q"), "markdown").to_json()
+    del stored["steps"]
+    with pytest.raises(TrajectoryError, match="steps"):
+        Trajectory.from_json(stored)
+
+
+def test_extending_leaves_the_original_alone() -> None:
+    start = Trajectory(Task("t", "q"), "markdown")
+    step = Step(Completion("x", completion_tokens=3, seconds=1.0), Turn("", Answer("x")))
+    longer = start.extended(step)
+    assert (start.turns, longer.turns) == (0, 1)
+    assert (longer.tokens, longer.cells, longer.seconds) == (3, 0, 1.0)

@@ -1,0 +1,37 @@
+"""Material shared by the tests of training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("training", deadline=None)  # a slow machine is no failure
+settings.load_profile("training")
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real material beside the checkout; tests that need it skip without."""
+    folder = CHECKOUT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("skipped: no ../shared")
+    return folder
+
+
+@pytest.fixture
+def write_questions(tmp_path: Path) -> Callable[..., Path]:
+    """Writes records (or raw lines) as the `questions.jsonl` of a split, and returns the split."""
+
+    def write(*records: dict[str, Any] | str) -> Path:
+        lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+        (tmp_path / "questions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return tmp_path
+
+    return write

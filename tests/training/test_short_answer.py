@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.scoring.short_answer import answers_equal, is_stated, read_tokens
+from training.scoring.vectors import read_vectors
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("-0.93", (-0.93,)),
+        ("r=-0.93", ("r", -0.93)),
+        ("2011-12", (2011, 12)),
+        ("-$1,234.50", (-1234.5,)),
+        ("12.5%", (12.5,)),
+        ("The Beatles", ("beatles",)),
+        ("A", ("a",)),
+        ("a group", ("group",)),
+        ("men's C++, not_normal.", ("mens", "c++", "not", "normal")),
+        ("3rd", ("3rd",)),
+        ("…", ()),
+    ],
+)
+def test_an_answer_is_words_and_numbers(text: str, tokens: tuple[object, ...]) -> None:
+    assert read_tokens(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "same"),
+    [
+        ("2926310", "2,926,310", True),
+        ("12.5%", "12.50", True),
+        ("$5", "5.0", True),
+        ("no clear impact", "No clear impact.", True),
+        ("904, 916, 940", "904,916,940", True),
+        ("2020, 1861550", "2020, 1,861,550", True),
+        ("158314.450361634", "158314.45", True),
+        ("10.6", "106", False),
+        ("-3", "3", False),
+        ("3.14", "3.1", False),
+        ("Paris, London", "London, Paris", False),
+        ("123456789", "123456790", False),
+        ("yes", "", False),
+        ("...", "!", False),
+        ("9" * 400, "1.5", False),
+    ],
+)
+def test_short_answers(label: str, answer: str, same: bool) -> None:
+    assert answers_equal(label, answer) is same
+    assert answers_equal(answer, label) is same
+
+
+@pytest.mark.parametrize(
+    ("value", "answer", "stated"),
+    [
+        ("347", "There are 347 albums.", True),
+        ("347", "There are 1,347 albums.", False),
+        ("347", "There are 347.5 albums.", False),
+        ("904, 916", "They are 904,916.", True),
+        ("Iron Maiden", "It is **Iron Maiden**, with 213 tracks.", True),
+        ("Iron Maiden", "Iron, then Maiden", False),
+        ("Rock", "Rockabilly", False),
+        ("", "anything", False),
+    ],
+)
+def test_a_sentence_states_a_value_whole(value: str, answer: str, stated: bool) -> None:
+    assert is_stated(value, answer) is stated
+
+
+@given(st.text(), st.text())
+def test_equality_is_symmetric_and_never_raises(one: str, other: str) -> None:
+    assert answers_equal(one, one)
+    assert answers_equal(one, other) == answers_equal(other, one)
+    assert is_stated(one, other) in {True, False}
+
+
+@given(st.integers(-(10**9), 10**9))
+def test_separators_and_zeros_do_not_change_a_number(number: int) -> None:
+    assert answers_equal(str(number), f"{number:,}.00 %")
+    assert is_stated(str(number), f"I found {number:,} in all.")
+
+
+@given(st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=6), min_size=1, max_size=4))
+def test_case_and_punctuation_do_not_change_words(words: list[str]) -> None:
+    assert answers_equal(", ".join(words), " ".join(words).upper() + ".")
+
+
+def test_the_shared_vectors(shared_data: Path) -> None:
+    rows = read_vectors(shared_data / "scorer_vectors.jsonl", "tablebench_em")
+    assert rows
+    assert [
+        r["id"] for r in rows if answers_equal(r["label"], r["response"]) != r["sensible"]
+    ] == []

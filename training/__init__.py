@@ -1,0 +1,1 @@
+"""Training of the analyst: tasks, scoring, rollouts and losses. Run from a checkout."""

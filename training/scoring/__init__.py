@@ -1,0 +1,1 @@
+"""Scores of answers: pure functions, no model and no kernel."""

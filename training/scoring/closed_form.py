@@ -1,0 +1,259 @@
+"""Closed-form answers, `@name[value]` (InfiAgent-DABench, arXiv 2401.05507 §3), scored twice.
+
+`strict` is the benchmark's own reading: the pattern stops at the first `]`, of a repeated name the
+last one counts, and a value is right when it is the identical string, else a number less than 1e-6
+away, else a comma list that is right item by item, in order. Deviates from the published scorer
+in two places: it knows no lists, and it drops unanswered questions; here silence is wrong.
+
+`sensible` reads what a person would: brackets balance, and spaces, quotes, case, thousands
+separators, a percent sign, brackets around lists, the order of a dict's keys and a midnight after
+a date don't matter. Units, expressions, other roundings, other orders and other signs do. No
+number is ever let off with a relative tolerance: 34.654 is not the asked 34.65.
+
+Three rules look at the label alone, so that `sensible` is not symmetric there:
+
+- A label that is a non-zero number under 1e-4 needs 1 % of itself, not 1e-6: 0 doesn't answer a
+  p-value of 1e-7, while 1.2e-8 does answer `0.0000`.
+- A label that says "nothing" (`None`, `[]`, empty) takes any of these; the word `none` in lower
+  case is an answer like another (no relationship) and an empty pair of brackets doesn't give it.
+- Where a label name stands k times (question 734), the last k different answers to it are
+  matched in any order: published labels are a shuffled set, so that an order means nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from training.scoring.values import Number, equal
+
+__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "parse_answers", "score"]
+
+RuleSet = Literal["strict", "sensible"]
+
+STRICT_TOLERANCE = 1e-6
+"""Absolute; the benchmark's own."""
+SMALL_LABEL_SHARE = 0.01
+"""A non-zero label may be missed by this share of itself at most."""
+
+_TAG = re.compile(r"@[ \t]?(\w(?:[\w .%()/\-]|\\_){0,119}?)[ \t]*(\\?)\[")
+_STRICT_TAG = re.compile(r"@(\w+)\[")
+_INTERVAL = re.compile(
+    r"\([^][(),\n]{1,40},[^][(),\n]{1,40}\]|\[[^][(),\n]{1,40},[^][(),\n]{1,40}\)"
+)
+_REST_OF_LINE = re.compile(r"[^]@\n]*(?=\])")
+_NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
+_NOTHING_ANSWERS = frozenset({"", "none", "null", "[]", "()", "{}"})
+
+
+@dataclass(frozen=True, slots=True)
+class SubAnswer:
+    """One expected value and what was said to it."""
+
+    name: str
+    label: str
+    answer: str | None
+    """The value as written; None where the name was not answered."""
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFormScore:
+    """The verdict on each sub-answer, in the labels' order."""
+
+    parts: tuple[SubAnswer, ...]
+
+    @property
+    def all_right(self) -> bool:
+        """Whether every sub-answer is right; without labels nothing is right."""
+        return bool(self.parts) and all(part.right for part in self.parts)
+
+    @property
+    def share_right(self) -> float:
+        """The share of sub-answers that are right, 0 to 1."""
+        return sum(part.right for part in self.parts) / len(self.parts) if self.parts else 0.0
+
+    @property
+    def by_name(self) -> dict[str, bool]:
+        """The verdict per name; a repeated name is right where each of its values is."""
+        names = dict.fromkeys(part.name for part in self.parts)
+        return {n: all(part.right for part in self.parts if part.name == n) for n in names}
+
+
+def parse_answers(text: str) -> tuple[tuple[str, str], ...]:
+    r"""Returns each `@name[value]` of the text in order, brackets balanced, as written.
+
+    Names may hold spaces, and markdown's `\_`, `\[`; both ends are stripped. A value may run over
+    lines. Half-open intervals such as `(0, 5]` don't unbalance it. A tag whose bracket never closes
+    ends at the first `]` of its line, and is no answer where there is none.
+    """
+    return tuple(_answers(text))
+
+
+def _answers(text: str) -> Iterator[tuple[str, str]]:
+    tags = list(_TAG.finditer(text))
+    closing = _closing_brackets(text, {tag.end() - 1 for tag in tags})
+    position = 0
+    for tag in tags:
+        if tag.start() < position:
+            continue
+        end = closing.get(tag.end() - 1)
+        if end is None:
+            rest = _REST_OF_LINE.match(text, tag.end())
+            if rest is None:
+                continue
+            end = rest.end()
+        value = text[tag.end() : end].removesuffix(tag[2])  # the backslash of `\]`, if any
+        yield tag[1].replace("\\_", "_").strip(), value.strip()
+        position = end + 1
+
+
+def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
+    """The place of each square bracket's partner, in one pass; intervals count for nothing."""
+    neutral = {
+        place
+        for found in _INTERVAL.finditer(text)
+        if found.start() not in openings
+        for place in (found.start(), found.end() - 1)
+    }
+    partners: dict[int, int] = {}
+    waiting: list[int] = []
+    for place, char in enumerate(text):
+        if place in neutral:
+            continue
+        if char == "[":
+            waiting.append(place)
+        elif char == "]" and waiting:
+            partners[waiting.pop()] = place
+    return partners
+
+
+def score(
+    response: str, label_pairs: Iterable[tuple[str, str]], rules: RuleSet = "sensible"
+) -> ClosedFormScore:
+    """Returns the verdict on each (name, label) pair; names without a label cost nothing."""
+    pairs = tuple((name, label) for name, label in label_pairs)
+    if rules == "strict":
+        return _score_strict(response, pairs)
+    return _score_sensible(parse_answers(response), pairs)
+
+
+def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedFormScore:
+    answers = dict(_strict_answers(response))
+    parts = []
+    for name, label in dict(pairs).items():  # of repeated label names the last one counts
+        answer = answers.get(name)
+        right = answer is not None and _strictly_equal(label, answer)
+        parts.append(SubAnswer(name, label, answer, right))
+    return ClosedFormScore(tuple(parts))
+
+
+def _strict_answers(text: str) -> Iterator[tuple[str, str]]:
+    """What the benchmark's pattern finds, `@` word `[` rest of line up to the first `]`."""
+    position = 0
+    while tag := _STRICT_TAG.search(text, position):
+        position = tag.end()
+        end = text.find("]", position)
+        if end < 0:
+            return
+        if text.find("\n", position, end) < 0:
+            yield tag[1], text[position:end]
+            position = end + 1
+
+
+def _strictly_equal(label: str, answer: str) -> bool:
+    if label == answer or _strictly_close(label, answer):
+        return True
+    items, others = label.split(","), answer.split(",")
+    return 1 < len(items) == len(others) and all(
+        one.strip() == other.strip() or _strictly_close(one, other)
+        for one, other in zip(items, others, strict=True)
+    )
+
+
+def _strictly_close(label: str, answer: str) -> bool:
+    try:
+        return abs(float(label) - float(answer)) < STRICT_TOLERANCE
+    except ValueError:
+        return False
+
+
+def _score_sensible(
+    answers: Sequence[tuple[str, str]], pairs: Sequence[tuple[str, str]]
+) -> ClosedFormScore:
+    names = [name for name, _ in pairs]
+    pool = {
+        name: _last_answers(_answers_to(name, answers, frozenset(names)), names.count(name))
+        for name in dict.fromkeys(names)
+    }
+    found: dict[int, str] = {}
+    for index, (name, label) in enumerate(pairs):
+        match = next((answer for answer in pool[name] if _is_right(label, answer)), None)
+        if match is not None:
+            pool[name].remove(match)
+            found[index] = match
+    parts = []
+    for index, (name, label) in enumerate(pairs):
+        wrong = pool[name].pop(0) if index not in found and pool[name] else None
+        parts.append(SubAnswer(name, label, found.get(index, wrong), index in found))
+    return ClosedFormScore(tuple(parts))
+
+
+def _answers_to(name: str, answers: Sequence[tuple[str, str]], names: frozenset[str]) -> list[str]:
+    """The values given to a name: its own spelling, or one that no other label claims."""
+    return [
+        value
+        for said, value in answers
+        if said == name or (said not in names and _fold_name(said) == _fold_name(name))
+    ]
+
+
+def _fold_name(name: str) -> str:
+    return re.sub(r"[\s_\-]+", "_", name.replace("\\_", "_").strip()).casefold()
+
+
+def _last_answers(values: list[str], count: int) -> list[str]:
+    """The last answers, as many as there are labels; repeats give way to different ones."""
+    if len(values) > count > 1:
+        values = list(dict.fromkeys(reversed(values)))[::-1]
+    return values[-count:]
+
+
+def _is_right(label: str, answer: str) -> bool:
+    if label.strip() in _NOTHING_LABELS and answer.strip().casefold() in _NOTHING_ANSWERS:
+        return True
+    return equal(label, answer, _is_close)
+
+
+def _is_close(label: Number, answer: Number) -> bool:
+    if isinstance(label, int) and isinstance(answer, int):
+        return label == answer
+    try:
+        expected, said = float(label), float(answer)
+    except OverflowError:
+        return False
+    if math.isnan(expected) or math.isinf(expected):
+        return expected == said or (math.isnan(expected) and math.isnan(said))
+    limit = STRICT_TOLERANCE
+    if expected != 0:
+        limit = min(limit, SMALL_LABEL_SHARE * abs(expected))
+    return abs(expected - said) < limit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints how the two rule sets agree with recorded verdicts; returns the exit status."""
+    from training.scoring.vectors import report  # noqa: PLC0415  (it imports this module)
+
+    parser = argparse.ArgumentParser(prog="python -m training.scoring.closed_form")
+    parser.add_argument("--vectors", type=Path, required=True, help="scorer vectors, JSON lines")
+    print("\n".join(report(parser.parse_args(arguments).vectors)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

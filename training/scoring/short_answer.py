@@ -1,0 +1,103 @@
+"""Short answers in words and numbers, compared by what they say and not how they are written.
+
+An answer is read as a sequence of words and numbers. Numbers agree within 1e-6 relative, once
+thousands separators, currency signs, percent signs and zeros at the end are gone; words agree
+without case and punctuation, and without `the`, or an `a` or `an` in front. The order of items
+matters. Deviates from TableBench's published normaliser (arXiv 2408.09174), which strips points
+and signs too, so that 10.6 equals 106 and -3 equals 3: here the point inside a number and the sign
+before it stay. A different rounding is a different number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+from training.scoring.values import Number, parse_number
+
+__all__ = ["Token", "answers_equal", "is_stated", "read_tokens", "tokens_equal"]
+
+Token = Number | str
+
+RELATIVE_TOLERANCE = 1e-6
+
+_SIGNS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2019": "'", "_": " "})
+_CURRENCY = re.compile(r"(?<!\w)[$€£¥](?=[-+.\d])")
+_NUMBER = (
+    r"(?:(?<![\w.)%])[+-])?(?<!\w)"  # a sign, but no dash of a range such as 2011-12
+    r"(?:{digits}(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{{1,3}})?(?!\w)"
+)
+_WORD = r"\w[\w']*[+#]*"
+_GROUPED = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])|[0-9]+)"
+_TOKENS = {
+    thousands: re.compile(f"(?P<number>{_NUMBER.format(digits=digits)})|{_WORD}")
+    for thousands, digits in ((True, _GROUPED), (False, "[0-9]+"))
+}
+
+
+def read_tokens(text: str, *, thousands: bool = True) -> tuple[Token, ...]:
+    """Returns the words (folded) and numbers of a text, in order.
+
+    Args:
+        text: any text.
+        thousands: whether `314,577` is one number; else it is two.
+    """
+    plain = _CURRENCY.sub("", unicodedata.normalize("NFC", text).translate(_SIGNS))
+    tokens = [_token(match) for match in _TOKENS[thousands].finditer(plain)]
+    kept = tuple(part for part in tokens if part != "the")
+    if len(kept) > 1 and kept[0] in {"a", "an"}:
+        kept = kept[1:]
+    return kept or tuple(tokens)
+
+
+def _token(match: re.Match[str]) -> Token:
+    if match["number"] is not None:
+        number = parse_number(match["number"])
+        if number is not None:
+            return number
+    return match[0].replace("'", "").casefold()
+
+
+def answers_equal(label: str, answer: str) -> bool:
+    """Returns whether two short answers say the same."""
+    if label.split() == answer.split():
+        return True
+    expected, said = _readings(label), _readings(answer)
+    return any(_sequences_equal(one, other) for one in expected for other in said)
+
+
+def is_stated(value: str, answer: str) -> bool:
+    """Returns whether a sentence holds the value, its words and numbers side by side and whole.
+
+    A comma between digits parts two numbers only where the value itself has several items, so that
+    `347` is not stated by `1,347`.
+    """
+    for thousands in (True, False):
+        wanted = read_tokens(value, thousands=thousands)
+        said = read_tokens(answer, thousands=thousands)
+        starts = range(len(said) - len(wanted) + 1) if len(wanted) > (not thousands) else ()
+        if any(_sequences_equal(wanted, said[at : at + len(wanted)]) for at in starts):
+            return True
+    return False
+
+
+def _readings(text: str) -> set[tuple[Token, ...]]:
+    """The token sequences that a text may mean; none for a text without words and numbers."""
+    return {read_tokens(text, thousands=grouped) for grouped in (True, False)} - {()}
+
+
+def _sequences_equal(one: tuple[Token, ...], other: tuple[Token, ...]) -> bool:
+    return len(one) == len(other) and all(map(tokens_equal, one, other))
+
+
+def tokens_equal(one: Token, other: Token) -> bool:
+    """Returns whether two tokens are the same word or the same number."""
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    try:
+        return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
+    except OverflowError:  # an int beyond every float
+        return False

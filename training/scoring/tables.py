@@ -1,0 +1,208 @@
+"""Two result tables, such as those of a SQL query, compared as bags of rows.
+
+The rules, and what they are not:
+
+- Rows count as often as they stand (BIRD's execution accuracy compares sets of rows, and lets
+  duplicates pass), and stay whole (the comparison released with DataMind, arXiv 2509.25084, sorts
+  each column alone, and lets scrambled rows pass). Their order matters only where asked.
+- Headers are ignored. The number of columns must agree. Their order is free for tables of at most
+  6 columns: there the columns of the answer may be permuted, all rows alike. A cell then
+  has to fit by its value alone, so that `max, min` for `min, max` passes; that is the price.
+- Cells: numbers within 1e-6 relative (whole numbers exactly), dates with or without midnight,
+  missing values alike however written, text with its case but without outer spaces. A rounded
+  0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would pass wrong sums.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from training.scoring.values import Number, parse_date
+
+__all__ = ["Cell", "cells_equal", "read_csv", "tables_equal"]
+
+Cell = object
+"""A database value, or the text that stands for it in a csv file."""
+
+RELATIVE_TOLERANCE = 1e-6
+ABSOLUTE_TOLERANCE = 1e-9
+"""For numbers around zero, where sums of floats leave dust."""
+MAX_PERMUTED_COLUMNS = 6
+MAX_PAIRED_ROWS = 500
+"""Rows that agree in text, and differ in the last digits, that are paired one by one."""
+
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
+
+_Canonical = str | int | float | tuple[int, ...] | None
+_Row = tuple[_Canonical, ...]
+_Same = Callable[[Sequence[_Row], Sequence[_Row], float], bool]
+
+
+def read_csv(text: str) -> list[list[str]]:
+    """Returns the rows of a csv text below its header line.
+
+    A blank line is a missing value where the table has one column, and nothing elsewhere. A first
+    column without a name that counts the rows from 0 is pandas' index, and is left out.
+
+    Raises:
+        ValueError: the text has no header line or is not csv.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    except csv.Error as error:
+        raise ValueError(f"not a csv table: {error}") from error
+    if not lines:
+        raise ValueError("not a csv table: it has no header line")
+    header, *body = lines
+    rows = [line or [""] for line in body if line or len(header) == 1]
+    has_index = len(header) > 1 and not header[0].strip()
+    if has_index and [row[0] for row in rows] == [str(count) for count in range(len(rows))]:
+        return [row[1:] for row in rows]
+    return rows
+
+
+def cells_equal(label: Cell, answer: Cell, tolerance: float = RELATIVE_TOLERANCE) -> bool:
+    """Returns whether two cells hold the same value."""
+    return _fits(_canonical(label), _canonical(answer), tolerance)
+
+
+def tables_equal(
+    label: Sequence[Sequence[Cell]],
+    answer: Sequence[Sequence[Cell]],
+    *,
+    order_matters: bool = False,
+    tolerance: float = RELATIVE_TOLERANCE,
+) -> bool:
+    """Returns whether two tables hold the same rows.
+
+    Args:
+        label: the expected rows.
+        answer: the rows to judge.
+        order_matters: whether the rows must come in the same order.
+        tolerance: how far two numbers may be apart, relative to the larger.
+    """
+    gold = [tuple(map(_canonical, row)) for row in label]
+    said = [tuple(map(_canonical, row)) for row in answer]
+    if len(gold) != len(said):
+        return False
+    if len({len(row) for row in (*gold, *said)}) > 1:
+        return False
+    same = _same_sequence if order_matters else _same_bag
+    return any(
+        same(gold, [tuple(row[index] for index in order) for row in said], tolerance)
+        for order in _column_orders(gold, said, same, tolerance)
+    )
+
+
+def _canonical(cell: Cell) -> _Canonical:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if isinstance(cell, int | float):
+        return cell
+    text = str(cell).strip()
+    if text in _MISSING:
+        return None
+    if len(text) <= 320 and _PLAIN_NUMBER.fullmatch(text):
+        return float(text) if set(text) & set(".eE") else int(text)
+    return parse_date(text) or text
+
+
+def _is_number(cell: _Canonical) -> bool:
+    return isinstance(cell, int | float)
+
+
+def _fits(one: _Canonical, other: _Canonical, tolerance: float) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return _close(one, other, tolerance)
+    return one == other
+
+
+def _close(one: Number, other: Number, tolerance: float) -> bool:
+    if one == other or (isinstance(one, int) and isinstance(other, int)):
+        return one == other
+    try:
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=ABSOLUTE_TOLERANCE)
+    except OverflowError:  # an int beyond every float
+        return False
+
+
+def _column_orders(
+    gold: Sequence[_Row], said: Sequence[_Row], same: _Same, tolerance: float
+) -> Iterator[tuple[int, ...]]:
+    """Yields the column orders worth a try, the written one first."""
+    written = tuple(range(len(gold[0]) if gold else 0))
+    yield written
+    if not 1 < len(written) <= MAX_PERMUTED_COLUMNS:
+        return
+    wanted, found = ([[(row[i],) for row in rows] for i in written] for rows in (gold, said))
+    fitting = [[i for i in written if same(column, found[i], tolerance)] for column in wanted]
+    for order in _choices(fitting, ()):
+        if order != written:
+            yield order
+
+
+def _choices(fitting: Sequence[Sequence[int]], taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    if len(taken) == len(fitting):
+        yield taken
+        return
+    for index in fitting[len(taken)]:
+        if index not in taken:
+            yield from _choices(fitting, (*taken, index))
+
+
+def _rows_fit(one: _Row, other: _Row, tolerance: float) -> bool:
+    return all(_fits(a, b, tolerance) for a, b in zip(one, other, strict=True))
+
+
+def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+    return all(_rows_fit(one, other, tolerance) for one, other in zip(gold, said, strict=True))
+
+
+def _same_bag(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+    """Whether the rows pair off: exact ones first, then by text, then number by number."""
+    expected, found = Counter(gold), Counter(said)
+    missing, extra = _by_text(expected - found), _by_text(found - expected)
+    if missing.keys() != extra.keys():
+        return False
+    return all(_pair_off(rows, extra[key], tolerance) for key, rows in missing.items())
+
+
+def _by_text(rows: Counter[_Row]) -> dict[_Row, list[_Row]]:
+    groups: dict[_Row, list[_Row]] = defaultdict(list)
+    for row in rows.elements():
+        groups[tuple("\0number" if _is_number(cell) else cell for cell in row)].append(row)
+    return groups
+
+
+def _pair_off(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+    if len(gold) != len(said):
+        return False
+    ordered, others = sorted(gold, key=_sort_key), sorted(said, key=_sort_key)
+    if _same_sequence(ordered, others, tolerance):
+        return True
+    if len(gold) > MAX_PAIRED_ROWS or len(_sort_key(ordered[0])) < 2:
+        return False  # one number a row: the sorted pairing was the best there is
+    return _pair_one_by_one(ordered, others, tolerance)
+
+
+def _sort_key(row: _Row) -> list[float | int]:
+    return [cell for cell in row if isinstance(cell, int | float)]
+
+
+def _pair_one_by_one(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+    """Greedy pairing: enough for rounding dust, which is far smaller than the tolerance."""
+    free = list(said)
+    for row in gold:
+        match = next(
+            (at for at, other in enumerate(free) if _rows_fit(row, other, tolerance)), None
+        )
+        if match is None:
+            return False
+        free.pop(match)
+    return True

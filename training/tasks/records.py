@@ -1,0 +1,162 @@
+"""Records of a question file (JSON lines), read with errors that name file, row and field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+__all__ = ["Record", "RecordError", "read_records"]
+
+
+class RecordError(ValueError):
+    """A question file that is not as it should be; the message names the file, row and field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row, with readers that check what they return."""
+
+    file: Path
+    row: int
+    """Counted from 1, as an editor counts lines."""
+    fields: Mapping[str, Any]
+
+    def fault(self, field: str, problem: str) -> RecordError:
+        """Returns the error to raise for a field of this row."""
+        return RecordError(f"{self.file}, row {self.row}, field {field!r}: {problem}")
+
+    def text(self, field: str, default: str | None = None) -> str:
+        """Returns a string field; without a default it must be there and say something.
+
+        Raises:
+            RecordError: the field is missing, empty or no string.
+        """
+        if default is not None and self.fields.get(field) is None:
+            return default
+        value = self._field(field)
+        if not isinstance(value, str):
+            raise self.fault(field, f"expected a string, found {_kind(value)}")
+        if default is None and not value.strip():
+            raise self.fault(field, "is empty")
+        return value
+
+    def flag(self, field: str, *, default: bool = False) -> bool:
+        """Returns a true or false field.
+
+        Raises:
+            RecordError: the field is something else.
+        """
+        value = self.fields.get(field, default)
+        if not isinstance(value, bool):
+            raise self.fault(field, f"expected true or false, found {_kind(value)}")
+        return value
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        """Returns a list of strings; a missing field is an empty list.
+
+        Raises:
+            RecordError: the field is no list of strings.
+        """
+        value = self.fields.get(field) or []
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.fault(field, "expected a list of strings")
+        return tuple(value)
+
+    def pairs(self, field: str) -> tuple[tuple[str, str], ...]:
+        """Returns a non-empty list of (name, value) pairs of strings.
+
+        Raises:
+            RecordError: the field is missing or something else.
+        """
+        value = self._field(field)
+        if not isinstance(value, list) or not value or not all(map(_is_text_pair, value)):
+            raise self.fault(field, "expected a list of [name, value] pairs of strings")
+        return tuple((name, said) for name, said in value)
+
+    def rows(self, field: str) -> tuple[tuple[Any, ...], ...]:
+        """Returns the rows of a table, all of one width.
+
+        Raises:
+            RecordError: the field is missing or no table.
+        """
+        return self.table(field, self._field(field))
+
+    def table(self, field: str, value: object) -> tuple[tuple[Any, ...], ...]:
+        """Returns a value of this row as the rows of a table, all of one width.
+
+        Raises:
+            RecordError: the value is no table.
+        """
+        if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+            raise self.fault(field, "expected a list of rows, each a list")
+        if len({len(row) for row in value}) > 1:
+            raise self.fault(field, "the rows are not all of one width")
+        return tuple(tuple(row) for row in value)
+
+    def data_file(self, field: str) -> Path:
+        """Returns the file that the field names, relative to the folder of the questions.
+
+        Raises:
+            RecordError: the name is missing, leads out of the folder or leads to no file.
+        """
+        name = self.text(field)
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts:
+            raise self.fault(field, f"{name!r} leads out of the folder of the questions")
+        path = self.file.parent / place
+        if not path.is_file():
+            raise self.fault(field, f"there is no file {name!r} beside the questions")
+        return path
+
+    def _field(self, field: str) -> Any:
+        if field not in self.fields:
+            raise self.fault(field, "is missing")
+        return self.fields[field]
+
+
+def read_records(file: Path) -> Iterator[Record]:
+    """Yields the rows of a question file in order; blank lines are skipped.
+
+    Raises:
+        RecordError: the file can't be read, a line is no JSON object, or an `id` stands twice.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{file} can't be read: {error}") from error
+    seen: dict[str, int] = {}
+    for row, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        record = Record(file, row, _json_object(file, row, line))
+        name = record.text("id")
+        if name in seen:
+            raise record.fault("id", f"{name!r} stands in row {seen[name]} already")
+        seen[name] = row
+        yield record
+
+
+def _json_object(file: Path, row: int, line: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{file}, row {row}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise RecordError(f"{file}, row {row}: expected a JSON object, found {_kind(value)}")
+    return value
+
+
+def _is_text_pair(value: object) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and len(value) == 2
+        and all(isinstance(part, str) for part in value)
+    )
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__

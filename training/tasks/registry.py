@@ -1,0 +1,41 @@
+"""The suites by name. A new one is one file with a class like those below.
+
+A suite of this package gets a line in `SUITES`; one that lives elsewhere needs no line: it is
+found as `package.module:ClassName`.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from training.tasks.dabench import DABench
+from training.tasks.sql import SqlQuestions
+from training.tasks.suite import Suite
+from training.tasks.xlsx import XlsxQuestions
+
+__all__ = ["SUITES", "find_suite"]
+
+_OURS: tuple[Suite, ...] = (DABench(), SqlQuestions(), XlsxQuestions())
+
+SUITES: dict[str, Suite] = {suite.name: suite for suite in _OURS}
+
+
+def find_suite(name: str) -> Suite:
+    """Returns the suite of that name, or of `package.module:ClassName`.
+
+    Raises:
+        ValueError: no suite has the name.
+        TypeError: what the name leads to is no suite.
+        ImportError: the module can't be imported.
+    """
+    if name in SUITES:
+        return SUITES[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        known = ", ".join(sorted(SUITES))
+        raise ValueError(f"no suite is called {name!r}; there are {known}, or 'module:ClassName'")
+    found = getattr(importlib.import_module(module), attribute, None)
+    suite = found() if isinstance(found, type) else found
+    if not isinstance(suite, Suite):
+        raise TypeError(f"{name!r} is no suite: it needs `name`, `load` and `score`")
+    return suite

@@ -1,0 +1,89 @@
+"""The seam between a set of tasks and whatever runs and scores an agent on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from dm_jupyter.core.task import Task
+
+__all__ = ["EvalItem", "ItemScore", "Suite", "draw"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalItem:
+    """A task and what is expected of it. The agent gets the task and never the label."""
+
+    task: Task
+    label: Any
+    """In the form of the suite that loaded it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """The verdict on one answer."""
+
+    right: bool
+    """By our rules."""
+    strict: bool
+    """By the benchmark's own rules, or the narrowest where it has none."""
+    parts: Mapping[str, bool] = field(default_factory=dict)
+    """What the verdict is made of: sub-answers, or ways to be right; the suite says which."""
+
+
+@runtime_checkable
+class Suite(Protocol):
+    """A set of tasks. An implementation holds no state: it may be shared between threads."""
+
+    @property
+    def name(self) -> str:
+        """The name to ask for it by, in lower case; the registry reads it."""
+        ...
+
+    def load(self, split: Path) -> list[EvalItem]:
+        """Returns the items of a split in the file's order; called once before a run.
+
+        It may not assume that any other split exists, and reads nothing outside the folder.
+
+        Args:
+            split: the folder of the split.
+
+        Raises:
+            RecordError: a record is not as it should be; the message names file, row and field.
+        """
+        ...
+
+    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:
+        """Returns the verdict; called once for each run that ended, with or without an answer.
+
+        A wrong, empty or malformed answer is a score, never an exception, and so is an empty
+        folder. It may not run what the agent wrote.
+
+        Args:
+            item: an item that this suite loaded.
+            answer: the agent's last answer; empty where it gave none.
+            folder: the agent's working folder, as the run left it.
+        """
+        ...
+
+
+def draw(items: Sequence[EvalItem], limit: int | None, seed: int) -> list[EvalItem]:
+    """Returns `limit` items in their order: the same ones for the same items and seed.
+
+    Args:
+        items: what to draw from.
+        limit: how many; None, or more than there are, means all.
+        seed: of the draw.
+
+    Raises:
+        ValueError: the limit is below zero.
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"can't draw {limit} items: the limit must be 0 or more")
+    if limit is None or limit >= len(items):
+        return list(items)
+    places = random.Random(seed).sample(range(len(items)), limit)  # noqa: S311  (no secret)
+    return [items[place] for place in sorted(places)]
