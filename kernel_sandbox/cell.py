@@ -16,9 +16,10 @@ from kernel_sandbox.wire import Execution
 __all__ = ["CellRun"]
 
 INTERRUPT_GRACE_S = 2.0
-_PRESS_AGAIN_S = 0.25
+_PRESS_AGAIN_S = 0.5
 _LAST_OUTPUT_S = 0.5
 _DEATH_NEWS_S = 0.25
+_INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter where a cell awaits
 _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
 
 
@@ -98,22 +99,25 @@ class CellRun:
             await self._kernel.kill()
 
     async def _press(self) -> bool:
-        """Sends SIGINT until the cell has ended; returns whether it has.
+        """Interrupts the cell; returns whether the kernel has since ended it, or itself.
 
-        More than once: a kernel that has not begun with the cell yet ignores the signal.
+        Presses again after a while: the first signal may come a moment before the code, which
+        then runs on. The proof of the end is an answer to a request that waits behind the cell.
         """
-        work = self._work
-        if work is None:
+        work, dead = self._work, self._kernel.dead
+        if work is None or dead.is_set():
             return True
         settled = asyncio.create_task(self._kernel.wire.settle())
         try:
+            await _any(_PRESS_AGAIN_S, self._execution.started.wait(), settled, dead.wait())
             for _ in range(round(INTERRUPT_GRACE_S / _PRESS_AGAIN_S)):
-                await self._kernel.provisioner.send_signal(signal.SIGINT)
-                await _any(_PRESS_AGAIN_S, work, settled, self._kernel.dead.wait())
-                if settled.done():  # its last output is on the way, if it was not lost
+                if not work.done():
+                    await self._kernel.provisioner.send_signal(signal.SIGINT)
+                await _any(_PRESS_AGAIN_S, settled, dead.wait())
+                if settled.done():  # the last output is on the way, if it was not lost
                     await _any(_LAST_OUTPUT_S, work)
                     return True
-                if work.done() or self._kernel.dead.is_set():
+                if dead.is_set():
                     return True
         finally:
             settled.cancel()
@@ -130,7 +134,7 @@ class CellRun:
                 "the cell asked for more memory than there is within the limit; the kernel and "
                 "its variables are still there. Work on fewer rows or columns at a time."
             )
-        if self._was_interrupted and name == "KeyboardInterrupt":
+        if self._was_interrupted and name in _INTERRUPTS:
             return CellStatus.INTERRUPTED, "the cell was interrupted"
         return CellStatus.ERROR, cut
 

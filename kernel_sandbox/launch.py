@@ -2,7 +2,7 @@
 
 Started as `python -I -m kernel_sandbox.launch CONNECTION_FILE POLICY_FILE`. Isolated mode (-I)
 keeps the working folder off the import path while the kernel boots, so that a file `random.py`
-in it can't replace a module of the kernel; IPython adds the folder afterwards.
+in it can't replace a module of the kernel; the folder joins the path afterwards.
 """
 
 from __future__ import annotations
@@ -61,14 +61,19 @@ def run_kernel(connection_file: str) -> None:  # pragma: no cover (runs in the c
     from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415 (after the limits are set)
     from traitlets.config import Config  # noqa: PLC0415
 
+    from kernel_sandbox.interruptible import InterruptibleKernel  # noqa: PLC0415
+
     config = Config()
     config.HistoryManager.enabled = False  # a database file for each kernel, read by nobody
     config.IPKernelApp.connection_file = connection_file
+    config.IPKernelApp.kernel_class = InterruptibleKernel
     # The poller that ends orphaned kernels looks for a parent that the namespace hides.
     config.IPKernelApp.parent_handle = 1
     app = IPKernelApp.instance(config=config)
     app.initialize([])  # type: ignore[no-untyped-call]
     del sys.modules["debugpy"]
+    # Isolated mode leaves the working folder out. Last: it adds modules and replaces none.
+    sys.path.append("")
     app.start()  # type: ignore[no-untyped-call]
 
 

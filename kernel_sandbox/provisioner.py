@@ -123,7 +123,7 @@ class SandboxProvisioner(LocalProvisioner):
         self._is_monitored = probe.program is not None
         if probe.program is not None:
             view = bubblewrap.View(workspace, run_dir, self._readable(), self.limits.network)
-            command = [*bubblewrap.arguments(probe.program, view), *command]
+            command = [*bubblewrap.arguments(probe.program, view, probe.options), *command]
         return {**prepared, "cmd": command}
 
     def _use_sockets(self, run_dir: Path) -> None:

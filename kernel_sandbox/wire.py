@@ -45,6 +45,8 @@ class Execution:
     """Set when the kernel has sent the last output of the cell."""
     flood: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when far too much came, or a message that was too large to take."""
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the kernel begins with the cell: before that, an interrupt passes by."""
     messages: int = 0
 
 
@@ -141,6 +143,8 @@ class Wire:
         if message["parent_header"].get("msg_id") != message_id:
             return
         execution.messages += 1
+        if kind == "execute_input":
+            execution.started.set()
         if kind == "status" and message["content"]["execution_state"] == "idle":
             execution.idle.set()
         execution.collector.add(kind, message["content"])

@@ -30,6 +30,7 @@ SHARED_MEMORY_BYTES = 64 * 1024**2
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
+_NEWER = ("--disable-userns",)
 _PROBE_TIMEOUT_S = 10.0
 
 
@@ -41,6 +42,8 @@ class Probe:
     """Its absolute path; `None` where it can't be used."""
     state: LayerState
     reason: str = ""
+    options: tuple[str, ...] = ()
+    """Options that this `bwrap` knows and an older one does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,17 @@ class View:
     network: bool = False
 
 
-def arguments(program: str, view: View) -> list[str]:
-    """Returns the command line that runs what follows it inside the view."""
+def arguments(program: str, view: View, options: Sequence[str] = ()) -> list[str]:
+    """Returns the command line that runs what follows it inside the view.
+
+    Args:
+        program: the absolute path of `bwrap`.
+        view: what it shows.
+        options: what the probe found it to know.
+    """
     return [
         program,
+        *options,
         *_namespaces(view.network),
         *_read_only(_system_paths(view.network)),
         *("--proc", "/proc"),
@@ -77,6 +87,8 @@ def arguments(program: str, view: View) -> list[str]:
         *("--bind", str(view.run_dir), str(view.run_dir)),
         # After the working folder: an input inside it stays read-only.
         *_read_only(view.readable, must_exist=True),
+        # Last: what was bound stays as it is, the empty folders around it take no file.
+        *("--remount-ro", "/"),
         *("--chdir", str(view.workspace)),
         "--",
     ]
@@ -123,12 +135,15 @@ def probe() -> Probe:
 def _run(program: str | None) -> Probe:
     if program is None:
         return Probe(None, LayerState.ABSENT, f"`{PROGRAM}` is not installed: {REMEDY}")
-    command = [program, *_namespaces(network=False), *_read_only(_system_paths(False))]
-    refusal = _failure([*command, "--proc", "/proc", "--dev", "/dev", "--", "true"])
-    if refusal:
-        hint = "this system does not let it make namespaces (user.max_user_namespaces, AppArmor)"
-        return Probe(None, LayerState.REFUSED, f"{program} failed: {refusal}; {hint}")
-    return Probe(program, LayerState.ACTIVE)
+    command = [*_namespaces(network=False), *_read_only(_system_paths(network=False))]
+    command += ["--proc", "/proc", "--dev", "/dev", "--", "true"]
+    if not _failure([program, *_NEWER, *command]):
+        return Probe(program, LayerState.ACTIVE, options=_NEWER)
+    refusal = _failure([program, *command])
+    if not refusal:
+        return Probe(program, LayerState.ACTIVE)
+    hint = "this system does not let it make namespaces (user.max_user_namespaces, AppArmor)"
+    return Probe(None, LayerState.REFUSED, f"{program} failed: {refusal}; {hint}")
 
 
 def _failure(command: Sequence[str]) -> str:

@@ -58,7 +58,7 @@ def apply(policy: Policy, *, counts_processes: bool) -> Layer:
         top = hard if had == resource.RLIM_INFINITY else min(hard, had)
         try:
             resource.setrlimit(number, (min(soft, top), top))
-        except (OSError, ValueError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             short.append(f"limit {number}: {error}")
             continue
         if resource.getrlimit(number)[1] > top:

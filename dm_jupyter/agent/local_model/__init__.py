@@ -5,3 +5,7 @@
 - `endpoint.py`: use a model; `server.py`: the process that runs it; `engine.py`: what it runs
 - `leases.py`, `runtime.py`: how one server is shared by all who use it
 """
+
+from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions, local_endpoint
+
+__all__ = ["LocalEndpoint", "ServerOptions", "local_endpoint"]

@@ -153,11 +153,14 @@ def find(name: str = DEFAULT_MODEL) -> LocalModel:
 def resolve(name_or_path: str) -> LocalModel:
     """Return a model by its catalogue name, or one made from the path of a GGUF file.
 
+    `local` stands for the default, wherever a person has to name some model.
     A file that the person names is trusted as it is: there is no pin to check it against.
 
     Raises:
         ModelMissingError: Neither a known name nor an existing file.
     """
+    if name_or_path == "local":
+        return find()
     path = Path(name_or_path).expanduser()
     if path.suffix.lower() != ".gguf":
         return find(name_or_path)

@@ -263,7 +263,7 @@ async def _stop(folder: ServerFolder) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
         deadline = time.monotonic() + _STOP_TIMEOUT_S
-        while folder.is_alive() and time.monotonic() < deadline:
+        while folder.is_alive() and time.monotonic() < deadline:  # noqa: ASYNC110 another process
             await asyncio.sleep(_POLL_S)
     folder.forget()
 

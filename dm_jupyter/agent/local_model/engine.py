@@ -16,7 +16,7 @@ from dm_jupyter.agent.local_model.errors import EngineMissingError
 __all__ = ["Engine", "EngineSettings", "require_engine", "start_engine"]
 
 _PROMPT_CACHE_MIB: Final = 512
-"""Memory for the prefixes of conversations that lost their slot; the engine's own default is 8 GiB."""
+"""Memory for the prefixes of conversations that lost their slot; the engine's own is 8 GiB."""
 
 _LOG_WARNINGS: Final = 2
 """The engine's log level: warnings and errors. Nothing of a prompt is ever written."""

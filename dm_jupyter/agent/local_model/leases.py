@@ -58,7 +58,7 @@ def is_locked(path: Path) -> bool:
 @asynccontextmanager
 async def exclusive(path: Path) -> AsyncIterator[None]:
     """Hold the lock of `path`, waiting for it without blocking the event loop."""
-    while (handle := await asyncio.to_thread(try_lock, path)) is None:
+    while (handle := try_lock(path)) is None:  # noqa: ASYNC110 another process holds it
         await asyncio.sleep(_POLL_S)
     try:
         yield

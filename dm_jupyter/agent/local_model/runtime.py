@@ -1,8 +1,8 @@
 """The private folder in which the users of one server and the server itself meet.
 
 *Covered*: other accounts of the machine can't read the key or swap the files (0700 folder that
-belongs to us, 0600 files, a parent that nobody else owns). *Not covered*: other programs of the same
-account; what runs untrusted code must be kept away from this folder (`kernel_sandbox` does).
+belongs to us, 0600 files, a parent that nobody else owns). *Not covered*: other programs of the
+same account; what runs untrusted code must be kept away from this folder (`kernel_sandbox` does).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _private_root(runtime_dir: Path | None) -> Path:
         # The host's name, since a home folder may be shared by machines that share no loopback.
         cache = platformdirs.user_cache_path("dm-jupyter") / f"run-{socket.gethostname()}"
         with warnings.catch_warnings():
-            # Without XDG_RUNTIME_DIR it falls back to a folder in /tmp, and warns: we check it below.
+            # Without XDG_RUNTIME_DIR it warns and names a folder in /tmp: we check that below.
             warnings.simplefilter("ignore")
             candidates = [platformdirs.user_runtime_path("dm-jupyter"), cache]
     reasons = []

@@ -19,9 +19,10 @@ _EXAMPLES = 3
 
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
     """Returns one profile a column, in order; duplicate names are kept apart by position."""
+    missing = frame.isna().to_numpy().sum(axis=0)
     return tuple(
-        _profile_column(column_name(label), frame.iloc[:, position])
-        for position, label in enumerate(frame.columns)
+        _profile_column(column_name(label), values, int(missing[position]))
+        for position, (label, values) in enumerate(frame.items())
     )
 
 
@@ -29,9 +30,8 @@ def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
     """Returns the first two rows, one from the middle and the last: at most four, in order."""
     count = len(frame)
     positions = sorted({p for p in (0, 1, count // 2, count - 1) if 0 <= p < count})
-    picked = frame.iloc[positions]
-    columns = [list(picked.iloc[:, position]) for position in range(picked.shape[1])]
-    return tuple(tuple(scalar(value) for value in row) for row in zip(*columns, strict=True))
+    rows = frame.iloc[positions].itertuples(index=False, name=None)
+    return tuple(tuple(scalar(value) for value in row) for row in rows)
 
 
 def scalar(value: object) -> Scalar:
@@ -80,24 +80,27 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_VALUE_CHARS]}… ({len(text):,} characters)"
 
 
-def _profile_column(name: str, values: pd.Series[Any]) -> ColumnProfile:
-    missing = int(values.isna().sum())
-    unique = _distinct(values)
-    if types.is_bool_dtype(values.dtype):
-        return ColumnProfile(name, str(values.dtype), missing, unique, examples=_examples(values))
-    if types.is_numeric_dtype(values.dtype) or types.is_datetime64_any_dtype(values.dtype):
+def _profile_column(name: str, values: pd.Series[Any], missing: int) -> ColumnProfile:
+    dtype = values.dtype
+    unique, examples = _distinct(values.dropna() if missing else values)
+    if types.is_bool_dtype(dtype):
+        return ColumnProfile(name, str(dtype), missing, unique, examples=examples)
+    if types.is_numeric_dtype(dtype) or types.is_datetime64_any_dtype(dtype):
+        few = examples if unique is not None and unique <= FEW_VALUES else ()
         low, high = scalar(values.min()), scalar(values.max())
-        few = _examples(values) if unique is not None and unique <= FEW_VALUES else ()
-        return ColumnProfile(name, str(values.dtype), missing, unique, low, high, few)
-    dtype = _object_dtype(values)
-    return ColumnProfile(name, dtype, missing, unique, examples=_examples(values))
+        return ColumnProfile(name, str(dtype), missing, unique, low, high, few)
+    return ColumnProfile(name, _object_dtype(values), missing, unique, examples=examples)
 
 
-def _distinct(values: pd.Series[Any]) -> int | None:
+def _distinct(present: pd.Series[Any]) -> tuple[int | None, tuple[Scalar, ...]]:
+    """Returns how many distinct values there are, and all of a few or some of many."""
     try:
-        return int(values.nunique())
-    except (TypeError, ValueError, NotImplementedError):  # lists and dicts have no hash
-        return None
+        distinct = present.unique()
+        unique = len(distinct)
+    except (TypeError, ValueError, NotImplementedError):  # lists and dictionaries have no hash
+        return None, tuple(scalar(value) for value in present.iloc[:_EXAMPLES])
+    shown = distinct if unique <= FEW_VALUES else distinct[:_EXAMPLES]
+    return unique, tuple(scalar(value) for value in shown)
 
 
 def _object_dtype(values: pd.Series[Any]) -> str:
@@ -106,13 +109,3 @@ def _object_dtype(values: pd.Series[Any]) -> str:
         return str(values.dtype)
     kinds = sorted({type(value).__name__ for value in values.dropna().head(1000)})
     return f"object ({', '.join(kinds[:3])})" if kinds else "object"
-
-
-def _examples(values: pd.Series[Any]) -> tuple[Scalar, ...]:
-    present = values.dropna()
-    try:
-        distinct = list(present.drop_duplicates().iloc[: FEW_VALUES + 1])
-    except (TypeError, ValueError, NotImplementedError):
-        distinct = list(present.iloc[:_EXAMPLES])
-    shown = distinct if len(distinct) <= FEW_VALUES else distinct[:_EXAMPLES]
-    return tuple(scalar(value) for value in shown)

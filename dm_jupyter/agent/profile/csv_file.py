@@ -28,7 +28,7 @@ LAYOUT_BYTES = 256 * 1024
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
 _COUNTED_BYTES = 4 << 30
-_COUNT_CELLS = 2_000_000
+_COUNT_CELLS = 500_000
 _NAMED_COLUMNS = 50
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 

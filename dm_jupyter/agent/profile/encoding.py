@@ -186,9 +186,16 @@ def _nul_warning(count: int) -> tuple[str, ...]:
 def _legacy_codec(scan: _Scan) -> str:
     """Returns the code page: the detector's best plausible one, western ones by their bytes."""
     western = "cp1252" if scan.has_c1 and _decodes(scan.suspects, "cp1252") else "latin-1"
-    for match in from_bytes(scan.suspects):
-        names = {match.encoding, *match.could_be_from_charset}
-        if "cp1252" in names or _same_as_western(scan.suspects, match.encoding, western):
+    matches = list(from_bytes(scan.suspects))
+    if any(
+        "cp1252" in {match.encoding, *match.could_be_from_charset}
+        # A tie, which a short text gives often, goes to the code page that is by far most common.
+        and (match.chaos, -match.coherence) <= (matches[0].chaos, -matches[0].coherence)
+        for match in matches
+    ):
+        return western
+    for match in matches:
+        if _same_as_western(scan.suspects, match.encoding, western):
             return western
         if match.encoding in _PLAUSIBLE:
             return match.encoding

@@ -61,8 +61,6 @@ class TableProfile:
     """Plain pandas that makes `df`; None where SQL is the way in, or nothing is there."""
     sampled_rows: int | None = None
     """How many rows the statistics come from; None when from all of them."""
-    is_count_exact: bool = True
-    """False when `row_count` is an estimate."""
     is_hidden: bool = False
     """A sheet that a person does not see when opening the workbook."""
     is_view: bool = False

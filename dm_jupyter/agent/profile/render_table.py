@@ -24,8 +24,7 @@ def shape(table: TableProfile) -> str:
     if table.row_count is None:
         rows = "rows not counted"
     else:
-        about = "" if table.is_count_exact else "about "
-        rows = f"{about}{table.row_count:,} row{'' if table.row_count == 1 else 's'}"
+        rows = f"{table.row_count:,} row{'' if table.row_count == 1 else 's'}"
     columns = f"{len(table.columns):,} column{'' if len(table.columns) == 1 else 's'}"
     sampled = f" (statistics from {table.sampled_rows:,} rows)" if table.sampled_rows else ""
     return f"{rows} x {columns}{sampled}"
@@ -193,4 +192,4 @@ def _ends(
     if len(text) <= room:
         return text
     short = f"({len(columns):,} columns, not shown)"
-    return short if len(short) <= room else ""
+    return short if len(short) <= room else "…"

@@ -8,9 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["SheetLayout", "find_sheet_layout"]
+__all__ = ["SEARCHED_ROWS", "SheetLayout", "find_footer", "find_sheet_layout"]
 
-_SEARCHED_ROWS = 40
+SEARCHED_ROWS = 70
+_HEADER_ROWS = 40
+_FOOTER_ROWS = 200
 _LEVELS = 3
 _BODY_ROWS = 30
 
@@ -21,38 +23,42 @@ class SheetLayout:
 
     header: tuple[int, ...] = (0,)
     """Row numbers of the header, from 0; several where it has levels."""
-    footer_rows: int = 0
-    """Rows from the first note below the table to the end."""
     titles: tuple[str, ...] = ()
     """Texts above the header."""
-    footer: str = ""
-    """The first note."""
 
 
-def find_sheet_layout(grid: pd.DataFrame, *, is_whole: bool) -> SheetLayout:
-    """Returns the layout of a sheet.
-
-    Args:
-        grid: the cells as they are, without any header.
-        is_whole: whether the grid reaches to the sheet's end, where notes are looked for.
-    """
-    rows = [
-        [_cell(value) for value in row] for row in grid.head(_SEARCHED_ROWS + _BODY_ROWS).values
-    ]
+def find_sheet_layout(grid: pd.DataFrame) -> SheetLayout:
+    """Returns where the header stands, from a sheet's first `SEARCHED_ROWS` rows as they are."""
+    rows = [[_cell(value) for value in row] for row in grid.to_numpy()]
     first = _first_header_row(rows)
     last = first
     while last - first < _LEVELS - 1 and _is_lower_level(rows, last + 1):
         last += 1
     while last - first < _LEVELS - 1 and _is_upper_level(rows, first - 1, last):
         first -= 1
-    footer_rows, footer = _footer(grid, last) if is_whole else (0, "")
     titles = [value for row in rows[:first] for value in row]
     return SheetLayout(
         tuple(range(first, last + 1)),
-        footer_rows,
         tuple(str(title) for title in titles if title is not None)[:4],
-        footer,
     )
+
+
+def find_footer(frame: pd.DataFrame) -> tuple[int, str]:
+    """Returns how many rows the notes below a table take, and the first of them.
+
+    A note is a lone text; blank rows between notes count, those above the first do not.
+    """
+    if frame.shape[1] < 3:
+        return 0, ""
+    found, first = 0, ""
+    tail = frame.iloc[max(1, len(frame) - _FOOTER_ROWS) :].to_numpy(dtype=object)
+    for count, row in enumerate(reversed(tail), start=1):
+        cells = [value for value in map(_cell, row) if value is not None]
+        if len(cells) > 1 or (cells and not isinstance(cells[0], str)):
+            break
+        if cells:
+            found, first = count, cells[0]
+    return found, first
 
 
 def _cell(value: Any) -> Any:
@@ -81,7 +87,7 @@ def _first_header_row(rows: list[list[Any]]) -> int:
     if not widths:
         return next((index for index, row in enumerate(rows) if _filled(row)), 0)
     usual = widths[len(widths) // 2]
-    for index, row in enumerate(rows[:_SEARCHED_ROWS]):
+    for index, row in enumerate(rows[:_HEADER_ROWS]):
         if _filled(row) >= max(2, 0.5 * usual):
             return index
     return 0
@@ -114,17 +120,3 @@ def _is_upper_level(rows: list[list[Any]], index: int, last: int) -> bool:
     is_grouping = len(labels) >= 2 and all(map(_is_label, labels))
     width = max(_filled(line) for line in below)
     return is_grouping and _filled(row) < max(width, len(row))
-
-
-def _footer(grid: pd.DataFrame, header: int) -> tuple[int, str]:
-    """Returns how many rows the notes below take, blank rows between them included."""
-    if grid.shape[1] < 3:
-        return 0, ""
-    found, first = 0, ""
-    for count, row in enumerate(reversed(grid.iloc[header + 2 :].to_numpy()), start=1):
-        cells = [value for value in map(_cell, row) if value is not None]
-        if len(cells) > 1 or (cells and not isinstance(cells[0], str)):
-            break
-        if cells:
-            found, first = count, cells[0]
-    return found, first

@@ -17,6 +17,8 @@ __all__ = ["Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
 _LISTED_COLUMNS = 8
+_MAX_LABELS = 5000
+_TAIL_ROWS = 200
 _MISSING_WORDS = frozenset(
     [
         "",
@@ -72,8 +74,7 @@ def suspicions_of(frame: pd.DataFrame) -> Suspicions:
     found = Suspicions()
     numeric: list[str] = []
     damaged: list[str] = []
-    for position, label in enumerate(frame.columns):
-        values = frame.iloc[:, position]
+    for position, (label, values) in enumerate(frame.items()):
         if not is_text(values):
             continue
         texts = _distinct_texts(values)
@@ -180,16 +181,31 @@ def _sum_rows(frame: pd.DataFrame) -> list[str]:
         values = frame.iloc[:, position]
         if frame.shape[1] < 2 or not is_text(values):
             continue
-        texts = [value for value in values.dropna() if isinstance(value, str)]
-        sums = [text for text in texts if _TOTAL.fullmatch(text.strip())]
-        if sums and len(sums) <= max(1, len(texts) / 3):
+        sums = _sum_labels(values)
+        count = sum(sums.values())
+        if count and count <= max(1, int(values.count()) / 3):
             name = column_name(frame.columns[position])
-            distinct = list(dict.fromkeys(sums))
             warnings.append(
-                f"{len(sums):,} row(s) where {name!r} is {_quoted(distinct[:3])} look like sums "
+                f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "
                 "of other rows and would double every aggregate: leave them out"
             )
     return warnings
+
+
+def _sum_labels(values: pd.Series[Any]) -> dict[str, int]:
+    """Returns the labels that say "total", in order of appearance, with their row counts."""
+    try:
+        counts = values.value_counts(sort=False)
+    except TypeError:  # lists and dictionaries have no hash
+        return {}
+    # Nearly every row another text: no grouping, and a sum row stands at the end if anywhere.
+    if len(counts) > _MAX_LABELS:
+        counts = values.tail(_TAIL_ROWS).value_counts(sort=False)
+    return {
+        label: int(count)
+        for label, count in counts.items()
+        if isinstance(label, str) and _TOTAL.fullmatch(label.strip())
+    }
 
 
 def _quoted(texts: list[str]) -> str:

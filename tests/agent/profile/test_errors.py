@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from importlib import util as import_util
+
+import pytest
+
+from dm_jupyter.agent.profile import profile_file
+from dm_jupyter.core.errors import DataFileError
+
+OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataFileError, match=r"gone\.csv: there is no such file"):
+        profile_file(tmp_path / "gone.csv")
+
+
+def test_folder(tmp_path):
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(DataFileError, match=r"x\.csv: this is a folder"):
+        profile_file(tmp_path / "x.csv")
+
+
+def test_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(DataFileError, match="no ordinary file"):
+        profile_file(tmp_path / "x.csv")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_forbidden_file(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a\n1\n")
+    path.chmod(0)
+    with pytest.raises(DataFileError, match="no permission"):
+        profile_file(path)
+
+
+def test_forbidden_file_by_the_systems_answer(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text("a\n1\n")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(DataFileError, match="chmod"):
+        profile_file(path)
+
+
+def test_name_that_is_no_path(tmp_path):
+    with pytest.raises(DataFileError):
+        profile_file(tmp_path / "a\x00b.csv")
+    with pytest.raises(DataFileError):
+        profile_file(tmp_path / ("x" * 5000))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.xlsx", "x.parquet", "x.json"])
+def test_empty_file(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(DataFileError, match="is empty"):
+        profile_file(tmp_path / name)
+
+
+def test_password(tmp_path):
+    path = tmp_path / "x.xlsx"
+    path.write_bytes(OLE2 + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(500))
+    with pytest.raises(DataFileError, match="protected with a password"):
+        profile_file(path)
+
+
+@pytest.mark.parametrize("name", ["x.xls", "x.xlsx", "x.csv"])
+@pytest.mark.parametrize(
+    "content", ["<html><body><table></table>", "\ufeff\n<!DOCTYPE html>\n", "<table><tr>"]
+)
+def test_web_page_in_disguise(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(DataFileError, match=r"web page \(HTML\).*pd\.read_html"):
+        profile_file(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"%PDF-1.4", "PDF"),
+        (b"\x89PNG\r\n", "image"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "unzstd"),
+        (b"<?xml version='1.0'?><Workbook/>", "XML"),
+        (OLE2 + bytes(100), "damaged or incomplete"),
+        (b"\x1f\x8b\x08\x00garbage", "gzip"),
+    ],
+)
+def test_foreign_content(tmp_path, content, words):
+    path = tmp_path / "x.xls"
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=words):
+        profile_file(path)
+
+
+def test_archive_of_several_files(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "a\n1\n")
+        archive.writestr("b.csv", "b\n1\n")
+    with pytest.raises(DataFileError, match=r"2 files.*'a\.csv'"):
+        profile_file(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "package"),
+    [
+        ("x.parquet", b"PAR1....", "pyarrow"),
+        ("x.xls", OLE2 + bytes(100), "xlrd"),
+    ],
+)
+def test_missing_reader_names_its_package(tmp_path, monkeypatch, name, content, package):
+    (tmp_path / name).write_bytes(content)
+    found = import_util.find_spec
+    monkeypatch.setattr(
+        "dm_jupyter.agent.profile.entry.find_spec",
+        lambda module: None if module == package else found(module),
+    )
+    with pytest.raises(DataFileError, match=f"pip install {package}"):
+        profile_file(tmp_path / name)
+
+
+def test_import_loads_no_pandas():
+    code = (
+        "import sys, dm_jupyter.agent.profile as p; "
+        "sys.exit(any(m in sys.modules for m in ('pandas', 'numpy', 'openpyxl', 'pyarrow')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.agent.profile import ForeignKey, profile_file, render
+from dm_jupyter.core.errors import DataFileError
+
+SCHEMA = """
+CREATE TABLE "select" ("order" int, "a b" text, "q""uote" real, data blob);
+INSERT INTO "select" VALUES (1, 'x', 1.5, x'0102'), (9223372036854775807, 'y', NULL, NULL);
+CREATE TABLE maker (id integer PRIMARY KEY, name text NOT NULL);
+INSERT INTO maker VALUES (1, 'A'), (2, 'B');
+CREATE TABLE "Order Details" (
+  a int, b int, maker int REFERENCES maker (id), other int REFERENCES maker, PRIMARY KEY (a, b));
+INSERT INTO "Order Details" VALUES (1, 1, 1, 2);
+CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a * 2) STORED);
+INSERT INTO g (a) VALUES (1);
+CREATE TABLE empty_t (a);
+CREATE TRIGGER tr AFTER INSERT ON empty_t BEGIN DELETE FROM maker; END;
+CREATE VIEW named AS SELECT name FROM maker;
+CREATE VIEW broken AS SELECT x FROM not_there;
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "x y.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA)
+        connection.commit()
+    return path
+
+
+def test_tables_views_and_keys_are_listed(database):
+    tables = {table.name: table for table in profile_file(database).tables}
+    assert list(tables)[-2:] == ["named", "broken"]
+    assert tables["named"].is_view
+    assert tables["named"].row_count == 2
+    assert tables["maker"].primary_key == ("id",)
+    details = tables["Order Details"]
+    assert details.primary_key == ("a", "b")
+    assert set(details.foreign_keys) == {
+        ForeignKey(("maker",), "maker", ("id",)),
+        ForeignKey(("other",), "maker", ()),
+    }
+    assert [column.name for column in tables["g"].columns] == ["a", "b"]
+
+
+def test_values_are_looked_up_and_blobs_only_measured(database):
+    columns = {c.name: c for c in profile_file(database).tables[0].columns}
+    assert columns["order"].maximum == 9223372036854775807
+    assert columns['q"uote'].missing == 1
+    assert columns["data"].examples == ("<2 bytes>",)
+    assert columns["a b"].examples == ("x", "y")
+
+
+def test_names_are_quoted_where_needed(database):
+    text = render(profile_file(database))
+    for part in ('table "select"', '"order" INT', '"a b"', '"q""uote"', '"Order Details"'):
+        assert part in text
+    assert "table maker (2 rows)" in text
+    assert "maker INT -> maker.id" in text
+
+
+def test_broken_view_does_not_hide_the_rest(database):
+    broken = profile_file(database).tables[-1]
+    assert broken.row_count is None
+    assert "not_there" in broken.warnings[0]
+
+
+def test_nothing_is_written(database):
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    profile_file(database)
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+    assert [path.name for path in database.parent.iterdir()] == [database.name]
+
+
+def test_open_write_ahead_log_is_read(tmp_path):
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.commit()
+        assert profile_file(path).tables[0].row_count == 1
+
+
+def test_endless_view_is_given_up(tmp_path):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE VIEW v AS WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) "
+            "SELECT i FROM c"
+        )
+        connection.commit()
+    table = profile_file(path).tables[0]
+    assert table.row_count is None
+    assert table.sample_rows == ((1,), (2,))
+    assert "not counted" in render(profile_file(path))
+
+
+def test_empty_database_has_no_tables(tmp_path):
+    path = tmp_path / "x.sqlite"
+    path.touch()
+    profile = profile_file(path)
+    assert profile.tables == ()
+    assert "no tables" in render(profile)
+
+
+def test_text_is_no_database(tmp_path):
+    path = tmp_path / "x.sqlite"
+    path.write_text("hello\n")
+    with pytest.raises(DataFileError, match="SQLite format 3"):
+        profile_file(path)
+
+
+def test_damaged_database_is_refused(tmp_path, database):
+    content = bytearray(database.read_bytes())
+    content[100:4000] = b"\xff" * 3900
+    damaged = tmp_path / "damaged.sqlite"
+    damaged.write_bytes(content)
+    with pytest.raises(DataFileError, match="damaged"):
+        profile_file(damaged)
+
+
+def test_many_tables_stay_within_the_bound(tmp_path):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        for i in range(80):
+            connection.execute(f'CREATE TABLE "table {i}" (a int, b text, c real)')
+            connection.execute(f"CREATE VIEW view_{i} AS SELECT 1 AS one")
+        connection.commit()
+    text = render(profile_file(path))
+    assert len(text) <= 2200
+    assert '"table 0"' in text
+    assert "more" in text or "cut" in text
+    assert "views: view_0" in text

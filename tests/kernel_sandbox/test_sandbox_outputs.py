@@ -1,0 +1,83 @@
+"""How messages become outputs, and what happens at the limit."""
+
+import pytest
+
+from kernel_sandbox.outputs import ERROR_BYTES, OutputCollector
+from kernel_sandbox.types import CellError, Display, Stream
+
+
+def stream(text, name="stdout"):
+    return "stream", {"name": name, "text": text}
+
+
+def display(data, identity=None, kind="display_data"):
+    transient = {"display_id": identity} if identity else {}
+    return kind, {"data": data, "metadata": {}, "transient": transient}
+
+
+def gather(*messages, limit=100):
+    collector = OutputCollector(limit)
+    for message in messages:
+        collector.add(*message)
+    return collector
+
+
+def test_neighbouring_pieces_of_one_stream_are_joined():
+    found = gather(stream("a"), stream("b"), stream("c", "stderr"), stream("d"))
+    assert found.outputs == (Stream("stdout", "ab"), Stream("stderr", "c"), Stream("stdout", "d"))
+
+
+def test_a_cut_falls_between_characters_and_is_counted_in_bytes():
+    found = gather(stream("ééé"), limit=5)
+    assert found.outputs == (Stream("stdout", "éé"),)
+    assert found.cut_bytes == 1
+    assert gather(stream("abc"), stream("def"), limit=3).outputs == (Stream("stdout", "abc"),)
+
+
+def test_a_display_that_does_not_fit_is_dropped_whole():
+    found = gather(display({"image/png": "x" * 101}), display({"application/json": {"a": 1}}))
+    assert found.outputs == (Display({"application/json": {"a": 1}}, {}),)
+    assert found.cut_bytes == 101
+
+
+def test_an_error_is_kept_when_the_output_is_full():
+    long = ("error", {"ename": "E", "evalue": "v" * 10**5, "traceback": ["t" * 10**5, "last"]})
+    found = gather(stream("x" * 500), long)
+    error = found.outputs[-1]
+    assert isinstance(error, CellError)
+    assert len(error.message) == ERROR_BYTES
+    assert sum(map(len, error.traceback)) == ERROR_BYTES
+    assert found.cut_bytes == 400 + 2 * (10**5 - ERROR_BYTES) + len("last")
+
+
+def test_an_update_changes_every_display_of_that_name():
+    update = display({"text/plain": "new"}, "i", "update_display_data")
+    stray = display({"text/plain": "?"}, "other", "update_display_data")
+    first, second = display({"text/plain": "1"}, "i"), display({"text/plain": "2"}, "i")
+    found = gather(first, second, stray, update)
+    assert [output.data["text/plain"] for output in found.outputs] == ["new", "new"]
+
+
+def test_an_update_that_does_not_fit_is_dropped():
+    update = display({"text/plain": "n" * 200}, "i", "update_display_data")
+    found = gather(display({"text/plain": "1"}, "i"), update)
+    assert found.outputs[0].data["text/plain"] == "1"
+    assert found.cut_bytes == 199
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_clearing_gives_the_room_back(wait):
+    clear = ("clear_output", {"wait": wait})
+    found = gather(stream("x" * 90), clear, stream("y" * 90))
+    assert found.outputs == (Stream("stdout", "y" * 90),)
+    assert found.cut_bytes == 0
+
+
+def test_a_clear_that_waits_for_nothing_keeps_what_is_there():
+    found = gather(stream("x"), ("clear_output", {"wait": True}), ("status", {}))
+    assert found.outputs == (Stream("stdout", "x"),)
+
+
+def test_far_too_much_is_a_flood():
+    assert not gather(stream("x" * 900), limit=100).is_flooded
+    assert gather(stream("x" * 901), limit=100).is_flooded

@@ -1,0 +1,147 @@
+"""The provisioner as Jupyter uses it: kernelspec, clamps, restart, interrupt, shutdown."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.multikernelmanager import AsyncMultiKernelManager
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from traitlets.config import Config
+
+import kernel_sandbox
+from kernel_sandbox import environment, processes
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.provisioner import SandboxProvisioner
+
+SPECS = Path(kernel_sandbox.__file__).parent
+
+
+async def printed(client: AsyncKernelClient, code: str) -> str:
+    texts = []
+
+    def hook(message):
+        content = message["content"]
+        texts.append(content.get("text", "") + content.get("ename", ""))
+
+    await client.execute_interactive(code, output_hook=hook, timeout=20)
+    return "".join(texts).strip()
+
+
+async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path, monkeypatch):
+    monkeypatch.setenv("SERVER_SECRET", "x")
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    config = Config()
+    config.SandboxProvisioner.file_bytes = 1000
+    specs = KernelSpecManager(kernel_dirs=[str(SPECS)])
+    kernels = AsyncMultiKernelManager(
+        kernel_spec_manager=specs, connection_dir=str(tmp_path), config=config
+    )
+    kernel_id = await kernels.start_kernel(kernel_name="kernelspec", cwd=str(folder))
+    manager = kernels.get_kernel(kernel_id)
+    provisioner = manager.provisioner
+    assert isinstance(provisioner, SandboxProvisioner)
+    run_dir = provisioner.run_dir
+    for _ in range(2):
+        client = manager.client()
+        client.start_channels()
+        await client.wait_for_ready(timeout=30)
+        code = "import os; print(os.getcwd(), 'SERVER_SECRET' in os.environ)"
+        assert await printed(client, code) == f"{folder} False"
+        assert (
+            await printed(client, "f = open('a', 'wb', 0); f.write(b'x' * 2000); f.write(b'x')")
+            == "OSError"
+        )
+        assert provisioner.containment.is_active("rlimits")
+        running = asyncio.create_task(printed(client, "import time; time.sleep(30)"))
+        await asyncio.sleep(0.3)
+        await manager.interrupt_kernel()
+        assert await running == "KeyboardInterrupt"
+        await provisioner.send_signal(0)
+        client.stop_channels()
+        first = provisioner.kernel_pid
+        await manager.restart_kernel()
+    assert provisioner.kernel_pid != first
+    assert provisioner.run_dir == run_dir
+    await kernels.shutdown_kernel(kernel_id)
+    assert not run_dir.exists()
+    assert not list(tmp_path.glob("kernel-*.json"))
+    kernels.context.destroy(linger=0)
+
+
+def test_the_entry_point_names_this_provisioner():
+    spec = KernelSpec.from_resource_dir(str(SPECS / "kernelspec"))
+    assert spec.display_name == "DataMind (restricted)"
+    made = KernelProvisionerFactory.instance().create_provisioner_instance("id", spec, parent=None)
+    assert isinstance(made, SandboxProvisioner)
+
+
+def test_a_kernelspec_can_not_pass_the_administrators_maxima():
+    config = Config()
+    config.SandboxProvisioner.max_memory_bytes = 1000
+    config.SandboxProvisioner.allow_network = False
+    config.SandboxProvisioner.cpu_s = 7
+    made = SandboxProvisioner(
+        config=config,
+        memory_bytes=10**9,
+        network=True,
+        max_memory_bytes=10**10,
+        allow_network=True,
+        isolate=False,
+    )
+    assert made.limits.memory_bytes == 1000
+    assert made.limits.network is False
+    assert made.limits.cpu_s == 7
+    assert made.isolate is True
+
+
+@pytest.mark.parametrize("folder", ["/", None, "home"])
+def test_a_home_is_never_the_working_folder(tmp_path, folder):
+    made = SandboxProvisioner()
+    asked = str(Path.home()) if folder == "home" else folder
+    assert made._workspace(asked, tmp_path) == tmp_path / "work"
+    (tmp_path / "notes").mkdir()
+    assert made._workspace(str(tmp_path / "notes"), tmp_path) == tmp_path / "notes"
+
+
+async def test_before_a_start_there_is_nothing_to_do():
+    made = SandboxProvisioner()
+    await made.send_signal(signal.SIGINT)
+    await made.kill()
+    assert await made.wait() is None
+    assert made.report() is None
+    assert made.containment.layers == ()
+    assert made.kernel_pid is None
+    assert made.get_shutdown_wait_time(9.0) == 2.0
+    with pytest.raises(KernelStartError, match="was not started"):
+        made._in_run_dir("x")
+
+
+async def test_a_folder_too_long_for_a_socket_is_refused(monkeypatch, tmp_path):
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    manager = AsyncKernelManager()
+    made = SandboxProvisioner(parent=manager)
+    with pytest.raises(KernelStartError, match="too long for a socket"):
+        await made.pre_launch()
+
+
+async def test_font_lists_are_handed_on(monkeypatch, open_session, tmp_path):
+    (tmp_path / "fontlist-v0.json").write_text("{}")
+    monkeypatch.setattr(environment, "font_caches", lambda: (tmp_path / "fontlist-v0.json",))
+    session = await open_session()
+    result = await session.run("import os; print(os.listdir(os.environ['MPLCONFIGDIR']))")
+    assert result.stdout == "['fontlist-v0.json']\n"
+
+
+def test_what_is_gone_uses_nothing():
+    assert processes.resident_bytes(2**22 + 1) == 0
+    assert processes.measure(2**22 + 1, 0).processes == 0
+    assert processes.find_kernel(2**22 + 1, 5) is None
+    processes.end(2**22 + 1, is_monitor=False)
+    assert processes.sweep(Path("/nowhere")) == 0
