@@ -35,7 +35,7 @@ model: setup
 	$(BIN)/dm-jupyter model pull
 
 demo: setup model
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -27,9 +27,7 @@ class ModelChoice:
         return not self.base_url
 
 
-def model_choice(
-    model: str | None, base_url: str | None, api_key_file: Path | None
-) -> ModelChoice:
+def model_choice(model: str | None, base_url: str | None, api_key_file: Path | None) -> ModelChoice:
     """Returns the choice made by options, else by environment variables, else the local model.
 
     The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key

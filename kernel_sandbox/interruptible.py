@@ -31,12 +31,13 @@ class InterruptibleKernel(IPythonKernel):
     def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
         """Cancels a cell that awaits, at every interrupt.
 
-        ipykernel 7.4 does so at the first one only: if that comes before the cell's first `await`,
-        nothing can interrupt the cell any more.
+        ipykernel 7.4 does so at the first one only, and without waking an event loop that sleeps:
+        most interrupts of such a cell come to nothing.
         """
+        loop = asyncio.get_running_loop()
 
         def cancel(*_: object) -> None:
-            self.io_loop.add_callback(future.cancel)
+            loop.call_soon_threadsafe(future.cancel)
 
         listening = signal.signal(signal.SIGINT, cancel)
         try:
@@ -57,7 +58,10 @@ class InterruptibleKernel(IPythonKernel):
                 reply: dict[str, Any] = await super().do_execute(*args, **kwargs)
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-        except (KeyboardInterrupt, asyncio.CancelledError):  # outside of the cell's own code, just before or after it
+        except (
+            KeyboardInterrupt,
+            asyncio.CancelledError,
+        ):  # outside of the cell's own code, just before or after it
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             return {
                 "status": "error",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dm_jupyter.agent.analysis import AnalysisSettings, analyze
@@ -39,7 +39,7 @@ class EvalOptions:
     seed: int = 7
     """Of the draw of items; item by item, sampling starts from `run.seed`."""
     dialect: str = "markdown"
-    run: RunSettings = RunSettings()
+    run: RunSettings = field(default_factory=RunSettings)
     require: tuple[str, ...] = ()
 
 

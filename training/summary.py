@@ -73,7 +73,9 @@ def write_summary(records: Sequence[EvalRecord], path: Path) -> None:
 def print_summary(records: Sequence[EvalRecord]) -> None:
     """Prints the figures as tables."""
     summary = summary_of(records)
-    table = Table("level", "questions", "strict", "95 %", "ours", "answered", "turns", "tokens", "s")
+    table = Table(
+        "level", "questions", "strict", "95 %", "ours", "answered", "turns", "tokens", "s"
+    )
     for name, figures in {**summary["levels"], "all": summary["all"]}.items():
         low, high = figures["strict_interval"]
         share = figures["strict"] / max(1, figures["questions"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dm_jupyter.agent.brief import brief_of
@@ -19,15 +19,15 @@ from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
 
-__all__ = ["Analysis", "AnalysisSettings", "names_for", "analyze"]
+__all__ = ["Analysis", "AnalysisSettings", "analyze", "names_for"]
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
     """Everything about an analysis but the question and the model."""
 
-    run: RunSettings = RunSettings()
-    limits: Limits = Limits()
+    run: RunSettings = field(default_factory=RunSettings)
+    limits: Limits = field(default_factory=Limits)
     dialect: str = "markdown"
     require: tuple[str, ...] = ()
     """Layers of containment without which the kernel must not start."""
@@ -64,9 +64,7 @@ def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
     return names
 
 
-async def analyze(
-    task: Task, policy: Policy, settings: AnalysisSettings, emit: Emit
-) -> Analysis:
+async def analyze(task: Task, policy: Policy, settings: AnalysisSettings, emit: Emit) -> Analysis:
     """Answers one task and returns what it left.
 
     Raises:
@@ -114,7 +112,7 @@ def _carry_out(
     """Copies what the code made beside the notebook, and never over a file that was there."""
     if folder is None:
         return (), None
-    carried = []
+    carried: list[Path] = []
     for file in files:
         target = _free_name(folder / file.relative_to(workspace))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ __all__ = ["brief_of"]
 
 _CHARS = 2_200
 """Length of a single file's profile; several share twice as much."""
-_IMPORTS = "import pandas as pd\nimport numpy as np\n"
+_IMPORTS = "import pandas as pd\nimport numpy as np\nfrom scipy import stats\n"
 
 
 def brief_of(names: Mapping[str, Path]) -> Brief:
@@ -29,7 +30,7 @@ def brief_of(names: Mapping[str, Path]) -> Brief:
 
     if not names:
         return Brief(opening=_IMPORTS)
-    profiles = [profile_file(path, name=name) for name, path in names.items()]
+    profiles = [_trimmed(profile_file(path, name=name)) for name, path in names.items()]
     share = _CHARS if len(profiles) == 1 else 2 * _CHARS // len(profiles)
     loads = _loads(profiles)
     return Brief(
@@ -47,6 +48,27 @@ def brief_of(names: Mapping[str, Path]) -> Brief:
     )
 
 
+def _trimmed(profile: FileProfile) -> FileProfile:
+    """The profile with column names that the load line strips of the spaces around them.
+
+    Nobody, person or model, writes `df[' WINDSPEED']`.
+    """
+    if profile.kind != "csv" or len(profile.tables) != 1:
+        return profile
+    table = profile.tables[0]
+    stripped = [column.name.strip() for column in table.columns]
+    is_unchanged = all(
+        column.name == name for column, name in zip(table.columns, stripped, strict=True)
+    )
+    if is_unchanged or len(set(stripped)) < len(stripped) or table.load_code is None:
+        return profile
+    columns = tuple(
+        replace(column, name=name) for column, name in zip(table.columns, stripped, strict=True)
+    )
+    load = f"{table.load_code}\ndf.columns = df.columns.str.strip()"
+    return replace(profile, tables=(replace(table, columns=columns, load_code=load),))
+
+
 def _loads(profiles: list[FileProfile]) -> list[str]:
     """One loading line a table, each into a variable of its own."""
     tables = [
@@ -56,15 +78,13 @@ def _loads(profiles: list[FileProfile]) -> list[str]:
         if table.load_code and not table.is_hidden
     ]
     if len(tables) == 1:
-        lines=[str(tables[0][1].load_code)]
-        if any(c.name!=c.name.strip() for c in tables[0][1].columns): lines.append("df.columns = df.columns.str.strip()")
-        return lines
+        return [str(tables[0][1].load_code)]
     taken: set[str] = set()
     return [_renamed(table, _variable(profile, table, taken)) for profile, table in tables]
 
 
 def _renamed(table: TableProfile, variable: str) -> str:
-    return re.sub(r"\bdf\b(?=\s*(?:=|\.|\[))", variable, str(table.load_code))
+    return re.sub(r"\bdf\b(?=\s*=|\.|\[)", variable, str(table.load_code))
 
 
 def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:

@@ -83,4 +83,3 @@ def _rounds_to(known: Decimal, stated: _Stated) -> bool:
         abs(known).quantize(step, rounding=rounding, context=_WIDE) == abs(stated.value)
         for rounding in (ROUND_HALF_UP, ROUND_HALF_EVEN)
     )
-

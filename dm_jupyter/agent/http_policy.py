@@ -50,8 +50,7 @@ class HttpPolicy:
         return self._endpoint.model
 
     async def __aenter__(self) -> HttpPolicy:
-        from httpx import Timeout  # noqa: PLC0415  (0.8 s of imports, not needed for --help)
-        from openai import AsyncOpenAI  # noqa: PLC0415
+        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
 
         self._client = AsyncOpenAI(
             base_url=self._endpoint.base_url,
@@ -134,7 +133,7 @@ class HttpPolicy:
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
         """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
-        import httpx  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415  (the client raises its errors as they are)
         import openai  # noqa: PLC0415
 
         where = f"{self._endpoint.model} at {self._endpoint.base_url}"
@@ -150,7 +149,7 @@ class HttpPolicy:
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
             ) from error
-        except (openai.APIError, httpx.HTTPError) as error:
+        except (openai.APIError, httpx2.HTTPError) as error:
             raise StreamBrokenError(
                 f"the answer of {where} broke off ({type(error).__name__}); ask again, or look at "
                 "the server's log"

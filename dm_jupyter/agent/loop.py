@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.grounding import unsupported_numbers
-from dm_jupyter.core.hints import hint_for
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.core import prompts
@@ -27,6 +26,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.hints import hint_for
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory, Void
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult

@@ -52,5 +52,5 @@ class Notebook(Protocol):
     """
 
     async def run(self, cell: RunCell, thought: str) -> CellResult:
-        """Writes the thought and the cell, runs it, keeps its outputs, returns what became of it."""
+        """Writes the thought and the cell, runs it, keeps and returns what became of it."""
         ...

@@ -1,4 +1,4 @@
-"""Read-only queries on SQLite files; its text also goes into notebooks, so it needs pandas alone."""
+"""Read-only queries on SQLite files. Its text goes into notebooks, so it needs pandas alone."""
 
 import sqlite3
 import time
@@ -31,9 +31,11 @@ def run_sql(
     with closing(sqlite3.connect(address, uri=True)) as connection:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         connection.set_authorizer(
-            lambda action, first, second, *_: sqlite3.SQLITE_OK
-            if action in reading and "load_extension" not in (first, second)
-            else sqlite3.SQLITE_DENY
+            lambda action, first, second, *_: (
+                sqlite3.SQLITE_OK
+                if action in reading and "load_extension" not in (first, second)
+                else sqlite3.SQLITE_DENY
+            )
         )
         connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
         cursor = connection.execute(query)

@@ -22,7 +22,8 @@ app = typer.Typer(
 app.add_typer(model_app, name="model")
 
 ModelOption = Annotated[
-    str | None, typer.Option("--model", help="local (default), a .gguf file, or a name at --base-url")
+    str | None,
+    typer.Option("--model", help="local (default), a .gguf file, or a name at --base-url"),
 ]
 BaseUrlOption = Annotated[
     str | None, typer.Option("--base-url", help="an OpenAI-compatible endpoint, ends in /v1")

@@ -6,8 +6,8 @@ import asyncio
 import json
 import signal
 import sys
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DataFileError, UsageError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.core.trajectory import StopReason
 from kernel_sandbox.types import MIB, Limits
 
 __all__ = ["AskOptions", "ask_files"]

@@ -98,8 +98,12 @@ class Screen:
             case CellStarted(thought, cell):
                 if thought:
                     self._console.print(Padding(Markdown(thought), (1, 0, 0, 0)))
-                code = Syntax(cell.source, cell.language, word_wrap=True, background_color="default")
-                self._console.print(Panel(code, title=f"cell · {cell.language}", border_style="blue"))
+                code = Syntax(
+                    cell.source, cell.language, word_wrap=True, background_color="default"
+                )
+                self._console.print(
+                    Panel(code, title=f"cell · {cell.language}", border_style="blue")
+                )
             case CellFinished(_, result):
                 self._console.print(_outcome(result))
             case StepFinished(step, trajectory):
@@ -115,7 +119,9 @@ class Screen:
             return
         tokens = self._trajectory.tokens + self._pieces
         seconds = time.monotonic() - self._started
-        self._status.update(f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s")
+        self._status.update(
+            f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s"
+        )
 
     def _print_remark(self, step: Step, trajectory: Trajectory) -> None:
         """Says why a turn that ran no cell did not end the run."""

@@ -13,7 +13,6 @@ from kernel_sandbox.types import CellError, CellResult
 
 __all__ = ["hint_for"]
 
-_NOT_IN_INDEX = re.compile(r"\[([^\]]*)\] not (?:found )?in(?:dex)?|None of .*?\[(.*?)\]\)?.* are in")
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
@@ -28,9 +27,10 @@ def hint_for(result: CellResult, columns: tuple[str, ...]) -> str:
     if error is None:
         return ""
     text = f"{error.name}: {error.message}"
-    if error.name == "KeyError" or "not in index" in text or "has no attribute" in text:
-        return _spelling(error, columns)
-    return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
+    typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
+    if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
+        return typed
+    return _spelling(error, columns)
 
 
 def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
@@ -62,10 +62,26 @@ def _fold(name: str) -> str:
 
 _HINTS: tuple[tuple[str, str], ...] = (
     (
+        r"has no attribute 'pvalue'|cannot unpack non-iterable numpy\.float|corr\(\) got",
+        "Series.corr gives the coefficient alone: r, p = stats.pearsonr(x, y) gives both.",
+    ),
+    (
+        r"has no attribute 'chi2\w*'",
+        "The chi-square test is stats.chi2_contingency(pd.crosstab(a, b)).",
+    ),
+    (
+        r"Can only use \.str accessor",
+        "That column holds numbers already: leave the .str conversion out.",
+    ),
+    (
+        r"'numpy\.\w+' object has no attribute 'idxm",
+        "That is a single number already; group first: df.groupby(key)[column] gives one value "
+        "for each key.",
+    ),
+    (
         r"could not convert string to float|unsupported operand type.*str|invalid literal for",
-        "A column holds text. Convert it first: pd.to_numeric(df[column].astype(str)"
-        '.str.replace(r"[^0-9.\\-]", "", regex=True), errors="coerce"), or leave text columns out '
-        "with select_dtypes('number').",
+        "A column holds text. Leave that line out if the question does not need the column, else "
+        'use pd.to_numeric(column, errors="coerce").',
     ),
     (
         r"agg function failed|Could not convert .* to numeric|dtype 'str' does not support|"

@@ -37,6 +37,8 @@ def test_never_raises(text: str) -> None:
     assert isinstance(find_answers(text), tuple)
 
 
-@given(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.from_regex(r"[0-9a-z .,]*", fullmatch=True))
+@given(
+    st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.from_regex(r"[0-9a-z .,]*", fullmatch=True)
+)
 def test_finds_what_was_written(name: str, value: str) -> None:
     assert find_answers(f"@{name}[{value}]") == ((name, value.strip()),)

@@ -65,7 +65,8 @@ WELL_FORMED = {
         "<think>seen</think><answer>3</answer>",
     ),
     "react": (
-        "Thought: count\nAction: python_code_sandbox\nAction Input:\n```python\nprint(len(df))\n```",
+        "Thought: count\nAction: python_code_sandbox\n"
+        "Action Input:\n```python\nprint(len(df))\n```",
         "Thought: seen\nFinal Answer: 3",
     ),
 }

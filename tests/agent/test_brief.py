@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.core.errors import DataFileError
+
+
+def _csv(path: Path, text: str = "Age,Fare\n30,7.25\n41,8.5\n29,9.0\n") -> Path:
+    path.write_text(text, "utf-8")
+    return path
+
+
+def _database(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table people (id integer primary key, age integer)")
+        connection.execute("insert into people (age) values (30), (41)")
+    return path
+
+
+def _loaded(opening: str, folder: Path) -> dict[str, Any]:
+    """The names that the opening defines, run in the folder."""
+    before = Path.cwd()
+    names: dict[str, Any] = {}
+    os.chdir(folder)
+    try:
+        exec(opening, names)
+    finally:
+        os.chdir(before)
+    return names
+
+
+def test_no_file_leaves_the_imports() -> None:
+    brief = brief_of({})
+    assert "import pandas as pd" in brief.opening
+    assert (brief.text, brief.columns, brief.databases) == ("", (), ())
+
+
+def test_one_csv_file_is_df(tmp_path: Path) -> None:
+    brief = brief_of({"a b.csv": _csv(tmp_path / "a b.csv")})
+    assert brief.columns == ("Age", "Fare")
+    assert "a b.csv" in brief.text
+    assert brief.databases == ()
+    assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
+
+
+def test_two_csv_files_are_variables_named_after_them(tmp_path: Path) -> None:
+    _csv(tmp_path / "Sales 2024.csv")
+    _csv(tmp_path / "2023.csv", "City,Age\nBrno,3\nOslo,4\n")
+    names = {name: tmp_path / name for name in ("Sales 2024.csv", "2023.csv")}
+    brief = brief_of(names)
+    loaded = _loaded(brief.opening, tmp_path)
+    assert list(loaded["sales_2024"].columns) == ["Age", "Fare"]
+    assert list(loaded["df_2023"].columns) == ["City", "Age"]
+    assert "df" not in loaded
+    assert brief.columns == ("Age", "Fare", "City")
+
+
+def test_files_of_one_name_in_two_folders_are_two_variables(tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        _csv(tmp_path / folder / "t.csv")
+    names = {name: tmp_path / name for name in ("x/t.csv", "y/t.csv")}
+    loaded = _loaded(brief_of(names).opening, tmp_path)
+    assert len(loaded["t"]) == len(loaded["t_2"]) == 3
+
+
+def test_stray_spaces_of_column_names_are_taken_away(tmp_path: Path) -> None:
+    _csv(tmp_path / "a.csv", "Age , Fare\n30,7.25\n41,8.5\n29,9.0\n")
+    brief = brief_of({"a.csv": tmp_path / "a.csv"})
+    assert list(_loaded(brief.opening, tmp_path)["df"].columns) == ["Age", "Fare"]
+
+
+def test_a_database_is_queried_not_loaded(tmp_path: Path) -> None:
+    brief = brief_of({"shop.sqlite": _database(tmp_path / "shop.sqlite")})
+    assert brief.databases == ("shop.sqlite",)
+    assert brief.opening == ""
+    assert set(brief.columns) == {"id", "age"}
+    assert "people" in brief.text
+
+
+def test_a_database_beside_a_csv_file_keeps_the_opening(tmp_path: Path) -> None:
+    names = {"s.sqlite": _database(tmp_path / "s.sqlite"), "a.csv": _csv(tmp_path / "a.csv")}
+    brief = brief_of(names)
+    assert brief.databases == ("s.sqlite",)
+    assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
+
+
+def test_several_files_share_the_room(tmp_path: Path) -> None:
+    header = ",".join(f"column_{number}" for number in range(80))
+    row = ",".join(str(number) for number in range(80))
+    names = {
+        f"f{number}.csv": _csv(tmp_path / f"f{number}.csv", f"{header}\n{row}\n{row}\n")
+        for number in range(5)
+    }
+    assert len(brief_of(names).text) < 6_000
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match=r"gone\.csv"):
+        brief_of({"gone.csv": tmp_path / "gone.csv"})

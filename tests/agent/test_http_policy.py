@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+
+import pytest
+
+from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.errors import (
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
+from dm_jupyter.core.trajectory import Completion
+from tests.cli.endpoint import ScriptedEndpoint, unused_url
+
+KEY = "sk-very-secret-0123456789"
+ASKED = SampleRequest(
+    (Message("system", "Be brief."), Message("user", "How many?")),
+    stop=("\n```",),
+    temperature=0.7,
+    top_p=0.9,
+    max_tokens=33,
+    seed=5,
+)
+OPENED = replace(ASKED, prefill="```python\nx = ")
+
+
+async def _sample(
+    base_url: str, request: SampleRequest = ASKED, *, retries: int = 4, continues: bool = True
+) -> tuple[Completion, list[str]]:
+    heard: list[str] = []
+    endpoint = Endpoint(base_url, "tiny", KEY, continues_prefill=continues, retries=retries)
+    async with HttpPolicy(endpoint) as policy:
+        return await policy.sample(request, heard.append), heard
+
+
+async def test_a_text_comes_in_pieces_and_whole_and_usage_is_counted() -> None:
+    text = "There are 3 rows — ☃."
+    with ScriptedEndpoint([text], piece_chars=4) as endpoint:
+        done, heard = await _sample(endpoint.base_url)
+    assert (done.text, done.prefill, done.finish_reason) == (text, "", "stop")
+    assert heard == [text[start : start + 4] for start in range(0, len(text), 4)]
+    assert (done.prompt_tokens, done.completion_tokens) == (11, len(heard))
+    assert done.seconds > 0
+
+
+async def test_the_request_holds_what_was_asked_for() -> None:
+    with ScriptedEndpoint(["3"]) as endpoint:
+        await _sample(endpoint.base_url)
+    body = endpoint.bodies[0]
+    sent = {name: body[name] for name in ("model", "stop", "temperature", "top_p", "seed")}
+    assert sent == {
+        "model": "tiny", "stop": ["\n```"], "temperature": 0.7, "top_p": 0.9, "seed": 5
+    }  # fmt: skip
+    assert (body["max_tokens"], body["stream"]) == (33, True)
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How many?"},
+    ]
+    assert "continue_final_message" not in body
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_prefill_is_the_last_message_and_the_beginning_of_the_text() -> None:
+    with ScriptedEndpoint(["3\nprint(x)"]) as endpoint:
+        done, heard = await _sample(endpoint.base_url, OPENED)
+    assert endpoint.bodies[0]["messages"][-1] == {"role": "assistant", "content": OPENED.prefill}
+    assert endpoint.bodies[0]["continue_final_message"] is True
+    assert endpoint.bodies[0]["add_generation_prompt"] is False
+    assert (done.text, done.prefill) == ("```python\nx = 3\nprint(x)", OPENED.prefill)
+    assert heard[0] == OPENED.prefill
+    assert "".join(heard) == done.text
+
+
+async def test_no_prefill_for_an_endpoint_that_would_start_afresh() -> None:
+    with ScriptedEndpoint(["3"]) as endpoint:
+        done, _ = await _sample(endpoint.base_url, OPENED, continues=False)
+    assert endpoint.bodies[0]["messages"][-1]["role"] == "user"
+    assert (done.text, done.prefill) == ("3", "")
+
+
+async def test_too_many_requests_are_tried_again() -> None:
+    with ScriptedEndpoint(["3"], refusals=[429, 500]) as endpoint:
+        done, heard = await _sample(endpoint.base_url, OPENED)
+    assert done.text == OPENED.prefill + "3"
+    assert heard == [OPENED.prefill, "3"]
+    assert len(endpoint.bodies) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "way_out"),
+    [(401, "DM_JUPYTER_API_KEY"), (404, "--model"), (429, "too many"), (500, "500")],
+)
+async def test_a_refusal_names_the_endpoint_and_a_way_out_but_not_the_key(
+    status: int, way_out: str
+) -> None:
+    with ScriptedEndpoint(["3"], refusals=[status] * 9) as endpoint:
+        with pytest.raises(EndpointRefusedError, match=way_out) as caught:
+            await _sample(endpoint.base_url, retries=0)
+        assert f"tiny at {endpoint.base_url} answered {status}" in str(caught.value)
+    assert len(endpoint.bodies) == 1
+    assert KEY not in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_a_wrong_key_is_not_tried_again() -> None:
+    with ScriptedEndpoint(["3"], refusals=[401] * 9) as endpoint:
+        with pytest.raises(EndpointRefusedError):
+            await _sample(endpoint.base_url)
+    assert len(endpoint.bodies) == 1
+
+
+async def test_nothing_listening_is_unreachable() -> None:
+    url = unused_url()
+    with pytest.raises(EndpointUnreachableError, match="--base-url") as caught:
+        await _sample(url, retries=0)
+    assert url in str(caught.value)
+
+
+@pytest.mark.parametrize("request_", [ASKED, OPENED], ids=["plain", "prefilled"])
+async def test_a_connection_lost_in_the_middle_is_a_broken_stream(request_: SampleRequest) -> None:
+    with ScriptedEndpoint(["a long enough answer to break"], breaks_at=0) as endpoint:
+        with pytest.raises(StreamBrokenError, match="broke off") as caught:
+            await _sample(endpoint.base_url, request_)
+        assert endpoint.base_url in str(caught.value)
+    assert len(endpoint.bodies) == 1
+
+
+async def test_one_policy_answers_again_after_a_broken_stream() -> None:
+    with ScriptedEndpoint(["a long enough answer", "well"], breaks_at=0) as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "tiny", KEY)) as policy:
+            with pytest.raises(StreamBrokenError):
+                await policy.sample(ASKED, lambda _: None)
+            assert (await policy.sample(ASKED, lambda _: None)).text == "well"
+
+
+def test_the_key_shows_in_no_repr() -> None:
+    endpoint = Endpoint("http://localhost/v1", "tiny", KEY)
+    assert KEY not in repr(endpoint)
+    assert KEY not in repr(HttpPolicy(endpoint))
+    assert KEY not in str(ModelChoice("tiny", "http://localhost/v1", KEY))
+
+
+async def test_outside_its_block_it_is_a_mistake() -> None:
+    policy = HttpPolicy(Endpoint("http://localhost/v1", "tiny"))
+    assert policy.name == "tiny"
+    with pytest.raises(RuntimeError, match="async with"):
+        await policy.sample(ASKED, lambda _: None)
+
+
+async def test_a_choice_becomes_a_policy_without_a_local_model() -> None:
+    with ScriptedEndpoint(["3"]) as endpoint:
+        choice = ModelChoice("tiny", endpoint.base_url, KEY)
+        async with open_policy(choice) as policy:
+            done = await policy.sample(OPENED, lambda _: None)
+    assert (policy.name, done.text) == ("tiny", OPENED.prefill + "3")

@@ -1,0 +1,174 @@
+"""A real HTTP server that speaks the OpenAI streaming protocol and says what it is told to."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+__all__ = ["ScriptedEndpoint", "unused_url"]
+
+
+class ScriptedEndpoint:
+    """Answers with the next text of a script, the last one again and again; a context manager."""
+
+    def __init__(
+        self,
+        texts: Iterable[str],
+        *,
+        refusals: Iterable[int] = (),
+        breaks_at: int | None = None,
+        piece_chars: int = 7,
+    ) -> None:
+        """Prepares the server; entering the context starts it.
+
+        Args:
+            texts: what is answered, one text a request.
+            refusals: the status codes of the first requests, which use up no text.
+            breaks_at: the number of the answer (from 0) whose connection breaks half-way.
+            piece_chars: length of the pieces in which a text is streamed.
+        """
+        self.texts = list(texts)
+        self.bodies: list[dict[str, Any]] = []
+        """What was asked, refused requests included."""
+        self.headers: list[Mapping[str, str]] = []
+        self._refusals = list(refusals)
+        self._breaks_at = breaks_at
+        self._piece_chars = piece_chars
+        self._answers = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        owner = self
+
+        class Handler(_Handler):
+            endpoint = owner
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def base_url(self) -> str:
+        """What to give as `--base-url`."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def next_answer(self, body: dict[str, Any], headers: Mapping[str, str]) -> _Reply:
+        """Keeps the request and says how to answer it."""
+        with self._lock:
+            self.bodies.append(body)
+            self.headers.append(headers)
+            if self._refusals:
+                return _Reply(status=self._refusals.pop(0))
+            number = self._answers
+            self._answers += 1
+            text = self.texts[min(number, len(self.texts) - 1)]
+        size = self._piece_chars
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        return _Reply(pieces=pieces, breaks=number == self._breaks_at)
+
+
+class _Reply:
+    def __init__(self, status: int = 200, pieces: Iterable[str] = (), breaks: bool = False) -> None:
+        self.status = status
+        self.pieces = list(pieces)
+        self.breaks = breaks
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is no fault of the server."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    endpoint: ScriptedEndpoint
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Says nothing."""
+
+    def do_POST(self) -> None:
+        """Answers one request for a completion."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/chat/completions":
+            self._refuse(404)
+            return
+        reply = self.endpoint.next_answer(body, dict(self.headers.items()))
+        if reply.status != 200:
+            self._refuse(reply.status)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self._stream(reply, body["model"])
+
+    def _stream(self, reply: _Reply, model: str) -> None:
+        self._event(_chunk(model, {"role": "assistant", "content": ""}))
+        pieces = reply.pieces[: len(reply.pieces) // 2] if reply.breaks else reply.pieces
+        for piece in pieces:
+            self._event(_chunk(model, {"content": piece}))
+        if reply.breaks:  # in the middle of a chunked answer
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self._event(_chunk(model, {}, "stop"))
+        usage = {"prompt_tokens": 11, "completion_tokens": len(pieces)}
+        usage["total_tokens"] = sum(usage.values())
+        self._event({**_chunk(model, {}), "choices": [], "usage": usage})
+        self._send(b"data: [DONE]\n\n")
+        self._send(b"")
+
+    def _event(self, content: dict[str, Any]) -> None:
+        self._send(f"data: {json.dumps(content)}\n\n".encode())
+
+    def _send(self, content: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
+        self.wfile.flush()
+
+    def _refuse(self, status: int) -> None:
+        body = json.dumps({"error": {"message": f"refused with {status}"}}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Retry-After", "0")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _chunk(model: str, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": model,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+    }
+
+
+def unused_url() -> str:
+    """An address on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.config import ModelChoice, model_choice
+from dm_jupyter.core.errors import UsageError
+
+URL = "http://127.0.0.1:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODEL", "BASE_URL", "API_KEY"):
+        monkeypatch.delenv(f"DM_JUPYTER_{name}", raising=False)
+
+
+def test_without_any_choice_the_local_model_answers() -> None:
+    choice = model_choice(None, None, None)
+    assert choice == ModelChoice("local", "", "")
+    assert choice.is_local
+
+
+def test_variables_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "tiny")
+    monkeypatch.setenv("DM_JUPYTER_BASE_URL", URL)
+    monkeypatch.setenv("DM_JUPYTER_API_KEY", "secret")
+    choice = model_choice(None, None, None)
+    assert choice == ModelChoice("tiny", URL, "secret")
+    assert not choice.is_local
+    assert "secret" not in repr(choice)
+
+
+def test_options_go_before_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "tiny")
+    monkeypatch.setenv("DM_JUPYTER_BASE_URL", "http://elsewhere/v1")
+    monkeypatch.setenv("DM_JUPYTER_API_KEY", "secret")
+    key_file = tmp_path / "key"
+    key_file.write_text("  other\n")
+    assert model_choice("big", URL, key_file) == ModelChoice("big", URL, "other")
+
+
+def test_an_option_and_a_variable_complete_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "tiny")
+    assert model_choice(None, URL, None) == ModelChoice("tiny", URL)
+    assert model_choice("a.gguf", None, None).is_local
+
+
+@pytest.mark.parametrize("model", [None, "local"])
+def test_an_endpoint_needs_the_name_of_a_model(model: str | None) -> None:
+    with pytest.raises(UsageError, match=f"{URL}.*--model"):
+        model_choice(model, URL, None)
+
+
+def test_a_key_file_that_is_missing_or_a_folder_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--api-key-file .*nokey: No such file"):
+        model_choice("tiny", URL, tmp_path / "nokey")
+    with pytest.raises(UsageError, match="--api-key-file"):
+        model_choice("tiny", URL, tmp_path)
+
+
+def test_an_empty_key_file_is_wrong_usage(tmp_path: Path) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_text(" \n")
+    with pytest.raises(UsageError, match="is empty"):
+        model_choice("tiny", URL, key_file)
+
+
+def test_a_key_file_that_is_no_text_is_wrong_usage(tmp_path: Path) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(UsageError, match="--api-key-file"):
+        model_choice("tiny", URL, key_file)
