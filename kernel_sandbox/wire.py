@@ -81,7 +81,7 @@ class Wire:
 
     async def settle(self) -> None:
         """Returns when the kernel has finished all that was sent to it before."""
-        await self._reply(self._client.kernel_info())
+        await self._request("kernel_info_request", {})
 
     async def execute(self, source: str, execution: Execution) -> None:
         """Runs a cell; returns when its reply and its last output have come.
@@ -90,10 +90,16 @@ class Wire:
             source: the code.
             execution: gathers what comes.
         """
-        message_id = self._client.execute(source, allow_stdin=False, stop_on_error=False)
-        self._running = (message_id, execution)
+        content = {
+            "code": source,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
         try:
-            execution.reply = await self._reply(message_id)
+            execution.reply = await self._request("execute_request", content, execution)
             await _until_idle(execution)
         finally:
             self._running = None
@@ -111,10 +117,21 @@ class Wire:
                 channel.socket.disable_monitor()
         self._client.stop_channels()
 
-    async def _reply(self, message_id: str) -> _Message:
+    async def _request(
+        self, kind: str, content: _Message, execution: Execution | None = None
+    ) -> _Message:
+        """Sends a request and returns the content of its reply."""
+        session = self._client.session
+        message = session.msg(kind, content)
+        message_id = message["header"]["msg_id"]
+        if execution is not None:
+            self._running = (message_id, execution)
         future: asyncio.Future[_Message] = asyncio.get_running_loop().create_future()
         self._replies[message_id] = future
         try:
+            # Not through the client's own methods: those send on a shadow of the socket, which
+            # takes the wake-up for a reply away from the task that reads (edge-triggered).
+            await self._client.shell_channel.socket.send_multipart(session.serialize(message))
             return await future
         finally:
             del self._replies[message_id]

@@ -65,10 +65,3 @@ def test_an_empty_key_file_is_wrong_usage(tmp_path: Path) -> None:
     key_file.write_text(" \n")
     with pytest.raises(UsageError, match="is empty"):
         model_choice("tiny", URL, key_file)
-
-
-def test_a_key_file_that_is_no_text_is_wrong_usage(tmp_path: Path) -> None:
-    key_file = tmp_path / "key"
-    key_file.write_bytes(b"\xff\xfe\x80")
-    with pytest.raises(UsageError, match="--api-key-file"):
-        model_choice("tiny", URL, key_file)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["answer_names", "find_answers", "is_undefined"]
+__all__ = ["answer_names", "find_answers", "is_no_value", "is_undefined"]
 
+_PRINT_OUT = re.compile(r"\n|\bdtype[:=]|\bnp\.\w+\(|<[\w.]+ object|<function|Result\(")
 _START = re.compile(r"@\s*([A-Za-z_][\w .\-]*?)\s*\[")
 
 
@@ -47,3 +48,8 @@ def answer_names(answer_format: str) -> tuple[str, ...]:
 def is_undefined(value: str) -> bool:
     """Whether a value is what a failed computation prints: nothing, or not-a-number."""
     return value.strip().lower() in {"", "nan", "nat", "<na>", "inf", "-inf"}
+
+
+def is_no_value(value: str) -> bool:
+    """Whether a printed value is undefined, or the print-out of an object instead of a value."""
+    return is_undefined(value) or _PRINT_OUT.search(value) is not None

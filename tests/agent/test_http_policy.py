@@ -63,7 +63,7 @@ async def test_the_request_holds_what_was_asked_for() -> None:
         {"role": "user", "content": "How many?"},
     ]
     assert "continue_final_message" not in body
-    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_prefill_is_the_last_message_and_the_beginning_of_the_text() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm_jupyter.agent.sql_cell import runtime_source, sql_as_python
@@ -163,6 +163,7 @@ def test_the_runtime_is_whole_by_itself(database: Path, monkeypatch: pytest.Monk
     assert (database.parent / "result_3.csv").exists()
 
 
+@settings(deadline=None)
 @given(query=st.text())
 def test_any_query_comes_through(query: str) -> None:
     (database, told), named = _told(sql_as_python(query, ("a.db",), 1))
@@ -170,6 +171,7 @@ def test_any_query_comes_through(query: str) -> None:
     assert (database, named) == ("a.db", {"save_as": "result_1.csv"})
 
 
+@settings(deadline=None)
 @given(query=st.text(alphabet="\\\"'\n ntx{}N%0u-\t;", max_size=30), database=st.text(min_size=1))
 def test_quotes_and_backslashes_come_through(query: str, database: str) -> None:
     (named, told), _ = _told(sql_as_python(query, (database,), 1))

@@ -36,6 +36,7 @@ class ScriptedEndpoint:
         self.bodies: list[dict[str, Any]] = []
         """What was asked, refused requests included."""
         self.headers: list[Mapping[str, str]] = []
+        """Their headers, the names in small letters."""
         self._refusals = list(refusals)
         self._breaks_at = breaks_at
         self._piece_chars = piece_chars
@@ -114,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/v1/chat/completions":
             self._refuse(404)
             return
-        reply = self.endpoint.next_answer(body, dict(self.headers.items()))
+        reply = self.endpoint.next_answer(body, {k.lower(): v for k, v in self.headers.items()})
         if reply.status != 200:
             self._refuse(reply.status)
             return

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
-from dm_jupyter.core.closed_form import answer_names, find_answers, is_undefined
+from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.hints import hint_for
@@ -106,7 +106,7 @@ class MarkdownDialect:
             missing = [f"@{name}[...]" for name in names if name not in printed]
             if missing:
                 return prompts.fill("markdown_missing", output=text, missing=", ".join(missing))
-            undefined = [f"@{name}" for name in names if is_undefined(printed[name])]
+            undefined = [f"@{name}" for name in names if is_no_value(printed[name])]
             return prompts.fill("markdown_undefined", output=text, names=", ".join(undefined))
         if not _has_output(result):
             return prompts.text_of("markdown_silent")
@@ -124,7 +124,7 @@ class MarkdownDialect:
         printed = dict(find_answers(result.stdout))
         if any(name not in printed for name in names):
             return None
-        undefined = any(is_undefined(printed[name]) for name in names)
+        undefined = any(is_no_value(printed[name]) for name in names)
         if undefined and not _printed_undefined_before(trajectory, names):
             return None
         return "\n".join(f"@{name}[{value}]" for name, value in printed.items())
@@ -177,7 +177,7 @@ def _printed_undefined_before(trajectory: Trajectory, names: tuple[str, ...]) ->
     for step in trajectory.steps:
         if _succeeded(step) and step.result is not None:
             printed = dict(find_answers(step.result.stdout))
-            if any(name in printed and is_undefined(printed[name]) for name in names):
+            if any(name in printed and is_no_value(printed[name]) for name in names):
                 return True
     return False
 
