@@ -69,9 +69,7 @@ async def test_files_that_the_code_made_lie_beside_and_never_over_another(folder
         "for name in ('out.csv', 'sub/x.txt', 'new.txt'):\n    open(name, 'w').write('made')\n"
         "print(3)\n```"
     )
-    done = await analyze(
-        _task(folder), ScriptedPolicy([make, SAID]), _settings(folder), _ignore
-    )
+    done = await analyze(_task(folder), ScriptedPolicy([make, SAID]), _settings(folder), _ignore)
     assert done.trajectory.answer == SAID
     assert set(done.files) == {folder / "out (2).csv", folder / "sub/x.txt", folder / "new.txt"}
     assert (folder / "out.csv").read_text() == "mine"
@@ -85,9 +83,7 @@ async def test_without_a_folder_nothing_is_kept(
     here = tmp_path_factory.mktemp("here")
     monkeypatch.chdir(here)
     make = "open('out.csv', 'w').write('made')\nprint(len(df))\n```"
-    done = await analyze(
-        _task(folder), ScriptedPolicy([make, SAID]), AnalysisSettings(), _ignore
-    )
+    done = await analyze(_task(folder), ScriptedPolicy([make, SAID]), AnalysisSettings(), _ignore)
     assert (done.trajectory.answer, done.files, done.notebook.path) == (SAID, (), None)
     assert not list(here.iterdir())
     assert [entry.name for entry in folder.iterdir()] == ["people.csv"]
@@ -142,9 +138,7 @@ async def test_cancelling_keeps_the_notebook_and_the_files(folder: Path) -> None
 
 async def test_a_missing_file_is_told_before_a_kernel_starts(folder: Path) -> None:
     with pytest.raises(DataFileError, match=r"gone\.csv"):
-        await analyze(
-            _task(folder, "gone.csv"), ScriptedPolicy([SAID]), _settings(folder), _ignore
-        )
+        await analyze(_task(folder, "gone.csv"), ScriptedPolicy([SAID]), _settings(folder), _ignore)
     assert not (folder / "n.ipynb").exists()
 
 
@@ -164,14 +158,12 @@ async def test_a_database_is_queried_and_its_result_kept(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "db"])
-async def test_the_notebook_runs_again_where_it_lies(
-    folder: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_notebook_runs_again_where_it_lies(folder: Path, suffix: str) -> None:
     (folder / "data").mkdir()
     if suffix == "csv":
         name = "data/people.csv"
         (folder / "people.csv").rename(folder / name)
-        texts = ["print(dff)\n```", COUNT, SAID]
+        texts = ["print(dff)\n```", f"so.\n{COUNT}", SAID]  # a comment is open after a fault
     else:
         name = "data/shop 1.db"
         with closing(sqlite3.connect(folder / name)) as connection, connection:
@@ -181,20 +173,20 @@ async def test_the_notebook_runs_again_where_it_lies(
     done = await analyze(_task(folder, name), ScriptedPolicy(texts), _settings(folder), _ignore)
     assert done.trajectory.answer == SAID
     first = _read(folder / "n.ipynb")
-    again = await asyncio.to_thread(_executed, first, folder)
+    again = await _executed(first, folder)
     for before, after in zip(first.cells, again.cells, strict=True):
         if before.cell_type == "code" and "raises-exception" not in before.metadata.get("tags", ()):
             assert _texts(after) == _texts(before)
     assert any("raises-exception" in cell.metadata.get("tags", ()) for cell in first.cells)
 
 
-def _executed(document: Any, folder: Path) -> Any:
+async def _executed(document: Any, folder: Path) -> Any:
     """The notebook after Run All in a fresh, unrestricted kernel, as in JupyterLab."""
     from nbclient import NotebookClient
 
     copy = nbformat.from_dict(document)
     client = NotebookClient(copy, timeout=60, resources={"metadata": {"path": str(folder)}})
-    client.execute()
+    await client.async_execute()
     return copy
 
 
@@ -221,7 +213,7 @@ def test_a_relative_file_is_found_from_here(
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     files = (Path("a.csv"), Path("../b.csv"))
-    assert names_for(files, Path("."))["a.csv"] == tmp_path / "here" / "a.csv"
+    assert names_for(files, Path())["a.csv"] == tmp_path / "here" / "a.csv"
     assert names_for(files, tmp_path) == {
         "here/a.csv": tmp_path / "here" / "a.csv",
         "b.csv": tmp_path / "b.csv",

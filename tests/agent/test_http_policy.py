@@ -13,6 +13,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
     EndpointRefusedError,
     EndpointUnreachableError,
+    PolicyError,
     StreamBrokenError,
 )
 from dm_jupyter.core.trajectory import Completion
@@ -109,9 +110,9 @@ async def test_a_refusal_names_the_endpoint_and_a_way_out_but_not_the_key(
 
 
 async def test_a_wrong_key_is_not_tried_again() -> None:
-    with ScriptedEndpoint(["3"], refusals=[401] * 9) as endpoint:
-        with pytest.raises(EndpointRefusedError):
-            await _sample(endpoint.base_url)
+    script = ScriptedEndpoint(["3"], refusals=[401] * 9)
+    with script as endpoint, pytest.raises(EndpointRefusedError):
+        await _sample(endpoint.base_url)
     assert len(endpoint.bodies) == 1
 
 
@@ -123,18 +124,27 @@ async def test_nothing_listening_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("request_", [ASKED, OPENED], ids=["plain", "prefilled"])
-async def test_a_connection_lost_in_the_middle_is_a_broken_stream(request_: SampleRequest) -> None:
+async def test_a_connection_lost_in_the_middle_is_a_fault_and_not_tried_again(
+    request_: SampleRequest,
+) -> None:
     with ScriptedEndpoint(["a long enough answer to break"], breaks_at=0) as endpoint:
-        with pytest.raises(StreamBrokenError, match="broke off") as caught:
+        with pytest.raises(PolicyError) as caught:
             await _sample(endpoint.base_url, request_)
-        assert endpoint.base_url in str(caught.value)
+        assert f"tiny at {endpoint.base_url}" in str(caught.value)
     assert len(endpoint.bodies) == 1
+
+
+async def test_an_answer_without_its_end_is_a_broken_stream() -> None:
+    script = ScriptedEndpoint(["a long enough answer"], breaks_at=0, breaks_politely=True)
+    with script as endpoint, pytest.raises(StreamBrokenError, match="broke off") as caught:
+        await _sample(endpoint.base_url)
+    assert endpoint.base_url in str(caught.value)
 
 
 async def test_one_policy_answers_again_after_a_broken_stream() -> None:
     with ScriptedEndpoint(["a long enough answer", "well"], breaks_at=0) as endpoint:
         async with HttpPolicy(Endpoint(endpoint.base_url, "tiny", KEY)) as policy:
-            with pytest.raises(StreamBrokenError):
+            with pytest.raises(PolicyError):
                 await policy.sample(ASKED, lambda _: None)
             assert (await policy.sample(ASKED, lambda _: None)).text == "well"
 

@@ -26,7 +26,10 @@ from dm_jupyter.core.trajectory import (
 )
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Output, Stream
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 DONE = CellResult(CellStatus.OK, (Stream("stdout", "3\n"),), execution_count=1)
 FIGURE = Display({"image/png": PNG, "text/plain": "<Figure>"}, {"image/png": {"width": 640}})
 VALUE = Display({"text/html": "<b>3</b>", "text/plain": "3", "application/json": {"a": [1]}}, {}, 4)
@@ -194,9 +197,10 @@ async def test_the_trajectory_in_the_metadata_is_the_trajectory(tmp_path: Path) 
     notebook.finish(_trajectory(stop=StopReason.ANSWERED, answer="3 rows", unsupported=("3",)))
     document = _read(tmp_path / "n.ipynb")
     stored = Trajectory.from_json(document.metadata["dm_jupyter"]["trajectory"])
-    assert stored.to_json() == _trajectory(
-        stop=StopReason.ANSWERED, answer="3 rows", unsupported=("3",)
-    ).to_json()
+    assert (
+        stored.to_json()
+        == _trajectory(stop=StopReason.ANSWERED, answer="3 rows", unsupported=("3",)).to_json()
+    )
     words = document.cells[-1].source
     assert words.startswith("## Answer\n\n3 rows")
     assert "Not found in the outputs: 3" in words

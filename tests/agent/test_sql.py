@@ -59,7 +59,7 @@ def test_a_result_is_returned_saved_and_counted(
         "select * from people union select * from people limit 1;",
         "values (1, 2)",
         "select name from sqlite_master",
-        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 5) select i from n",
+        "with recursive n(i) as (values (1) union all select i+1 from n where i<5) select 1 from n",
     ],
 )
 def test_any_kind_of_reading_is_allowed(database: Path, query: str) -> None:
@@ -164,7 +164,7 @@ def test_the_runtime_is_whole_by_itself(database: Path, monkeypatch: pytest.Monk
 
 
 @settings(deadline=None)
-@given(query=st.text())
+@given(query=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")))
 def test_any_query_comes_through(query: str) -> None:
     (database, told), named = _told(sql_as_python(query, ("a.db",), 1))
     assert told.strip() == query.strip()

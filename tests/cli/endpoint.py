@@ -22,6 +22,7 @@ class ScriptedEndpoint:
         *,
         refusals: Iterable[int] = (),
         breaks_at: int | None = None,
+        breaks_politely: bool = False,
         piece_chars: int = 7,
     ) -> None:
         """Prepares the server; entering the context starts it.
@@ -30,6 +31,7 @@ class ScriptedEndpoint:
             texts: what is answered, one text a request.
             refusals: the status codes of the first requests, which use up no text.
             breaks_at: the number of the answer (from 0) whose connection breaks half-way.
+            breaks_politely: whether that answer ends by the rules of HTTP, only too early.
             piece_chars: length of the pieces in which a text is streamed.
         """
         self.texts = list(texts)
@@ -39,6 +41,7 @@ class ScriptedEndpoint:
         """Their headers, the names in small letters."""
         self._refusals = list(refusals)
         self._breaks_at = breaks_at
+        self.breaks_politely = breaks_politely
         self._piece_chars = piece_chars
         self._answers = 0
         self._lock = threading.Lock()
@@ -130,6 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
         pieces = reply.pieces[: len(reply.pieces) // 2] if reply.breaks else reply.pieces
         for piece in pieces:
             self._event(_chunk(model, {"content": piece}))
+        if reply.breaks and self.endpoint.breaks_politely:
+            self._send(b"")
+            return
         if reply.breaks:  # in the middle of a chunked answer
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

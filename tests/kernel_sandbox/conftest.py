@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,18 @@ from kernel_sandbox.environment import runtime_base
 from kernel_sandbox.session import KernelSession
 
 OpenSession = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Kernels of these tests live apart, so that others at work are no leftovers of theirs."""
+    tmp_path_factory.getbasetemp()  # pytest chooses its own folder before this one is in the way
+    with tempfile.TemporaryDirectory(prefix="dmt-", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture
@@ -37,5 +50,5 @@ async def open_session() -> AsyncIterator[OpenSession]:
 def leftovers() -> tuple[set[int], set[Path]]:
     """The processes below this one and the private folders of kernels."""
     children = {child.pid for child in psutil.Process().children(recursive=True)}
-    work = Path("/tmp").glob("dm-work-*")
+    work = Path(tempfile.gettempdir()).glob("dm-work-*")
     return children, {*runtime_base().glob("dmj-*"), *work}

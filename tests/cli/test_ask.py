@@ -1,0 +1,370 @@
+"""The real command as a process of its own, against a real server that follows a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+import pytest
+
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from tests.cli.endpoint import ScriptedEndpoint, unused_url
+
+COUNT = "print(len(df))\n```"
+SAID = "There are 3 rows."
+WAIT = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n```"
+QUESTION = "How many rows?"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "people.csv").write_text("Age,Fare\n30,7.25\n41,8.5\n29,9.0\n")
+    yield tmp_path
+    _wait_for(lambda: not _left_behind(tmp_path), seconds=5)
+    left = _left_behind(tmp_path)
+    for process in left:
+        process.kill()
+    assert not left
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+def _start(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("DM_JUPYTER_")}
+    return subprocess.Popen(
+        [sys.executable, "-c", "from dm_jupyter.cli import main; main()", "ask", *arguments],
+        cwd=folder,
+        env={**own, "TMPDIR": str(_refuge(folder)), "COLUMNS": "300", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> Outcome:
+    try:
+        out, err = process.communicate(timeout=90)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert "Traceback" not in err
+    return Outcome(process.returncode, out, err)
+
+
+def _ask(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Outcome:
+    return _end(_start(folder, *arguments, env=env))
+
+
+def _at(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return ("--base-url", endpoint.base_url, "--model", "tiny")
+
+
+def _refuge(folder: Path) -> Path:
+    """The temporary folder of the command."""
+    refuge = folder / "t"
+    refuge.mkdir(exist_ok=True)
+    return refuge
+
+
+def _read(path: Path) -> tuple[Any, Trajectory]:
+    document = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(document)
+    return document, Trajectory.from_json(document.metadata["dm_jupyter"]["trajectory"])
+
+
+def _left_behind(folder: Path) -> list[psutil.Process]:
+    """Processes that the command should have ended."""
+    left = [child for child in psutil.Process().children(recursive=True) if _lives(child)]
+    for process in psutil.process_iter(["cmdline"]):
+        told = " ".join(process.info["cmdline"] or ())
+        if str(folder) in told and process.pid != os.getpid():
+            left.append(process)
+    return left
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _wait_for(is_so: Callable[[], object], seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _kernel_of(process: subprocess.Popen[str]) -> psutil.Process | None:
+    """The process in which cells run: the deepest one, below every layer around it."""
+    return next(
+        (
+            child
+            for child in reversed(psutil.Process(process.pid).children(recursive=True))
+            if not child.children()
+        ),
+        None,
+    )
+
+
+def _is_running_a_cell(notebook: Path, words: str) -> bool:
+    return notebook.exists() and words in notebook.read_text("utf-8")
+
+
+# it goes well
+
+
+def test_the_answer_is_printed_and_the_notebook_kept(folder: Path) -> None:
+    with ScriptedEndpoint([COUNT, SAID]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, *_at(endpoint))
+    notebook = folder / "people-analysis.ipynb"
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{SAID}\nnotebook: {notebook}\n"
+    document, trajectory = _read(notebook)
+    assert document.cells[1].outputs[0].text == "3\n"
+    assert (trajectory.stop, trajectory.answer) == (StopReason.ANSWERED, SAID)
+    assert trajectory.policy == "tiny"
+    assert not list(_refuge(folder).iterdir())
+
+
+@pytest.mark.slow
+def test_json_holds_the_whole_outcome(folder: Path) -> None:
+    made = "open('x.txt', 'w').write('x')\nprint(len(df))\n```"
+    with ScriptedEndpoint([made, "There are 7 rows."]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--json", "--out", "o.ipynb", *_at(endpoint))
+    assert (done.code, done.err) == (0, "")
+    told = json.loads(done.out)
+    assert told.pop("seconds") > 0
+    assert told.pop("tokens") > 0
+    assert told == {
+        "answer": "There are 7 rows.",
+        "unsupported": ["7"],
+        "stop": "answered",
+        "stop_detail": "",
+        "notebook": str(folder / "o.ipynb"),
+        "files": [str(folder / "x.txt")],
+        "model": "tiny",
+        "turns": 3,
+        "cells": 1,
+    }
+    _read(folder / "o.ipynb")
+
+
+@pytest.mark.slow
+def test_a_number_without_an_output_is_pointed_out_and_no_notebook_overwritten(
+    folder: Path,
+) -> None:
+    (folder / "people-analysis.ipynb").write_text("mine")
+    with ScriptedEndpoint([COUNT, "There are 7 rows."]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, *_at(endpoint))
+    assert done.code == 0
+    assert "not found in the outputs: 7" in done.err
+    assert (folder / "people-analysis.ipynb").read_text() == "mine"
+    _read(folder / "people-analysis-2.ipynb")
+
+
+@pytest.mark.slow
+def test_a_printed_answer_of_the_asked_form(folder: Path) -> None:
+    with ScriptedEndpoint(["print(f'@n[{len(df)}]')\n```"]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--format", "@n[n]", *_at(endpoint))
+    assert (done.code, done.out.splitlines()[0]) == (0, "@n[3]")
+
+
+# the data
+
+
+def test_a_missing_file_is_exit_code_3(folder: Path) -> None:
+    done = _ask(folder, "people.csv", "gone.csv", QUESTION)
+    assert (done.code, done.out) == (3, "")
+    assert "gone.csv: there is no such file" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["folder", "empty", "unreadable"])
+def test_a_file_that_can_not_be_read_is_exit_code_3(folder: Path, kind: str) -> None:
+    bad = folder / "bad.csv"
+    if kind == "folder":
+        bad.mkdir()
+    else:
+        bad.touch(0o000 if kind == "unreadable" else 0o644)
+    if kind == "unreadable" and os.access(bad, os.R_OK):
+        pytest.skip("this user may read every file")
+    with ScriptedEndpoint([COUNT]) as endpoint:
+        done = _ask(folder, "bad.csv", QUESTION, *_at(endpoint))
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("dm-jupyter: ")
+    assert "bad.csv" in done.err
+    assert not endpoint.bodies
+    assert not list(folder.glob("*.ipynb"))
+
+
+# the usage
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["people.csv"], "at least one data file"),
+        (["people.csv", " "], "question is empty"),
+        (["How many?", "people.csv"], "question comes last"),
+        (["people.csv", "How many?", "--out", "x.txt"], "ends in .ipynb"),
+        (["people.csv", "How many?", "--out", "gone/x.ipynb"], "there is no folder gone"),
+        (["people.csv", "How many?", "--dialect", "latin"], "latin"),
+        (["people.csv", "How many?", "--base-url", "http://127.0.0.1:9/v1"], "--model"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(folder: Path, arguments: list[str], words: str) -> None:
+    done = _ask(folder, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+@pytest.mark.slow
+def test_a_layer_that_does_not_exist_is_exit_code_5(folder: Path) -> None:
+    with ScriptedEndpoint([COUNT]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--strict", "moat", *_at(endpoint))
+    assert done.code == 5
+    assert "moat" in done.err
+
+
+# the model
+
+
+def test_nothing_at_the_endpoint_is_exit_code_4(folder: Path) -> None:
+    url = unused_url()
+    done = _ask(folder, "people.csv", QUESTION, "--base-url", url, "--model", "tiny")
+    assert done.code == 4
+    assert f"nothing answers for tiny at {url}" in done.err
+    _, trajectory = _read(folder / "people-analysis.ipynb")
+    assert trajectory.stop is StopReason.FAULT
+
+
+@pytest.mark.slow
+def test_a_wrong_key_is_exit_code_4_and_shown_nowhere(folder: Path) -> None:
+    key = "sk-secret-123"
+    with ScriptedEndpoint([COUNT], refusals=[401] * 9) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, *_at(endpoint), env={"DM_JUPYTER_API_KEY": key})
+    assert done.code == 4
+    assert "DM_JUPYTER_API_KEY" in done.err
+    assert endpoint.headers[0]["authorization"] == f"Bearer {key}"
+    assert key not in done.out + done.err + (folder / "people-analysis.ipynb").read_text()
+
+
+def test_an_answer_that_breaks_off_is_exit_code_4_with_the_notebook_kept(folder: Path) -> None:
+    with ScriptedEndpoint([COUNT, SAID], breaks_at=1) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, *_at(endpoint))
+    assert done.code == 4
+    assert f"tiny at {endpoint.base_url}" in done.err
+    assert f"notebook: {folder / 'people-analysis.ipynb'}" in done.out
+    document, trajectory = _read(folder / "people-analysis.ipynb")
+    assert document.cells[1].outputs[0].text == "3\n"
+    assert (trajectory.stop, trajectory.turns) == (StopReason.FAULT, 1)
+
+
+@pytest.mark.slow
+def test_garbage_for_ten_turns_is_exit_code_1(folder: Path) -> None:
+    with ScriptedEndpoint(["blah"]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--dialect", "datamind", *_at(endpoint))
+    assert done.code == 1
+    assert "10 turns" in done.err
+    assert len(endpoint.bodies) == 10
+    assert _read(folder / "people-analysis.ipynb")[1].stop is StopReason.TURN_LIMIT
+
+
+# it is stopped, or something is
+
+
+@pytest.mark.slow
+def test_an_interrupt_in_a_cell_is_exit_code_130_with_the_notebook_kept(
+    folder: Path,
+) -> None:
+    notebook = folder / "people-analysis.ipynb"
+    with ScriptedEndpoint([WAIT]) as endpoint:
+        process = _start(folder, "people.csv", QUESTION, *_at(endpoint))
+        _wait_for(lambda: _is_running_a_cell(notebook, "time.sleep(60)"))
+        time.sleep(0.5)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        done = _end(process)
+    assert done.code == 130
+    assert time.monotonic() - started < 10
+    assert f"notebook so far: {notebook}" in done.err
+    document, trajectory = _read(notebook)
+    assert "time.sleep(60)" in document.cells[1].source
+    assert trajectory.stop is StopReason.CANCELLED
+    assert not list(_refuge(folder).iterdir())
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_killed_is_replaced_and_the_run_goes_on(folder: Path) -> None:
+    notebook = folder / "people-analysis.ipynb"
+    with ScriptedEndpoint([WAIT, COUNT, SAID]) as endpoint:
+        process = _start(folder, "people.csv", QUESTION, *_at(endpoint))
+        _wait_for(lambda: _is_running_a_cell(notebook, "time.sleep(60)"))
+        time.sleep(0.5)
+        kernel = _kernel_of(process)
+        assert kernel is not None
+        kernel.send_signal(signal.SIGKILL)
+        done = _end(process)
+    assert (done.code, done.out.splitlines()[0]) == (0, SAID)
+    document, trajectory = _read(notebook)
+    assert document.cells[1].cell_type == "markdown"
+    first = trajectory.steps[0].result
+    assert first is not None
+    assert (first.status.value, first.state_lost) == ("killed", True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("this user may mount nothing")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_exit_code_6_and_the_notebook_is_elsewhere(
+    folder: Path, small_disk: Path
+) -> None:
+    long = "print('x' * 400_000)\nprint(len(df))\n```"
+    with ScriptedEndpoint([long, SAID]) as endpoint:
+        done = _ask(
+            folder, "people.csv", QUESTION, "--out", str(small_disk / "n.ipynb"), *_at(endpoint)
+        )
+    assert done.code == 6
+    assert "No space left" in done.err
+    (kept,) = _refuge(folder).glob("*.ipynb")
+    assert f"the notebook so far is in {kept}" in done.err
+    document, _ = _read(kept)
+    assert "x" * 1000 in document.cells[1].outputs[0].text
+    former = nbformat.read(small_disk / "n.ipynb", as_version=nbformat.NO_CONVERT)
+    nbformat.validate(former)
+    assert [entry.name for entry in small_disk.iterdir()] == ["n.ipynb"]
