@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup check format test test-all bench demo docs clean
+.PHONY: setup check format test test-all model demo picture bench docs clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,9 @@ model: setup
 
 demo: setup model
 	$(BIN)/python -m examples.demo
+
+picture: setup model
+	$(BIN)/python -m examples.picture
 
 bench: setup
 	$(BIN)/python -m benchmarks

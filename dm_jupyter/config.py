@@ -44,8 +44,8 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
     if api_key_file is not None:
         try:
             api_key = api_key_file.read_text("utf-8").strip()
-        except OSError as error:
-            raise UsageError(f"--api-key-file {api_key_file}: {error.strerror}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--api-key-file {api_key_file} can't be read: {error}") from error
         if not api_key:
             raise UsageError(f"--api-key-file {api_key_file} is empty")
     return ModelChoice(model, base_url, api_key)

@@ -43,7 +43,7 @@ def _workspace(policy: Policy) -> Layer:
     here = Path.cwd()
     if here != Path(policy.workspace) or not os.access(here, os.W_OK):
         return Layer("private_workspace", LayerState.REFUSED, f"{here} is not the working folder")
-    return Layer("private_workspace", LayerState.ACTIVE, "works in a folder of its own")
+    return Layer("private_workspace", LayerState.ACTIVE, f"works in {here}")
 
 
 def _environment(policy: Policy) -> Layer:

@@ -56,14 +56,22 @@ class LiveKernel:
 
     @property
     def wire(self) -> Wire:
-        """The channels of the started kernel."""
+        """The channels of the started kernel.
+
+        Raises:
+            SandboxError: it was not started.
+        """
         if self._wire is None:
             raise SandboxError("the kernel was not started")
         return self._wire
 
     @property
     def watchdog(self) -> Watchdog:
-        """The watchdog of the started kernel."""
+        """The watchdog of the started kernel.
+
+        Raises:
+            SandboxError: it was not started.
+        """
         if self._watchdog is None:
             raise SandboxError("the kernel was not started")
         return self._watchdog
@@ -100,10 +108,11 @@ class LiveKernel:
         dying = asyncio.create_task(self.dead.wait())
         try:
             await asyncio.wait((opening, dying), return_when=asyncio.FIRST_COMPLETED)
+            self._refuse_dead()
+            opening.result()
         finally:
             opening.cancel()
             dying.cancel()
-        self._refuse_dead()
         kernel, root = self.provisioner.kernel_pid, self.provisioner.pid
         if kernel is None or root is None:
             raise KernelStartError("the kernel's process can't be found among those it started")

@@ -21,7 +21,7 @@ class Policy:
     cpu_s: int
     """Processor time of the kernel process, seconds."""
     processes: int
-    """Processes and threads, where a user namespace makes the count the kernel's own."""
+    """Processes of the kernel."""
     file_bytes: int
     """Size of one written file, bytes."""
     network: bool

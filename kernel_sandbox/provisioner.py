@@ -50,7 +50,7 @@ class SandboxProvisioner(LocalProvisioner):
 
     memory_bytes = Int(_DEFAULTS.memory_bytes, help="Memory of the kernel, bytes.").tag(config=True)
     cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
-    processes = Int(_DEFAULTS.processes, help="Processes and threads.").tag(config=True)
+    processes = Int(_DEFAULTS.processes, help="Processes of the kernel.").tag(config=True)
     file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
     network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
 

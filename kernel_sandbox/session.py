@@ -71,11 +71,11 @@ class KernelSession:
         Raises:
             KernelStartError: it did not come up.
             ContainmentError: a required layer is not active.
-            SessionClosedError: the session was closed before.
+            SessionClosedError: the session was started or closed before.
             WorkspaceError: an input or the working folder can't be used.
         """
-        if self._is_closed:
-            raise SessionClosedError("a closed session can't be started again: make a new one")
+        if self._is_closed or self._workspace is not None:
+            raise SessionClosedError("a session starts once: make a new one")
         try:
             self._workspace = Workspace(self._inputs, self.limits.writable_dir)
             await self._start()

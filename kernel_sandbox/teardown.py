@@ -24,12 +24,11 @@ async def shielded(work: Coroutine[Any, Any, T]) -> T:
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait((task,))
         except asyncio.CancelledError as error:
-            if task.cancelled():
-                break
             cancelled = error
     if cancelled is not None:
-        task.exception()  # seen: the cancellation outweighs it
+        if not task.cancelled():
+            task.exception()  # seen: the cancellation outweighs it
         raise cancelled
     return task.result()

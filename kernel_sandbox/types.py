@@ -34,7 +34,7 @@ class Limits:
     wall_s: float = 120.0
     """Clock time of one cell, seconds; then SIGINT, and SIGKILL two seconds later."""
     processes: int = 64
-    """Processes of the kernel; threads too where the system can count them for it alone."""
+    """Processes of the kernel, itself and the two of its sandbox included."""
     file_bytes: int = 256 * MIB
     """Size of one written file, bytes."""
     output_bytes: int = 4 * MIB

@@ -54,7 +54,7 @@ def test_an_endpoint_needs_the_name_of_a_model(model: str | None) -> None:
 
 
 def test_a_key_file_that_is_missing_or_a_folder_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--api-key-file .*nokey: No such file"):
+    with pytest.raises(UsageError, match=r"--api-key-file .*nokey can't be read"):
         model_choice("tiny", URL, tmp_path / "nokey")
     with pytest.raises(UsageError, match="--api-key-file"):
         model_choice("tiny", URL, tmp_path)
@@ -64,4 +64,11 @@ def test_an_empty_key_file_is_wrong_usage(tmp_path: Path) -> None:
     key_file = tmp_path / "key"
     key_file.write_text(" \n")
     with pytest.raises(UsageError, match="is empty"):
+        model_choice("tiny", URL, key_file)
+
+
+def test_a_key_file_that_is_no_text_is_wrong_usage(tmp_path: Path) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(UsageError, match="--api-key-file"):
         model_choice("tiny", URL, key_file)

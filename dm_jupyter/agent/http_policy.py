@@ -37,6 +37,27 @@ class Endpoint:
     """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
 
 
+@dataclass(slots=True)
+class _Reply:
+    """What has come of an answer so far."""
+
+    pieces: list[str] = field(default_factory=list)
+    finish_reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def take(self, chunk: Any) -> str:
+        """Adds a chunk of the stream; returns the text in it."""
+        if chunk.usage is not None:
+            self.prompt_tokens = chunk.usage.prompt_tokens
+            self.completion_tokens = chunk.usage.completion_tokens
+        text = "".join(choice.delta.content or "" for choice in chunk.choices)
+        self.pieces.append(text)
+        for choice in chunk.choices:
+            self.finish_reason = choice.finish_reason or self.finish_reason
+        return text
+
+
 class HttpPolicy:
     """Samples from an endpoint. An async context manager, so that its connections are closed."""
 
@@ -75,33 +96,38 @@ class HttpPolicy:
         """
         prefill = request.prefill if self._endpoint.continues_prefill else ""
         started = time.monotonic()
-        pieces: list[str] = [prefill] if prefill else []
-        finish_reason, prompt_tokens, completion_tokens = "", 0, 0
         if prefill:
             on_text(prefill)
-        async with self._faults(), self._stream(request, prefill) as stream:
-            async for chunk in stream:
-                if chunk.usage is not None:
-                    prompt_tokens = chunk.usage.prompt_tokens
-                    completion_tokens = chunk.usage.completion_tokens
-                for choice in chunk.choices:
-                    if choice.delta.content:
-                        pieces.append(choice.delta.content)
-                        on_text(choice.delta.content)
-                    finish_reason = choice.finish_reason or finish_reason
-        if not finish_reason:
-            raise StreamBrokenError(
-                f"the answer of {self._endpoint.model} at {self._endpoint.base_url} broke off "
-                "before its end; ask again, or look at the server's log"
-            )
+        reply = _Reply()
+        async with self._stream(request, prefill) as stream:
+            await self._receive(stream, reply, on_text)
         return Completion(
-            text="".join(pieces),
+            text=prefill + "".join(reply.pieces),
             prefill=prefill,
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
             seconds=time.monotonic() - started,
-            finish_reason=finish_reason,
+            finish_reason=reply.finish_reason,
         )
+
+    async def _receive(self, stream: Any, reply: _Reply, on_text: Callable[[str], None]) -> None:
+        """Reads the stream to its end."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
+        import openai  # noqa: PLC0415
+
+        broken = (
+            f"the answer of {self._endpoint.model} at {self._endpoint.base_url} broke off before "
+            "its end; ask again, or look at the server's log"
+        )
+        try:
+            async for chunk in stream:
+                text = reply.take(chunk)
+                if text:
+                    on_text(text)
+        except (openai.APIError, httpx2.HTTPError) as error:
+            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
+        if not reply.finish_reason:
+            raise StreamBrokenError(broken)
 
     @asynccontextmanager
     async def _stream(self, request: SampleRequest, prefill: str) -> AsyncIterator[Any]:
@@ -113,18 +139,19 @@ class HttpPolicy:
             messages.append({"role": "assistant", "content": prefill})
             # vLLM's names; others ignore them
             extra = {"continue_final_message": True, "add_generation_prompt": False}
-        stream = await self._client.chat.completions.create(
-            model=self._endpoint.model,
-            messages=messages,
-            stop=list(request.stop) or None,
-            temperature=request.temperature,
-            top_p=request.top_p,
-            max_tokens=request.max_tokens,
-            seed=request.seed,
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body=extra or None,
-        )
+        async with self._faults():
+            stream = await self._client.chat.completions.create(
+                model=self._endpoint.model,
+                messages=messages,
+                stop=list(request.stop) or None,
+                temperature=request.temperature,
+                top_p=request.top_p,
+                max_tokens=request.max_tokens,
+                seed=request.seed,
+                stream=True,
+                stream_options={"include_usage": True},
+                extra_body=extra or None,
+            )
         try:
             yield stream
         finally:
@@ -133,7 +160,6 @@ class HttpPolicy:
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
         """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
-        import httpx2  # noqa: PLC0415  (the client raises its errors as they are)
         import openai  # noqa: PLC0415
 
         where = f"{self._endpoint.model} at {self._endpoint.base_url}"
@@ -148,11 +174,6 @@ class HttpPolicy:
             raise EndpointUnreachableError(
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
-            ) from error
-        except (openai.APIError, httpx2.HTTPError) as error:
-            raise StreamBrokenError(
-                f"the answer of {where} broke off ({type(error).__name__}); ask again, or look at "
-                "the server's log"
             ) from error
 
 

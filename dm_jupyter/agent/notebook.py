@@ -136,7 +136,8 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     """The cell with its outputs; one that can't be run again becomes words."""
     if result.status not in _RERUNNABLE:
         why = result.message or f"This cell was stopped: {result.status}."
-        return new_markdown_cell(f"```python\n{source}\n```\n\n> {why}")
+        fence = "````" if "```" in source else "```"
+        return new_markdown_cell(f"{fence}python\n{source}\n{fence}\n\n> {why}")
     cell = new_code_cell(source, execution_count=result.execution_count)
     cell.outputs = [nbformat.from_dict(output.to_nbformat()) for output in result.outputs]
     if result.status is CellStatus.ERROR:

@@ -28,7 +28,13 @@ def sql_as_python(query: str, databases: tuple[str, ...], number: int) -> str:
     database = named.group(1).strip("\"'`") if named else ""
     if database not in databases:
         database = databases[0] if databases else database
-    body = query.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    body = (
+        query.strip()
+        .replace("\\", "\\\\")
+        .replace("\r", "\\r")
+        .replace("\0", "\\x00")
+        .replace('"""', '\\"\\"\\"')
+    )
     return (
         f'result_{number} = run_sql({database!r}, """\n{body}\n""", '
         f"save_as='result_{number}.csv')\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -66,7 +67,8 @@ async def _ask(options: AskOptions) -> int:
             async with open_policy(choice, watcher.progress) as policy:
                 analysis = await analyze(task, policy, settings, watcher.show)
         except asyncio.CancelledError:
-            print(f"notebook so far: {settings.notebook}", file=sys.stderr)
+            if settings.notebook is not None and settings.notebook.exists():
+                print(f"notebook so far: {settings.notebook}", file=sys.stderr)
             raise
     _print_outcome(analysis, options)
     return _exit_code(analysis)
@@ -84,11 +86,11 @@ def _task(options: AskOptions) -> Task:
         raise UsageError('give at least one data file, then the question: ask sales.csv "…?"')
     if not question.strip():
         raise UsageError("the question is empty")
-    if Path(question).is_file():
+    if os.path.isfile(question):  # noqa: PTH113  (unlike Path.is_file, takes any length)
         raise UsageError(f"{question} is a file; the question comes last, in quotes")
     paths = tuple(Path(name) for name in files)
     for path in paths:
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110  (likewise)
             raise DataFileError(f"{path}: there is no such file; check the name and the folder")
     return Task(
         id=paths[0].stem, question=question, files=paths, answer_format=options.answer_format
@@ -146,6 +148,8 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
     trajectory = analysis.trajectory
     if options.as_json:
         print(json.dumps(_as_json(analysis), ensure_ascii=False, indent=2))
+        if analysis.fault is not None:
+            print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
         return
     if trajectory.answer is not None:
         print(trajectory.answer)

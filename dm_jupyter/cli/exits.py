@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,6 @@ def reporting() -> Iterator[_Outcome]:
     except (DmJupyterError, SandboxError) as fault:
         print(f"dm-jupyter: {fault}", file=sys.stderr)
         outcome.code = exit_of(fault)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print("dm-jupyter: interrupted", file=sys.stderr)
         outcome.code = Exit.INTERRUPTED

@@ -18,6 +18,8 @@ __all__ = ["apply", "wanted"]
 ADDRESS_HEADROOM_BYTES = 2 * 1024**3
 """Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
 OPEN_FILES = 512
+THREADS = 256
+"""The system counts threads as processes, and numerical libraries start one a processor."""
 CPU_GRACE_S = 5
 """Between SIGXCPU, which a program may catch, and SIGKILL."""
 
@@ -39,7 +41,7 @@ def wanted(policy: Policy, *, counts_processes: bool) -> dict[int, tuple[int, in
         resource.RLIMIT_CORE: (0, 0),
     }
     if counts_processes:
-        limits[resource.RLIMIT_NPROC] = (policy.processes, policy.processes)
+        limits[resource.RLIMIT_NPROC] = (policy.processes + THREADS,) * 2
     return limits
 
 

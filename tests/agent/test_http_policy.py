@@ -144,7 +144,7 @@ async def test_an_answer_without_its_end_is_a_broken_stream() -> None:
 async def test_one_policy_answers_again_after_a_broken_stream() -> None:
     with ScriptedEndpoint(["a long enough answer", "well"], breaks_at=0) as endpoint:
         async with HttpPolicy(Endpoint(endpoint.base_url, "tiny", KEY)) as policy:
-            with pytest.raises(PolicyError):
+            with pytest.raises(StreamBrokenError):
                 await policy.sample(ASKED, lambda _: None)
             assert (await policy.sample(ASKED, lambda _: None)).text == "well"
 
@@ -169,3 +169,12 @@ async def test_a_choice_becomes_a_policy_without_a_local_model() -> None:
         async with open_policy(choice) as policy:
             done = await policy.sample(OPENED, lambda _: None)
     assert (policy.name, done.text) == ("tiny", OPENED.prefill + "3")
+
+
+@pytest.mark.parametrize("request_", [ASKED, OPENED], ids=["plain", "prefilled"])
+async def test_a_connection_lost_in_the_middle_is_a_broken_stream(request_: SampleRequest) -> None:
+    with ScriptedEndpoint(["a long enough answer to break"], breaks_at=0) as endpoint:
+        with pytest.raises(StreamBrokenError, match="broke off") as caught:
+            await _sample(endpoint.base_url, request_)
+        assert endpoint.base_url in str(caught.value)
+    assert len(endpoint.bodies) == 1

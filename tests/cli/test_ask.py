@@ -296,8 +296,9 @@ def test_garbage_for_ten_turns_is_exit_code_1(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_in_a_cell_is_exit_code_130_with_the_notebook_kept(
-    folder: Path,
+    folder: Path, sent: signal.Signals
 ) -> None:
     notebook = folder / "people-analysis.ipynb"
     with ScriptedEndpoint([WAIT]) as endpoint:
@@ -305,7 +306,7 @@ def test_an_interrupt_in_a_cell_is_exit_code_130_with_the_notebook_kept(
         _wait_for(lambda: _is_running_a_cell(notebook, "time.sleep(60)"))
         time.sleep(0.5)
         started = time.monotonic()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         done = _end(process)
     assert done.code == 130
     assert time.monotonic() - started < 10
@@ -368,3 +369,9 @@ def test_a_full_disk_is_exit_code_6_and_the_notebook_is_elsewhere(
     former = nbformat.read(small_disk / "n.ipynb", as_version=nbformat.NO_CONVERT)
     nbformat.validate(former)
     assert [entry.name for entry in small_disk.iterdir()] == ["n.ipynb"]
+
+
+def test_a_long_question_is_no_file_name(folder: Path) -> None:
+    done = _ask(folder, "nowhere.csv", "why? " * 200)
+    assert done.code == 3
+    assert "nowhere.csv" in done.err

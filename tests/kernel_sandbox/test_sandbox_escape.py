@@ -118,7 +118,8 @@ async def test_a_forged_message_does_not_end_the_session(open_session):
     assert await outcome(session, "print(2)") == "2"
 
 
-async def test_selfcheck_passes_with_namespaces_and_is_honest_without(capsys):
+@pytest.mark.slow
+async def test_selfcheck_passes_with_namespaces_and_is_honest_without():
     checks = await selfcheck.selfcheck()
     assert [check for check in checks if not check.passed] == []
     containment, checks = await selfcheck.check_machine(isolate=False)

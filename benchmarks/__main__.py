@@ -1,0 +1,9 @@
+"""Runs every benchmark of this folder, one after another: `make bench`."""
+
+from __future__ import annotations
+
+import runpy
+
+for name in ("kernel_start", "profile_speed", "help_speed"):
+    print(f"\n== {name}")
+    runpy.run_module(f"benchmarks.{name}", run_name="__main__")
