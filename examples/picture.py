@@ -19,14 +19,14 @@ from dm_jupyter.core.task import Task
 from examples.questions import DEMO
 
 PICTURE = Path("docs/img/ask.svg")
-NOTEBOOK = Path("demo/picture.ipynb")
+NOTEBOOK = Path("demo/picture.ipynb").resolve()
 
 
 async def record(console: Console) -> str:
     """Answers the demo's first question on the console; returns the answer."""
     question = DEMO[0]
     task = Task(question.path.stem, question.text, (question.path,))
-    settings = AnalysisSettings(notebook=NOTEBOOK.resolve())
+    settings = AnalysisSettings(notebook=NOTEBOOK)
     screen = Screen(console)
     with screen:
         async with open_policy(ModelChoice(), screen.progress) as policy:
