@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
 
 import psutil
 
 from kernel_sandbox.environment import RUN_DIR_VARIABLE
 
-__all__ = ["Usage", "end", "find_kernel", "measure", "resident_bytes", "sweep"]
+__all__ = ["Usage", "end", "exited", "find_kernel", "measure", "resident_bytes", "sweep"]
 
+_POLL_S = 0.02
 _SWEEPS = 20
 _SWEEP_PAUSE_S = 0.01
 
@@ -135,3 +138,24 @@ def _is_marked(process: psutil.Process, run_dir: Path) -> bool:
         return process.environ().get(RUN_DIR_VARIABLE) == str(run_dir)
     except (psutil.Error, OSError):
         return False
+
+
+async def exited(process: Popen[bytes]) -> None:
+    """Returns when a process that this one started has ended, without polling on Linux.
+
+    Args:
+        process: it is not reaped here.
+    """
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or reaped already
+        while process.poll() is None:  # noqa: ASYNC110 (nothing to wait on)
+            await asyncio.sleep(_POLL_S)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

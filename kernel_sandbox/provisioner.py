@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -27,6 +25,7 @@ from kernel_sandbox.contain import bubblewrap, namespaces
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.policy import Policy, Report
+from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.types import Limits
 
 __all__ = ["SandboxProvisioner"]
@@ -41,7 +40,6 @@ _ADMIN_ONLY = (
     "isolate",
 )
 _KILL_WAIT_S = 5.0
-_POLL_S = 0.02
 _DEFAULTS = Limits()
 
 
@@ -81,11 +79,16 @@ class SandboxProvisioner(LocalProvisioner):
             kwargs.pop(name, None)
         super().__init__(**kwargs)
         self.inputs = tuple(inputs)
-        self.run_dir: Path | None = None
+        self._folder: PrivateFolder | None = None
         self.exit_status: int | None = None
         self._report: Report | None = None
         self._kernel_pid: int | None = None
         self._is_monitored = False
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The kernel's private folder, from the first start until the last end."""
+        return self._folder.path if self._folder else None
 
     @property
     def limits(self) -> Limits:
@@ -106,7 +109,8 @@ class SandboxProvisioner(LocalProvisioner):
         Raises:
             KernelStartError: the path of the private folder is too long for a socket.
         """
-        run_dir = self.run_dir = self.run_dir or _make_run_dir()
+        self._folder = self._folder or _make_run_dir()
+        run_dir = self._folder.path
         for stale in ("report.json", *(f"k-{port}" for port in range(1, 6))):
             (run_dir / stale).unlink(missing_ok=True)
         self._report = self._kernel_pid = self.exit_status = None
@@ -131,6 +135,7 @@ class SandboxProvisioner(LocalProvisioner):
         if manager is None:
             return
         manager.transport, manager.ip = "ipc", str(run_dir / "k")
+        manager.connection_file = manager.connection_file or str(run_dir / "connection.json")
         names = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
         for number, name in enumerate(names, start=1):
             setattr(manager, name, number)
@@ -244,7 +249,7 @@ class SandboxProvisioner(LocalProvisioner):
         """Waits for the end of the kernel, without polling where the system can tell."""
         if self.process is None:
             return self.exit_status
-        await _exited(self.process)
+        await processes.exited(self.process)
         status = self.process.poll() if self.process else None
         if status is not None:
             self.exit_status = status
@@ -258,38 +263,22 @@ class SandboxProvisioner(LocalProvisioner):
             restart: whether another start follows.
         """
         await super().cleanup(restart)
-        if not restart and self.run_dir is not None:
+        if not restart and self._folder is not None:
             if not self._is_monitored:
-                await asyncio.to_thread(processes.sweep, self.run_dir)
-            shutil.rmtree(self.run_dir, ignore_errors=True)
-            self.run_dir = None
+                await asyncio.to_thread(processes.sweep, self._folder.path)
+            self._folder.remove()
+            self._folder = None
 
 
-async def _exited(process: Popen[bytes]) -> None:
-    """Returns when the process has ended."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # not Linux, or reaped already
-        while process.poll() is None:  # noqa: ASYNC110 (nothing to wait on)
-            await asyncio.sleep(_POLL_S)
-        return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-
-
-def _make_run_dir() -> Path:
-    folder = environment.runtime_base() / f"dmj-{secrets.token_hex(4)}"
-    if len(os.fsencode(folder / "k-5")) > SOCKET_PATH_BYTES:
-        raise KernelStartError(f"{folder} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
-    folder.mkdir(mode=0o700)
+def _make_run_dir() -> PrivateFolder:
+    folder = PrivateFolder(environment.runtime_base(), "dmj-")
+    path = folder.path
+    if len(os.fsencode(path / "k-5")) > SOCKET_PATH_BYTES:
+        folder.remove()
+        raise KernelStartError(f"{path} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
     for name in ("home", "tmp"):
-        (folder / name).mkdir(mode=0o700)
-    fonts = folder / "home" / "matplotlib"
+        (path / name).mkdir(mode=0o700)
+    fonts = path / "home" / "matplotlib"
     fonts.mkdir()
     for cache in environment.font_caches():
         shutil.copyfile(cache, fonts / cache.name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from kernel_sandbox.errors import WorkspaceError
+from kernel_sandbox.private_folder import PrivateFolder
 
 __all__ = ["Workspace"]
 
@@ -32,8 +32,12 @@ class Workspace:
                 folder or is taken, or the folder can't be used.
         """
         self.inputs = {name: _readable(name, path) for name, path in inputs.items()}
-        self.is_private = writable_dir is None
-        self.path = _given(writable_dir) if writable_dir else _temporary()
+        self._private: PrivateFolder | None = None
+        if writable_dir is None:
+            self._private = _temporary()
+            self.path = self._private.path
+        else:
+            self.path = _given(writable_dir)
         self._links: list[Path] = []
         try:
             for name, target in self.inputs.items():
@@ -79,8 +83,8 @@ class Workspace:
 
     def remove(self) -> None:
         """Removes the folder if it is private, else only the links. Safe to call again."""
-        if self.is_private:
-            shutil.rmtree(self.path, ignore_errors=True)
+        if self._private is not None:
+            self._private.remove()
             return
         for link in self._links:
             if link.is_symlink():
@@ -88,8 +92,8 @@ class Workspace:
         self._links.clear()
 
 
-def _temporary() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dm-work-")).resolve()
+def _temporary() -> PrivateFolder:
+    return PrivateFolder(Path(tempfile.gettempdir()).resolve(), "dm-work-")
 
 
 def _given(folder: Path) -> Path:

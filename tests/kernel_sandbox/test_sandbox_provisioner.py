@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,17 @@ async def test_font_lists_are_handed_on(monkeypatch, open_session, tmp_path):
     session = await open_session()
     result = await session.run("import os; print(os.listdir(os.environ['MPLCONFIGDIR']))")
     assert result.stdout == "['fontlist-v0.json']\n"
+
+
+async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkeypatch):
+    def refuse(pid):
+        raise OSError(38, "not here")
+
+    monkeypatch.setattr(processes.os, "pidfd_open", refuse)
+    process = subprocess.Popen(["sleep", "0.05"])  # noqa: ASYNC220 (its end is the point)
+    async with asyncio.timeout(5):
+        await processes.exited(process)
+    assert process.returncode == 0
 
 
 def test_what_is_gone_uses_nothing():
