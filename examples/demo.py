@@ -9,12 +9,12 @@ from pathlib import Path
 
 from examples.questions import DEMO, FreeQuestion
 
-FOLDER = Path("demo")
+FOLDER = Path(__file__).parent
 
 
 def ask(question: FreeQuestion) -> bool:
     """Asks, prints the answer, returns whether it states the values computed by hand."""
-    notebook = FOLDER / f"{question.path.stem}.ipynb"
+    notebook = FOLDER / f"{question.path.stem}-analysis.ipynb"
     print(f"\n{question.file}: {question.text}")
     command = [
         *(sys.executable, "-c", "from dm_jupyter.cli import main; main()", "ask"),
@@ -35,7 +35,6 @@ def ask(question: FreeQuestion) -> bool:
 
 def main() -> int:
     """Asks both; returns 0 when both answers are right."""
-    FOLDER.mkdir(exist_ok=True)
     answers = [ask(question) for question in DEMO]
     return 0 if all(answers) else 1
 

@@ -69,7 +69,14 @@ class Silent:
 class Screen:
     """Shows a run on a terminal."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, is_live: bool = True) -> None:
+        """Prepares the screen.
+
+        Args:
+            console: where to print.
+            is_live: whether to keep a line of progress below; a recording has none.
+        """
+        self._is_live = is_live
         self._console = console or Console(highlight=False)
         self._status = self._console.status("starting")
         self._started = time.monotonic()
@@ -77,7 +84,8 @@ class Screen:
         self._trajectory: Trajectory | None = None
 
     def __enter__(self) -> Self:
-        self._status.start()
+        if self._is_live:
+            self._status.start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -132,7 +132,7 @@ class TestMarkdown:
     def test_a_free_answer_is_asked_for_after_output(self) -> None:
         done = FREE.extended(_ran(printed("3\n"), "told"))
         assert self.dialect.prefill(done) == ""
-        assert "one to three sentences" in self.dialect.observation(FREE, printed("3\n"), "3")
+        assert "one to three plain sentences" in self.dialect.observation(FREE, printed("3\n"), "3")
 
     def test_a_silent_cell_is_asked_to_print(self) -> None:
         silent = CellResult(CellStatus.OK)
