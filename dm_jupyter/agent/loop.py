@@ -44,7 +44,7 @@ class RunSettings:
     max_seconds: float = 1_800.0
     """Clock time of the whole run."""
     max_cells: int = 10
-    turn_tokens: int = 600
+    turn_tokens: int = 1_000
     """Tokens sampled in one turn."""
     temperature: float = 0.2
     top_p: float = 0.95

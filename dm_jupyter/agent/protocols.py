@@ -23,7 +23,7 @@ class SampleRequest:
     stop: tuple[str, ...] = ()
     temperature: float = 0.2
     top_p: float = 0.95
-    max_tokens: int = 600
+    max_tokens: int = 1_000
     seed: int = 0
 
 
