@@ -8,36 +8,59 @@ from collections.abc import Iterator
 __all__ = ["answer_names", "find_answers", "is_no_value", "is_undefined"]
 
 _PRINT_OUT = re.compile(r"\n|\bdtype[:=]|\bnp\.\w+\(|<[\w.]+ object|<function|Result\(")
-_START = re.compile(r"@\s*([A-Za-z_][\w .\-]*?)\s*\[")
+_TAG = re.compile(r"@[ \t]?(\w(?:[\w .%()/\-]|\\_){0,119}?)[ \t]*(\\?)\[")
+_INTERVAL = re.compile(
+    r"\([^][(),\n]{1,40},[^][(),\n]{1,40}\]|\[[^][(),\n]{1,40},[^][(),\n]{1,40}\)"
+)
+_REST_OF_LINE = re.compile(r"[^]@\n]*(?=\])")
 
 
 def find_answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns every `@name[value]` of `text` in order; brackets inside a value must balance.
+    r"""Returns each `@name[value]` of the text in order, brackets balanced, as written.
 
-    A value whose bracket never closes ends at the end of its line.
+    Names may hold spaces, and markdown's `\_`, `\[`; both ends are stripped. A value may run over
+    lines. Half-open intervals such as `(0, 5]` don't unbalance it. A tag whose bracket never closes
+    ends at the first `]` of its line, and is no answer where there is none.
     """
     return tuple(_scan(text))
 
 
 def _scan(text: str) -> Iterator[tuple[str, str]]:
+    tags = list(_TAG.finditer(text))
+    closing = _closing_brackets(text, {tag.end() - 1 for tag in tags})
     position = 0
-    while match := _START.search(text, position):
-        end = _closing(text, match.end())
-        yield match.group(1), text[match.end() : end].strip()
-        position = end
+    for tag in tags:
+        if tag.start() < position:
+            continue
+        end = closing.get(tag.end() - 1)
+        if end is None:
+            rest = _REST_OF_LINE.match(text, tag.end())
+            if rest is None:
+                continue
+            end = rest.end()
+        value = text[tag.end() : end].removesuffix(tag[2])  # the backslash of `\]`, if any
+        yield tag[1].replace("\\_", "_").strip(), value.strip()
+        position = end + 1
 
 
-def _closing(text: str, start: int) -> int:
-    """The index of the bracket that closes the one before `start`, or of the end of the line."""
-    depth = 1
-    for index in range(start, len(text)):
-        depth += {"[": 1, "]": -1}.get(text[index], 0)
-        if depth == 0:
-            return index
-    newline = text.find("\n", start)
-    closing = text.find("]", start, newline if newline >= 0 else len(text))
-    ends = [end for end in (closing, newline) if end >= 0]
-    return min(ends, default=len(text))
+def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
+    """The place of each square bracket's partner, in one pass; intervals count for nothing."""
+    neutral = {
+        place
+        for found in _INTERVAL.finditer(text)
+        if found.start() not in openings
+        for place in (found.start(), found.end() - 1)
+    }
+    partners: dict[int, int] = {}
+    waiting: list[int] = []
+    for place, char in enumerate(text):
+        if place in neutral:
+            continue
+        if char == "[":
+            waiting.append(place)
+        elif char == "]" and waiting:
+            partners[waiting.pop()] = place
+    return partners
 
 
 def answer_names(answer_format: str) -> tuple[str, ...]:

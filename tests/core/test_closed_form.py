@@ -16,8 +16,9 @@ def test_brackets_inside_a_value_balance() -> None:
     assert find_answers("@l[[1, 2], [3]] tail]") == (("l", "[1, 2], [3]"),)
 
 
-def test_an_unclosed_value_ends_with_its_line() -> None:
-    assert find_answers("@a[1, [2\n@b[3]") == (("a", "1, [2"), ("b", "3"))
+def test_an_unclosed_value_ends_at_the_bracket_of_its_line_or_is_none() -> None:
+    assert find_answers("@a[1, [2] \n@b[3]") == (("a", "1, [2"), ("b", "3"))
+    assert find_answers("@a[1, [2\n@b[3]") == (("b", "3"),)
 
 
 def test_names_of_a_format_come_once() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from training.scoring.closed_form import main, parse_answers, score
+from dm_jupyter.core.closed_form import find_answers
+from training.scoring.closed_form import main, score
 from training.scoring.values import parse_number
 from training.scoring.vectors import disagreements, read_vectors
 
@@ -38,7 +39,7 @@ def is_right(label: str, answer: str) -> bool:
     ],
 )
 def test_answers_are_read_with_balanced_brackets(text: str, answers: list[object]) -> None:
-    assert list(parse_answers(text)) == answers
+    assert list(find_answers(text)) == answers
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from dm_jupyter.core.closed_form import find_answers
 from training.scoring.values import Number, equal
 
-__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "parse_answers", "score"]
+__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "score"]
 
 RuleSet = Literal["strict", "sensible"]
 
@@ -41,12 +42,7 @@ STRICT_TOLERANCE = 1e-6
 SMALL_LABEL_SHARE = 0.01
 """A non-zero label may be missed by this share of itself at most."""
 
-_TAG = re.compile(r"@[ \t]?(\w(?:[\w .%()/\-]|\\_){0,119}?)[ \t]*(\\?)\[")
 _STRICT_TAG = re.compile(r"@(\w+)\[")
-_INTERVAL = re.compile(
-    r"\([^][(),\n]{1,40},[^][(),\n]{1,40}\]|\[[^][(),\n]{1,40},[^][(),\n]{1,40}\)"
-)
-_REST_OF_LINE = re.compile(r"[^]@\n]*(?=\])")
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
 _NOTHING_ANSWERS = frozenset({"", "none", "null", "[]", "()", "{}"})
 
@@ -85,54 +81,6 @@ class ClosedFormScore:
         return {n: all(part.right for part in self.parts if part.name == n) for n in names}
 
 
-def parse_answers(text: str) -> tuple[tuple[str, str], ...]:
-    r"""Returns each `@name[value]` of the text in order, brackets balanced, as written.
-
-    Names may hold spaces, and markdown's `\_`, `\[`; both ends are stripped. A value may run over
-    lines. Half-open intervals such as `(0, 5]` don't unbalance it. A tag whose bracket never closes
-    ends at the first `]` of its line, and is no answer where there is none.
-    """
-    return tuple(_answers(text))
-
-
-def _answers(text: str) -> Iterator[tuple[str, str]]:
-    tags = list(_TAG.finditer(text))
-    closing = _closing_brackets(text, {tag.end() - 1 for tag in tags})
-    position = 0
-    for tag in tags:
-        if tag.start() < position:
-            continue
-        end = closing.get(tag.end() - 1)
-        if end is None:
-            rest = _REST_OF_LINE.match(text, tag.end())
-            if rest is None:
-                continue
-            end = rest.end()
-        value = text[tag.end() : end].removesuffix(tag[2])  # the backslash of `\]`, if any
-        yield tag[1].replace("\\_", "_").strip(), value.strip()
-        position = end + 1
-
-
-def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
-    """The place of each square bracket's partner, in one pass; intervals count for nothing."""
-    neutral = {
-        place
-        for found in _INTERVAL.finditer(text)
-        if found.start() not in openings
-        for place in (found.start(), found.end() - 1)
-    }
-    partners: dict[int, int] = {}
-    waiting: list[int] = []
-    for place, char in enumerate(text):
-        if place in neutral:
-            continue
-        if char == "[":
-            waiting.append(place)
-        elif char == "]" and waiting:
-            partners[waiting.pop()] = place
-    return partners
-
-
 def score(
     response: str, label_pairs: Iterable[tuple[str, str]], rules: RuleSet = "sensible"
 ) -> ClosedFormScore:
@@ -140,7 +88,7 @@ def score(
     pairs = tuple((name, label) for name, label in label_pairs)
     if rules == "strict":
         return _score_strict(response, pairs)
-    return _score_sensible(parse_answers(response), pairs)
+    return _score_sensible(find_answers(response), pairs)
 
 
 def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedFormScore:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.closed_form import parse_answers
 from training.scoring.short_answer import Token, is_stated, read_tokens, tokens_equal
 from training.scoring.tables import read_csv, tables_equal
 from training.tasks.records import Record, read_records
@@ -100,7 +100,7 @@ def _is_said(cell: object, question: str, answer: str) -> bool:
     Numbers that stand in the question may be repeated ("after 1950"); a list of guesses is
     no statement. A tagged answer, `@answer[…]`, is read alone.
     """
-    tagged = [value for _, value in parse_answers(answer)]
+    tagged = [value for _, value in find_answers(answer)]
     said = tagged[-1] if tagged else answer
     wanted = "" if cell is None else str(cell).removesuffix(" 00:00:00")
     if not is_stated(wanted, said):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.closed_form import parse_answers
 from training.scoring.short_answer import answers_equal
 from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore
@@ -37,7 +37,7 @@ class XlsxQuestions:
 
     def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:  # noqa: ARG002
         """Returns the verdict on the last `@answer[…]`, or on the whole answer without one."""
-        values = [value for name, value in parse_answers(answer) if name.casefold() == "answer"]
+        values = [value for name, value in find_answers(answer) if name.casefold() == "answer"]
         said = values[-1] if values else answer.strip()
         label: str = item.label
         right = bool(said) and answers_equal(label, said)
