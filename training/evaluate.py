@@ -137,6 +137,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _write_compact(records: list[EvalRecord], path: Path) -> None:
+    """Writes the outcomes alone; copied to `records.jsonl`, a run on another machine goes on."""
+    path.unlink(missing_ok=True)
+    log = RecordLog(path)
+    for record in records:
+        log.append(record.compacted())
+
+
 async def _main(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
@@ -144,6 +152,7 @@ async def _main(arguments: argparse.Namespace) -> int:
     async with open_policy(choice, lambda line: print(line, file=sys.stderr)) as policy:
         records = await evaluate(options, policy)
     write_summary(records, options.out / "summary.json")
+    _write_compact(records, options.out / "compact.jsonl")
     print_summary(records)
     print(f"records: {options.out / 'records.jsonl'}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,10 @@ class EvalRecord:
     tokens: int
     seconds: float
     trajectory: Mapping[str, Any]
+
+    def compacted(self) -> EvalRecord:
+        """Returns the record without the benchmark's own texts: fit to be kept in a repository."""
+        return replace(self, label=None, trajectory={})
 
     @classmethod
     def of(cls, trajectory: Trajectory, score: ItemScore, label: Any) -> EvalRecord:

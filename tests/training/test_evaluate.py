@@ -88,6 +88,13 @@ def test_records_survive_a_line_that_broke_off(tmp_path: Path) -> None:
     assert [record.id for record in log.read()] == ["a", "b"]
 
 
+def test_a_compact_record_keeps_the_outcome_and_none_of_the_benchmarks_text() -> None:
+    record = _record("a", right=True)
+    compact = record.compacted()
+    assert (compact.label, compact.trajectory) == (None, {})
+    assert summary_of([compact]) == summary_of([record])
+
+
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(ValueError, match="line 1"):
