@@ -27,6 +27,9 @@ def hint_for(result: CellResult, columns: tuple[str, ...]) -> str:
     if error is None:
         return ""
     text = f"{error.name}: {error.message}"
+    unknown = re.search(r"no such column: (?:\w+\.)?(\w+)", text)
+    if unknown and (near := _nearest(unknown[1], columns)):
+        return f"Columns with a similar name: {', '.join(dict.fromkeys(near))}."
     typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed

@@ -115,6 +115,11 @@ class TestMarkdown:
         assert self.dialect.prefill(DATABASE) == "```sql\n"
         assert "SQLite" in self.dialect.messages(DATABASE)[0].content
 
+    def test_a_failed_query_is_followed_by_another_query(self) -> None:
+        failed = raised("OperationalError", "no such column: X")
+        assert self.dialect.prefill(DATABASE.extended(_ran(failed, "told"))) == "```sql\nSELECT"
+        assert "whole query again" in self.dialect.observation(DATABASE, failed, "no such column")
+
     def test_the_print_lines_name_every_answer(self) -> None:
         task = self.dialect.messages(CLOSED)[1].content
         assert 'print(f"@mean[{mean}]")' in task

@@ -42,6 +42,11 @@ def test_typed_hints(name: str, message: str, expected: str) -> None:
     assert expected in hint_for(raised(name, message), COLUMNS)
 
 
+def test_an_unknown_sql_column_names_the_nearest() -> None:
+    error = raised("OperationalError", "no such column: Country")
+    assert "BillingCountry" in hint_for(error, ("Total", "BillingCountry"))
+
+
 def test_no_hint_for_an_unknown_error_or_none() -> None:
     assert hint_for(raised("ZeroDivisionError", "division by zero"), COLUMNS) == ""
     assert hint_for(printed("fine"), COLUMNS) == ""

@@ -72,7 +72,7 @@ class MarkdownDialect:
         if not _needs_code(trajectory):
             return ""
         if _speaks_sql(trajectory):
-            return "```sql\n"
+            return "```sql\nSELECT" if trajectory.steps else "```sql\n"
         return f"```python\n{trajectory.brief.opening}{_second_thought(trajectory)}"
 
     def parse(self, text: str) -> Turn:
@@ -99,7 +99,8 @@ class MarkdownDialect:
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
         """The output, and what is wanted next: a corrected cell, what is missing, the answer."""
         if not result.ok:
-            return prompts.fill("markdown_failed", output=text)
+            what = "query" if _speaks_sql(trajectory) else "cell"
+            return prompts.fill("markdown_failed", output=text, what=what)
         names = answer_names(trajectory.task.answer_format)
         if names:
             printed = dict(find_answers(result.stdout))
