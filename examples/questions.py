@@ -44,9 +44,14 @@ class FreeQuestion:
         return [value for value in self.expected() if not _states(answer, value)]
 
 
+_OTHER_NAMES = {"USA": ("USA", "United States")}
+"""What else an answer may call a value of the data."""
+
+
 def _states(answer: str, value: float | str) -> bool:
     if isinstance(value, str):
-        return value.lower() in answer.lower()
+        names = _OTHER_NAMES.get(value, (value,))
+        return any(name.lower() in answer.lower() for name in names)
     words = answer.replace("*", " ").replace("$", " ").replace("`", " ").split()
     numbers = [word.strip(".,;:()") for word in words]
     precise = [n for n in numbers if sum(c.isdigit() for c in n) >= min(2, _digits(value))]
