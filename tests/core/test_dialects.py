@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,6 +121,16 @@ class TestMarkdown:
         failed = raised("OperationalError", "no such column: X")
         assert self.dialect.prefill(DATABASE.extended(_ran(failed, "told"))) == "```sql\nSELECT"
         assert "whole query again" in self.dialect.observation(DATABASE, failed, "no such column")
+
+    def test_after_a_query_that_worked_python_reads_its_rows(self) -> None:
+        queries = ("SELECT nothing", raised("OperationalError")), ("SELECT 1", printed("1\n"))
+        run = replace(DATABASE, task=CLOSED.task)
+        for source, result in queries:
+            turn = Turn("", RunCell(source, "sql"))
+            run = run.extended(Step(Completion(source), turn, result, "told"))
+        assert self.dialect.prefill(run) == "```python\nrows = result_2\n"
+        run = run.extended(_ran(raised("KeyError"), "told"))
+        assert self.dialect.prefill(run) == "```python\nrows = result_2\n"
 
     def test_the_print_lines_name_every_answer(self) -> None:
         task = self.dialect.messages(CLOSED)[1].content

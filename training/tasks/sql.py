@@ -24,8 +24,8 @@ from training.tasks.suite import EvalItem, ItemScore
 __all__ = ["SqlLabel", "SqlQuestions"]
 
 CONSTRAINTS = (
-    "Save the rows that answer the question as result_1.csv in the working folder, with a header "
-    "line and without an index; save a corrected result as result_2.csv and so on."
+    "The rows that answer the question must lie in result_1.csv in the working folder, with a "
+    "header line and without an index; a sql block saves its rows there by itself."
 )
 MAX_RESULT_BYTES = 64 * 2**20
 

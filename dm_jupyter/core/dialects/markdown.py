@@ -72,7 +72,7 @@ class MarkdownDialect:
         if not _needs_code(trajectory):
             return ""
         if _speaks_sql(trajectory):
-            return "```sql\nSELECT" if trajectory.steps else "```sql\n"
+            return _sql_prefill(trajectory.steps)
         return f"```python\n{trajectory.brief.opening}{_second_thought(trajectory)}"
 
     def parse(self, text: str) -> Turn:
@@ -140,6 +140,21 @@ def _second_thought(trajectory: Trajectory) -> str:
     told = [f"{last.error.name}: {message[0][:160]}", hint_for(last, trajectory.brief.columns)]
     lines = "\n".join(f"# {line}" for line in told if line)
     return prompts.fill("markdown_second_thought", error=lines)
+
+
+def _sql_prefill(steps: tuple[Step, ...]) -> str:
+    """A query at first and after one that failed; once one has worked, Python over its rows."""
+    if not steps:
+        return "```sql\n"
+    queries = [step for step in steps if _is_query(step)]
+    worked = [number for number, query in enumerate(queries, 1) if _succeeded(query)]
+    if not worked or (_is_query(steps[-1]) and not _succeeded(steps[-1])):
+        return "```sql\nSELECT"
+    return f"```python\nrows = result_{worked[-1]}\n"
+
+
+def _is_query(step: Step) -> bool:
+    return isinstance(step.turn.action, RunCell) and step.turn.action.language == "sql"
 
 
 def _speaks_sql(trajectory: Trajectory) -> bool:
