@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
-from kernel_sandbox.live import LiveKernel
-from kernel_sandbox.outputs import OutputCollector
+from kernel_sandbox.outputs import Change, OutputCollector
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
-from kernel_sandbox.wire import Execution
+from kernel_sandbox.watchdog import Breach
+from kernel_sandbox.wire import Execution, Wire
 
-__all__ = ["CellRun"]
+__all__ = ["CellRun", "RunningKernel"]
 
 INTERRUPT_GRACE_S = 2.0
 _PRESS_AGAIN_S = 0.5
@@ -23,19 +23,65 @@ _INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter w
 _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
 
 
+class RunningKernel(Protocol):
+    """A kernel that takes cells; used by one `CellRun` at a time."""
+
+    @property
+    def wire(self) -> Wire:
+        """Its channels."""
+        ...
+
+    @property
+    def dead(self) -> asyncio.Event:
+        """Set when its process has ended, for whatever reason."""
+        ...
+
+    @property
+    def breach(self) -> Breach | None:
+        """The limit that it was ended for."""
+        ...
+
+    @property
+    def exit_status(self) -> int | None:
+        """How its process ended; `None` where nobody knows."""
+        ...
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: watch closely."""
+        ...
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes where that is known."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Sends the kernel and what its cell started an interrupt."""
+        ...
+
+    async def kill(self) -> None:
+        """Ends the process with all that it started; returns when they are gone."""
+        ...
+
+
 class CellRun:
     """Runs one cell on a kernel, once."""
 
-    def __init__(self, kernel: LiveKernel, limits: Limits) -> None:
+    def __init__(
+        self,
+        kernel: RunningKernel,
+        limits: Limits,
+        on_change: Callable[[Change], None] = lambda _: None,
+    ) -> None:
         """Sends nothing yet.
 
         Args:
             kernel: a started kernel on which nothing runs.
             limits: of time and output.
+            on_change: gets each change of the cell's outputs, as it happens.
         """
         self._kernel = kernel
         self._limits = limits
-        self._execution = Execution(OutputCollector(limits.output_bytes))
+        self._execution = Execution(OutputCollector(limits.output_bytes, on_change))
         self._was_interrupted = False
         self._work: asyncio.Task[None] | None = None
 
@@ -49,7 +95,7 @@ class CellRun:
             asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
         """
         started = asyncio.get_running_loop().time()
-        self._kernel.watchdog.begin()
+        self._kernel.begin_cell()
         self._work = asyncio.create_task(self._kernel.wire.execute(source, self._execution))
         try:
             status, message = await self._outcome(self._work)
@@ -57,7 +103,7 @@ class CellRun:
             await shielded(self._stop())
             raise
         finally:
-            peak = self._kernel.watchdog.finish()
+            peak = self._kernel.finish_cell()
             self._work.cancel()
         reply = self._execution.reply or {}
         return CellResult(
@@ -112,7 +158,7 @@ class CellRun:
             await _any(_PRESS_AGAIN_S, self._execution.started.wait(), settled, dead.wait())
             for _ in range(round(INTERRUPT_GRACE_S / _PRESS_AGAIN_S)):
                 if not work.done():
-                    await self._kernel.provisioner.send_signal(signal.SIGINT)
+                    await self._kernel.interrupt()
                 await _any(_PRESS_AGAIN_S, settled, dead.wait())
                 if settled.done():  # the last output is on the way, if it was not lost
                     await _any(_LAST_OUTPUT_S, work)
@@ -160,7 +206,7 @@ class CellRun:
         if breach is not None:
             kind = CellStatus.MEMORY if breach.kind == "memory" else CellStatus.KILLED
             return kind, f"{breach.message} Its variables are gone."
-        return CellStatus.KILLED, describe_death(self._kernel.provisioner.exit_status, self._limits)
+        return CellStatus.KILLED, describe_death(self._kernel.exit_status, self._limits)
 
 
 def describe_death(status: int | None, limits: Limits) -> str:

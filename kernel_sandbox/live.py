@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import tempfile
 import uuid
 from pathlib import Path
@@ -66,15 +67,22 @@ class LiveKernel:
         return self._wire
 
     @property
-    def watchdog(self) -> Watchdog:
-        """The watchdog of the started kernel.
+    def exit_status(self) -> int | None:
+        """How the process ended."""
+        return self.provisioner.exit_status
 
-        Raises:
-            SandboxError: it was not started.
-        """
-        if self._watchdog is None:
-            raise SandboxError("the kernel was not started")
-        return self._watchdog
+    def begin_cell(self) -> None:
+        """A cell is about to run: the watchdog looks often."""
+        if self._watchdog is not None:
+            self._watchdog.begin()
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes."""
+        return self._watchdog.finish() if self._watchdog is not None else None
+
+    async def interrupt(self) -> None:
+        """Sends the kernel and what its cell started an interrupt."""
+        await self.provisioner.send_signal(signal.SIGINT)
 
     async def start(self) -> None:
         """Starts the process and returns when it takes cells.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kernel_sandbox.types import CellError, Display, Output, Stream
 
-__all__ = ["OutputCollector"]
+__all__ = ["Added", "Change", "Cleared", "OutputCollector", "Replaced"]
 
 FLOOD_FACTOR = 8
 """A cell that writes this many times the limit is not worth waiting for."""
@@ -17,6 +17,29 @@ ERROR_BYTES = 64 * 1024
 """An error is kept even when the output is full: it is what the reader needs most."""
 
 _Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """One more output; a stream of the name that the last output has continues it."""
+
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The output at `index` has another content now."""
+
+    index: int
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """All outputs so far are gone."""
+
+
+Change = Added | Replaced | Cleared
 
 
 @dataclass(slots=True)
@@ -34,12 +57,16 @@ class OutputCollector:
     message, which the socket limits.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(
+        self, limit_bytes: int, on_change: Callable[[Change], None] = lambda _: None
+    ) -> None:
         """Starts empty.
 
         Args:
             limit_bytes: the output to keep; what comes after is counted and dropped.
+            on_change: gets each change of what is kept, as it happens; must not raise.
         """
+        self._on_change = on_change
         self._limit = limit_bytes
         self._outputs: list[Display | CellError | _Text] = []
         self._ids: dict[str, list[int]] = {}
@@ -92,6 +119,7 @@ class OutputCollector:
             last.parts.append(kept)
         else:
             self._outputs.append(_Text(name, [kept]))
+        self._on_change(Added(Stream(name, kept)))
 
     def _fit(self, text: str) -> str:
         raw = text.encode("utf-8", "surrogatepass")
@@ -111,6 +139,7 @@ class OutputCollector:
         if identity is not None:
             self._ids.setdefault(identity, []).append(len(self._outputs))
         self._outputs.append(display)
+        self._on_change(Added(display))
 
     def _update(self, content: _Content) -> None:
         identity = content.get("transient", {}).get("display_id")
@@ -125,6 +154,7 @@ class OutputCollector:
                 continue
             self._kept_bytes += growth
             self._outputs[index] = new
+            self._on_change(Replaced(index, new))
 
     def _error(self, content: _Content) -> None:
         lines, room = [], ERROR_BYTES
@@ -134,7 +164,9 @@ class OutputCollector:
             room -= len(lines[-1])
         message = content["evalue"]
         self.cut_bytes += max(0, len(message) - ERROR_BYTES)
-        self._outputs.append(CellError(content["ename"], message[:ERROR_BYTES], tuple(lines)))
+        error = CellError(content["ename"], message[:ERROR_BYTES], tuple(lines))
+        self._outputs.append(error)
+        self._on_change(Added(error))
 
     def _clear(self, content: _Content) -> None:
         if content["wait"]:
@@ -147,6 +179,7 @@ class OutputCollector:
         self._ids.clear()
         self._kept_bytes = 0
         self._clear_first = False
+        self._on_change(Cleared())
 
 
 def _size(display: Display) -> int:

@@ -15,7 +15,16 @@ import psutil
 
 from kernel_sandbox.environment import RUN_DIR_VARIABLE
 
-__all__ = ["Usage", "end", "exited", "find_kernel", "measure", "resident_bytes", "sweep"]
+__all__ = [
+    "Usage",
+    "cpu_seconds",
+    "end",
+    "exited",
+    "find_kernel",
+    "measure",
+    "resident_bytes",
+    "sweep",
+]
 
 _POLL_S = 0.02
 _SWEEPS = 20
@@ -61,6 +70,16 @@ def resident_bytes(pid: int) -> int:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Returns the processor time of the process and its living descendants, seconds."""
+    total = 0.0
+    for process in _tree(pid):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 def _own_share(process: psutil.Process) -> int:

@@ -83,6 +83,8 @@ class SandboxProvisioner(LocalProvisioner):
         self.exit_status: int | None = None
         self._report: Report | None = None
         self._kernel_pid: int | None = None
+        self.workspace: Path | None = None
+        """The folder in which the kernel works and which it may write, once it is started."""
         self._is_monitored = False
 
     @property
@@ -115,7 +117,7 @@ class SandboxProvisioner(LocalProvisioner):
             (run_dir / stale).unlink(missing_ok=True)
         self._report = self._kernel_pid = self.exit_status = None
         self._use_sockets(run_dir)
-        workspace = self._workspace(kwargs.get("cwd"), run_dir)
+        workspace = self.workspace = self._workspace(kwargs.get("cwd"), run_dir)
         kwargs |= {
             "cwd": str(workspace),
             "env": environment.kernel_environment(workspace, run_dir),

@@ -21,6 +21,7 @@ MESSAGE_BYTES = 16 * 1024**2
 """A larger message never reaches this process: libzmq drops the connection instead."""
 QUEUED_MESSAGES = 64
 _SILENCE_S = 2.0
+_WELCOME_S = 5.0
 
 _Message = dict[str, Any]
 
@@ -77,7 +78,9 @@ class Wire:
             self._tasks.append(asyncio.create_task(self._read(channel.get_msg, handle)))
             self._tasks.append(asyncio.create_task(self._watch(monitor)))
         await self.settle()
-        await self._welcome.wait()
+        with contextlib.suppress(TimeoutError):  # an older ipykernel sends no welcome
+            async with asyncio.timeout(_WELCOME_S):
+                await self._welcome.wait()
 
     async def settle(self) -> None:
         """Returns when the kernel has finished all that was sent to it before."""
@@ -103,6 +106,23 @@ class Wire:
             await _until_idle(execution)
         finally:
             self._running = None
+
+    async def evaluate(self, source: str, expression: str) -> _Message:
+        """Returns the reply to a silent cell, with the expression's value as `value`.
+
+        Args:
+            source: code that runs first.
+            expression: what to evaluate then.
+        """
+        content = {
+            "code": source,
+            "silent": True,
+            "store_history": False,
+            "user_expressions": {"value": expression},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
+        return await self._request("execute_request", content)
 
     async def close(self) -> None:
         """Stops reading and closes the sockets. Safe to call again."""

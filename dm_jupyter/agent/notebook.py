@@ -11,10 +11,11 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from dm_jupyter.agent.sql_cell import runtime_source, sql_as_python
+from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import RunCell, StopReason, Trajectory
+from dm_jupyter.core.trajectory import RunCell, Trajectory
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus
 
 __all__ = ["HeadlessNotebook"]
@@ -37,9 +38,7 @@ class HeadlessNotebook:
             path: where the notebook is saved; `None` keeps it in memory.
         """
         self._runner = runner
-        self._databases = databases
-        self._queries = 0
-        self._knows_sql = False
+        self._sql = SqlCells(databases)
         self.path = path
         self.document = new_notebook(metadata=_plain_kernel())
 
@@ -49,11 +48,7 @@ class HeadlessNotebook:
         Raises:
             NotebookError: the file can't be written.
         """
-        parts = [f"## {task.question.strip()}"]
-        parts += [text for text in (task.constraints, task.answer_format) if text]
-        if task.files:
-            parts.append("Data: " + ", ".join(f"`{file.name}`" for file in task.files))
-        self._write(new_markdown_cell("\n\n".join(parts)))
+        self._write(new_markdown_cell(question_words(task)))
 
     async def run(self, cell: RunCell, thought: str) -> CellResult:
         """Writes the thought and the cell, runs it and keeps its outputs.
@@ -65,12 +60,14 @@ class HeadlessNotebook:
         """
         if thought:
             self._write(new_markdown_cell(thought))
-        source = await self._python_source(cell)
+        if definition := self._sql.definition(cell):
+            await self._define(definition)
+        source = self._sql.python(cell)
         position = len(self.document.cells)
         self._write(new_code_cell(source))
         result = await self._runner.run(source)
         if result.state_lost:
-            self._knows_sql = False
+            self._sql.knows_function = False
         self.document.cells[position] = _finished_cell(source, result)
         self.save()
         return result
@@ -82,7 +79,7 @@ class HeadlessNotebook:
             NotebookError: the file can't be written.
         """
         self.document.metadata["dm_jupyter"] = {"trajectory": trajectory.to_json()}
-        self._write(new_markdown_cell(_closing_words(trajectory)))
+        self._write(new_markdown_cell(closing_words(trajectory)))
 
     def save(self) -> None:
         """Writes the file whole or not at all; the former version stays when that fails.
@@ -102,22 +99,12 @@ class HeadlessNotebook:
         self.document.cells.append(cell)
         self.save()
 
-    async def _python_source(self, cell: RunCell) -> str:
-        """The cell as Python; the first `sql` cell brings the function that it calls."""
-        if cell.language != "sql":
-            return cell.source
-        if not self._knows_sql:
-            await self._define_run_sql()
-        self._queries += 1
-        return sql_as_python(cell.source, self._databases, self._queries)
-
-    async def _define_run_sql(self) -> None:
-        source = runtime_source()
+    async def _define(self, source: str) -> None:
         result = await self._runner.run(source)
         definition = _finished_cell(source, result)
         definition.metadata["jupyter"] = {"source_hidden": True}
         self._write(definition)
-        self._knows_sql = result.ok
+        self._sql.knows_function = result.ok
 
 
 def _plain_kernel() -> dict[str, Any]:
@@ -143,16 +130,6 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
     return cell
-
-
-def _closing_words(trajectory: Trajectory) -> str:
-    if trajectory.stop is StopReason.ANSWERED:
-        words = f"## Answer\n\n{trajectory.answer}"
-        if trajectory.unsupported:
-            words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
-        return words
-    detail = f" ({trajectory.stop_detail})" if trajectory.stop_detail else ""
-    return f"## No answer\n\nThe run ended without one: {trajectory.stop}{detail}."
 
 
 def _replace_text(path: Path, text: str) -> None:

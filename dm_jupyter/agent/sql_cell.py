@@ -5,10 +5,39 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-__all__ = ["runtime_source", "sql_as_python"]
+from dm_jupyter.core.trajectory import RunCell
+
+__all__ = ["SqlCells", "runtime_source", "sql_as_python"]
 
 _DATABASE = re.compile(r"^\s*--\s*database:\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _SHOWN_ROWS = 20
+
+
+class SqlCells:
+    """Turns the cells of one run into Python; the first `sql` cell brings the function it calls."""
+
+    def __init__(self, databases: tuple[str, ...], queries: int = 0) -> None:
+        """Begins with a kernel that knows nothing.
+
+        Args:
+            databases: names of the database files that `sql` cells query.
+            queries: results with numbers up to this one are taken.
+        """
+        self._databases = databases
+        self._queries = queries
+        self.knows_function = False
+        """Whether the kernel has `run_sql`; to be set when its definition ran or was lost."""
+
+    def definition(self, cell: RunCell) -> str | None:
+        """The source to run before the cell, if the cell needs one."""
+        return None if cell.language != "sql" or self.knows_function else runtime_source()
+
+    def python(self, cell: RunCell) -> str:
+        """The cell as Python; called once a cell, for it numbers the queries."""
+        if cell.language != "sql":
+            return cell.source
+        self._queries += 1
+        return sql_as_python(cell.source, self._databases, self._queries)
 
 
 def runtime_source() -> str:

@@ -1,0 +1,1 @@
+"""The Jupyter server extension: runs of the agent in the notebooks that people have open."""

@@ -1,0 +1,203 @@
+"""What a run does to a notebook: a few operations, each on one cell that it names by its id.
+
+A run only inserts cells and fills the cells it inserted; no operation can reach a cell of the
+person's. Every face of the notebook (a JupyterLab tab, a shared document, the file) applies the
+same operations in the same order, so that they can be replayed after any break. Replaying one that
+was applied before changes nothing, but for outputs: those begin again with `ClearOutputs`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+__all__ = [
+    "AppendOutput",
+    "ClearOutputs",
+    "DeleteCell",
+    "InsertCell",
+    "Operation",
+    "ReplaceOutput",
+    "SetExecution",
+    "SetSource",
+    "append_output",
+    "apply",
+    "operation_from_json",
+    "operation_to_json",
+]
+
+MARK = "dm_jupyter"
+"""Key of a cell's metadata that marks it as ours: `{"run": ID, "role": "question" | …}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertCell:
+    """A new cell below the first of the anchors that exists, else at the end."""
+
+    op: ClassVar[str] = "insert_cell"
+    cell_id: str
+    cell_type: Literal["code", "markdown"]
+    source: str
+    after: tuple[str, ...] = ()
+    """Ids of cells, best first."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSource:
+    """New text for a cell of the run."""
+
+    op: ClassVar[str] = "set_source"
+    cell_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOutput:
+    """One more output, as an nbformat object; text of the stream that is last joins it."""
+
+    op: ClassVar[str] = "append_output"
+    cell_id: str
+    output: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceOutput:
+    """Another content for the output at `index`, as `update_display_data` asks."""
+
+    op: ClassVar[str] = "replace_output"
+    cell_id: str
+    index: int
+    output: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearOutputs:
+    """No outputs."""
+
+    op: ClassVar[str] = "clear_outputs"
+    cell_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetExecution:
+    """Whether the cell runs, and its number once it has run."""
+
+    op: ClassVar[str] = "set_execution"
+    cell_id: str
+    is_running: bool
+    execution_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCell:
+    """Takes a cell of the run out again, unless the person has changed its text since."""
+
+    op: ClassVar[str] = "delete_cell"
+    cell_id: str
+    if_source: str | None = None
+    """The text it must still have; `None` deletes it anyway."""
+
+
+Operation = (
+    InsertCell | SetSource | AppendOutput | ReplaceOutput | ClearOutputs | SetExecution | DeleteCell
+)
+
+_KINDS: dict[str, type[Operation]] = {
+    kind.op: kind
+    for kind in (
+        InsertCell, SetSource, AppendOutput, ReplaceOutput, ClearOutputs, SetExecution, DeleteCell,
+    )
+}  # fmt: skip
+
+
+def operation_to_json(operation: Operation) -> dict[str, Any]:
+    """Returns the operation as plain JSON values, with its name as `op`."""
+    return {"op": operation.op, **asdict(operation)}
+
+
+def operation_from_json(raw: Mapping[str, Any]) -> Operation:
+    """The inverse of `operation_to_json`.
+
+    Raises:
+        KeyError: there is no operation of that name.
+        TypeError: it has other fields.
+    """
+    fields = dict(raw)
+    kind = _KINDS[fields.pop("op")]
+    if kind is InsertCell:
+        fields["after"] = tuple(fields.get("after", ()))
+    return kind(**fields)
+
+
+def apply(operation: Operation, document: dict[str, Any]) -> None:
+    """Applies one operation to a notebook, an nbformat 4.5 object that is changed in place.
+
+    An operation on a cell that is not there (the person deleted it) changes nothing.
+    """
+    cells: list[dict[str, Any]] = document["cells"]
+    if isinstance(operation, InsertCell):
+        _insert(operation, cells)
+        return
+    place = _index_of(operation.cell_id, cells)
+    if place is None:
+        return
+    if isinstance(operation, DeleteCell):
+        if operation.if_source in (None, _text(cells[place]["source"])):
+            del cells[place]
+        return
+    _fill(operation, cells[place])
+
+
+def _fill(operation: Operation, cell: dict[str, Any]) -> None:
+    match operation:
+        case SetSource(source=source):
+            cell["source"] = source
+        case AppendOutput(output=output):
+            append_output(cell["outputs"], output)
+        case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):
+            cell["outputs"][index] = copy.deepcopy(dict(output))
+        case ClearOutputs():
+            cell["outputs"] = []
+        case SetExecution(execution_count=count):
+            cell["execution_count"] = count
+
+
+def append_output(outputs: list[dict[str, Any]], output: Mapping[str, Any]) -> None:
+    """Adds an output in place; neighbouring pieces of one stream become one."""
+    last = outputs[-1] if outputs else None
+    joins = (
+        last is not None
+        and last["output_type"] == output["output_type"] == "stream"
+        and last["name"] == output["name"]
+    )
+    if joins and last is not None:
+        last["text"] = _text(last["text"]) + output["text"]
+    else:
+        outputs.append(copy.deepcopy(dict(output)))
+
+
+def _insert(operation: InsertCell, cells: list[dict[str, Any]]) -> None:
+    if _index_of(operation.cell_id, cells) is not None:
+        return
+    anchors = (_index_of(anchor, cells) for anchor in operation.after)
+    place = next((index + 1 for index in anchors if index is not None), len(cells))
+    cell: dict[str, Any] = {
+        "id": operation.cell_id,
+        "cell_type": operation.cell_type,
+        "source": operation.source,
+        "metadata": copy.deepcopy(dict(operation.metadata)),
+    }
+    if operation.cell_type == "code":
+        cell |= {"outputs": [], "execution_count": None}
+    cells.insert(place, cell)
+
+
+def _index_of(cell_id: str, cells: list[dict[str, Any]]) -> int | None:
+    return next((i for i, cell in enumerate(cells) if cell.get("id") == cell_id), None)
+
+
+def _text(source: str | list[str]) -> str:
+    return source if isinstance(source, str) else "".join(source)

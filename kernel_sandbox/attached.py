@@ -1,0 +1,187 @@
+"""A kernel that somebody else started, such as a Jupyter server, and on which cells run as well.
+
+Covered: clock time, output, interrupting; memory and processes where the provisioner is ours.
+Not covered: what the other clients of the kernel run meanwhile. Cells queue behind theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.session import Session
+
+from kernel_sandbox import processes
+from kernel_sandbox.cell import CellRun
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.outputs import Change
+from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.types import CellResult, Limits
+from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.wire import Wire, new_context
+
+__all__ = ["AttachedKernel"]
+
+
+class AttachedKernel:
+    """Implements `RunningKernel` on one process of a managed kernel, from `open` to `close`.
+
+    After a restart it is `dead`: attach to the new process with a new one.
+    """
+
+    def __init__(self, manager: AsyncKernelManager, limits: Limits) -> None:
+        """Connects nothing yet.
+
+        Args:
+            manager: of a started kernel; it stays the owner, and nothing here shuts it down.
+            limits: of the cells that `run` runs. The process has those it was started with.
+        """
+        self._manager = manager
+        self._provisioner = manager.provisioner
+        self._process = getattr(self._provisioner, "process", None)
+        self.limits = limits
+        # A session of its own: two clients that share one take each other's replies.
+        self._context = new_context()
+        self._wire = Wire(
+            manager.client(session=Session(key=manager.session.key), context=self._context)
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._watchdog: Watchdog | None = None
+        self._lock = asyncio.Lock()
+        self.dead = asyncio.Event()
+        """Set when this process has ended, for whatever reason."""
+        self.breach: Breach | None = None
+        """The limit that the watchdog ended it for."""
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the kernel runs in our sandbox."""
+        return isinstance(self._provisioner, SandboxProvisioner)
+
+    @property
+    def wire(self) -> Wire:
+        """The channels."""
+        return self._wire
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended."""
+        return None if self._process is None else self._process.poll()
+
+    async def open(self) -> None:
+        """Connects; returns when the kernel answers, which it does after what it is running.
+
+        Raises:
+            KernelStartError: it ended, or there is no process.
+        """
+        if self._process is None:
+            raise KernelStartError("the notebook's kernel is not running: start it")
+        self._tasks.append(asyncio.create_task(self._await_death()))
+        await self._unless_dead(self._wire.open())
+        if isinstance(self._provisioner, SandboxProvisioner):
+            kernel_pid = self._provisioner.kernel_pid
+            if kernel_pid is not None:
+                limits = self._provisioner.limits
+                self._watchdog = Watchdog(self._process.pid, kernel_pid, limits)
+                self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
+
+    async def run(
+        self, source: str, on_change: Callable[[Change], None] = lambda _: None
+    ) -> CellResult:
+        """Runs one cell after whatever the kernel does now.
+
+        Args:
+            source: the code.
+            on_change: gets each change of the outputs, as it happens.
+
+        Raises:
+            KernelStartError: the kernel ended before the cell could begin.
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        async with self._lock:
+            await self._unless_dead(self._wire.settle())
+            return await CellRun(self, self.limits, on_change).run(source)
+
+    async def evaluate(self, source: str, expression: str, timeout_s: float) -> str | None:
+        """Returns the `repr` of an expression after a silent cell; `None` if that took too long.
+
+        Args:
+            source: code to run first; it leaves no trace in the history.
+            expression: what to evaluate then.
+            timeout_s: how long to wait, the kernel's other work included.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._lock:
+                content = await self._wire.evaluate(source, expression)
+        except TimeoutError:
+            return None
+        value: Mapping[str, Any] = content.get("user_expressions", {}).get("value", {})
+        text = value.get("data", {}).get("text/plain")
+        return text if isinstance(text, str) else None
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: the watchdog looks often."""
+        if self._watchdog is not None:
+            self._watchdog.begin()
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes."""
+        return self._watchdog.finish() if self._watchdog is not None else None
+
+    def usage(self) -> tuple[processes.Usage, float]:
+        """Returns what the kernel uses now, and its processor time in seconds."""
+        pid = self._process.pid if self._process is not None else 0
+        return processes.measure(pid, self.limits.memory_bytes), processes.cpu_seconds(pid)
+
+    async def interrupt(self) -> None:
+        """Interrupts the kernel as its kernelspec asks."""
+        await self._manager.interrupt_kernel()
+
+    async def kill(self) -> None:
+        """Ends the process; whoever manages the kernel may start another."""
+        provisioner = self._provisioner
+        is_same = provisioner is not None and provisioner is self._manager.provisioner
+        if provisioner is not None and is_same and not self.dead.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                await provisioner.kill()
+        await self.dead.wait()
+
+    async def close(self) -> None:
+        """Lets go of the kernel, which runs on. Safe to call again."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+        await self._wire.close()
+        self._context.destroy(linger=0)
+
+    async def _unless_dead(self, work: Any) -> None:
+        """Waits for the work; gives up when the kernel dies or does not answer.
+
+        Raises:
+            KernelStartError: it died, or is no kernel that answers.
+        """
+        doing = asyncio.ensure_future(work)
+        dying = asyncio.create_task(self.dead.wait())
+        try:
+            await asyncio.wait((doing, dying), return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                raise KernelStartError("the notebook's kernel ended")
+            doing.result()
+        finally:
+            doing.cancel()
+            dying.cancel()
+
+    async def _await_death(self) -> None:
+        if self._process is not None:
+            await processes.exited(self._process)
+        self.dead.set()
+
+    async def _guard(self, watchdog: Watchdog) -> None:
+        self.breach = await watchdog.guard()
+        await self.kill()
