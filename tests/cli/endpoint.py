@@ -74,6 +74,10 @@ class ScriptedEndpoint:
         """What to give as `--base-url`."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
+    def rewind(self) -> None:
+        """Begins the script again."""
+        self._answers = 0
+
     def next_answer(self, body: dict[str, Any], headers: Mapping[str, str]) -> _Reply:
         """Keeps the request and says how to answer it."""
         with self._lock:

@@ -1,0 +1,274 @@
+"""The service behind the WebSocket: takes the panels' messages, begins, steers and keeps runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.background import told_before
+from dm_jupyter.server.desk import Tab
+from dm_jupyter.server.desks import Desks
+from dm_jupyter.server.history import History
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernels import Kernels, NoKernelError
+from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.rebuild import rebuild
+from dm_jupyter.server.run import Run, RunPlace, undo
+from dm_jupyter.server.tasks import Tasks
+from dm_jupyter.server.wire import (
+    Ack,
+    Ask,
+    Attach,
+    ClientMessage,
+    Decide,
+    Detach,
+    KernelEnded,
+    Phase,
+    Rebuild,
+    Refused,
+    ServerMessage,
+    Stop,
+    TakeOver,
+    Undo,
+)
+
+__all__ = ["Analyst", "RefusedError"]
+
+_log = logging.getLogger(__name__)
+_METER_S = 2.0
+Send = Callable[[ServerMessage], None]
+
+
+class RefusedError(Exception):
+    """A question that can't be worked on; its text says why and what to do."""
+
+    def __init__(self, reason: Any, message: str) -> None:
+        """Makes the refusal.
+
+        Args:
+            reason: as `Refused.reason`.
+            message: for the person.
+        """
+        super().__init__(message)
+        self.reason = reason
+
+
+class Analyst:
+    """All runs of one server."""
+
+    def __init__(
+        self,
+        root: Path,
+        contents: Any,
+        kernels: Kernels,
+        models: ModelHouse,
+        history: History,
+        settings: RunSettings,
+    ) -> None:
+        """Begins with no run.
+
+        Args:
+            root: the folder that the server shows.
+            contents: the server's contents manager.
+            kernels: the kernels of open notebooks.
+            models: the models that answer.
+            history: where runs are kept.
+            settings: limits of each run.
+        """
+        self.root = root
+        self.kernels = kernels
+        self.models = models
+        self.history = history
+        self._contents = contents
+        self._settings = settings
+        self._tasks = Tasks()
+        self.desks = Desks(contents, self._tasks)
+        self._runs: dict[str, Run] = {}
+
+    def open(self) -> None:
+        """Ends the runs that an earlier server left open, and begins to watch kernels."""
+        for summary in self.history.close_cut_off():
+            journal = self.history.journal(summary.run_id)
+            self.desks.follow(summary.notebook_path, journal)
+            self.desks.settle(summary.notebook_path)
+        self.kernels.on_death = self._died
+        self._tasks.spawn(self._watch_kernels())
+
+    async def close(self) -> None:
+        """Ends all runs, writes what no tab has written, lets go of kernels and models."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        for run in list(self._runs.values()):
+            run.stop("the server was stopped")
+        if tasks:
+            await asyncio.wait(tasks)
+        await self.desks.write_all()
+        await self._tasks.close()
+        await self.kernels.close()
+        await self.models.close()
+
+    def receive(self, message: ClientMessage, tab: Tab) -> None:
+        """Takes one message of a tab; the answer, if any, goes through the tab."""
+        match message:
+            case Attach():
+                self._attach(message, tab)
+            case Detach(notebook_path=path):
+                self.desks.leave(path, tab.client_id)
+            case TakeOver(notebook_path=path):
+                self.desks.take_over(path, tab.client_id)
+            case Ask():
+                self._tasks.spawn(self._ask_for(message, tab.send))
+            case Ack():
+                self.desks.acknowledge(message)
+            case Rebuild(run_id=run_id):
+                self._tasks.spawn(self._rebuild(run_id, tab.send))
+            case Undo(run_id=run_id):
+                self._undo(run_id, tab.send)
+            case Stop(run_id=run_id) if run_id in self._runs:
+                self._runs[run_id].stop()
+            case Decide(run_id=run_id) if run_id in self._runs:
+                self._runs[run_id].decide(message)
+            case _:
+                pass  # to a run that has ended meanwhile
+
+    def is_running(self, run_id: str) -> bool:
+        """Whether the run goes on."""
+        return run_id in self._runs
+
+    def disconnected(self, tab: Tab) -> None:
+        """A tab's connection is gone; the tab may be, too."""
+        self.desks.disconnected(tab)
+
+    async def ask(self, ask: Ask) -> Run:
+        """Begins a run.
+
+        Raises:
+            RefusedError: it can't; the error says why.
+        """
+        path = ask.notebook_path
+        if not ask.question.strip():
+            raise RefusedError("unknown", "the question is empty")
+        if any(run.ask.notebook_path == path for run in self._runs.values()):
+            raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
+        kernel_id, is_restricted = await self._kernel_for(ask)
+        files = tuple(self._data_file(name) for name in ask.files)
+        tables = await self.kernels.variables(path) if ask.variables else []
+        place = RunPlace(
+            kernel_id=kernel_id,
+            is_restricted=is_restricted,
+            notebook_folder=(self.root / path.lstrip("/")).parent,
+            files=files,
+            context=told_before(
+                self.history.summaries(path),
+                [table for table in tables if table["name"] in ask.variables],
+            ),
+            settings=self._settings,
+        )
+        try:
+            return self._begin(ask, place, self.history.begin())
+        except (OSError, NotebookError) as error:
+            raise RefusedError("unknown", f"the run can't be kept: {error}") from error
+
+    async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
+        try:
+            kernel_id = await self.kernels.kernel_of(ask.notebook_path)
+        except NoKernelError as error:
+            raise RefusedError("kernel", str(error)) from error
+        is_restricted = self.kernels.is_restricted(kernel_id)
+        if not is_restricted and ask.kernel != "own":
+            raise RefusedError("kernel", "this notebook's kernel is not restricted")
+        return kernel_id, is_restricted
+
+    def _begin(self, ask: Ask, place: RunPlace, journal: Journal) -> Run:
+        path = ask.notebook_path
+        self.desks.follow(path, journal)
+        run = Run(
+            ask, place, journal, self.kernels, self.models, lambda x: self.desks.publish(path, x)
+        )
+        self._runs[journal.run_id] = run
+        try:
+            task = self._tasks.keep(run.start())
+            self.history.keep(run.summary)
+        except (OSError, NotebookError):
+            run.stop()
+            del self._runs[journal.run_id]
+            raise
+        task.add_done_callback(lambda _: self._ended(run))
+        return run
+
+    def _ended(self, run: Run) -> None:
+        self._runs.pop(run.journal.run_id, None)
+        try:
+            self.history.keep(run.summary)
+            if run.trajectory is not None:
+                self.history.keep_trajectory(run.journal, run.trajectory)
+        except OSError as error:
+            _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
+        self.desks.settle(run.ask.notebook_path)
+        _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)
+
+    def _attach(self, message: Attach, tab: Tab) -> None:
+        self.desks.attach(message, tab)
+        for run in self._runs.values():
+            if run.ask.notebook_path == message.notebook_path and run.passing is not None:
+                tab.send(run.passing)
+
+    async def _ask_for(self, ask: Ask, send: Send) -> None:
+        try:
+            await self.ask(ask)
+        except RefusedError as refusal:
+            send(Refused(ask.request_id, refusal.reason, str(refusal)))
+
+    def _undo(self, run_id: str, send: Send) -> None:
+        try:
+            summary = self.history.summary(run_id)
+            journal = self.history.journal(run_id)
+        except KeyError:
+            send(Refused(run_id, "unknown", "this run is not kept any more"))
+            return
+        if run_id in self._runs:
+            send(Refused(run_id, "busy", "the run goes on: stop it first"))
+            return
+        journal = self.desks.follow(summary.notebook_path, journal)
+        try:
+            undo(journal)
+        except NotebookError as error:
+            send(Refused(run_id, "notebook", str(error)))
+        self.desks.settle(summary.notebook_path)
+
+    async def _rebuild(self, run_id: str, send: Send) -> None:
+        try:
+            path = self.history.summary(run_id).notebook_path
+            kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
+            async for line in rebuild(self._contents, path, kernel):
+                send(Phase(run_id, 0, line))
+        except Exception as error:  # noqa: BLE001  (the boundary of one request)
+            send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
+
+    def _data_file(self, name: str) -> Path:
+        place = (self.root / name.lstrip("/")).resolve()
+        if not place.is_relative_to(self.root.resolve()) or not place.is_file():
+            raise RefusedError("file", f"{name}: there is no such file here")
+        return place
+
+    async def _watch_kernels(self) -> None:
+        while True:
+            for desk in list(self.desks):
+                meter = await self.kernels.meter(desk.notebook_path)
+                if meter is not None:
+                    desk.publish(meter)
+            await asyncio.sleep(_METER_S)
+
+    def _died(self, kernel_id: str, why: str) -> None:
+        self._tasks.spawn(self._tell_death(kernel_id, why))
+
+    async def _tell_death(self, kernel_id: str, why: str) -> None:
+        for desk in list(self.desks):
+            with contextlib.suppress(NoKernelError):
+                if await self.kernels.kernel_of(desk.notebook_path) == kernel_id:
+                    desk.publish(KernelEnded(desk.notebook_path, kernel_id, why))

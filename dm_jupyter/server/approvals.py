@@ -1,0 +1,56 @@
+"""Which cells wait for the person, and the person's word on them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dm_jupyter.server.wire import Approval, Decide
+from kernel_sandbox.screen import screen
+
+__all__ = ["Approvals"]
+
+
+class Approvals:
+    """The waiting cells of one run."""
+
+    def __init__(self, mode: Approval, *, is_restricted: bool) -> None:
+        """Waits for nothing yet.
+
+        Args:
+            mode: which cells wait: all, those the screen marks, none.
+            is_restricted: whether the kernel is; in one that is not, every cell waits.
+        """
+        self._mode = mode
+        self._is_restricted = is_restricted
+        self._waiting: dict[str, asyncio.Future[Decide]] = {}
+
+    def reason(self, source: str) -> str:
+        """Returns why the person is asked before the cell runs; empty when it may run at once."""
+        if not self._is_restricted:
+            return "this kernel is not restricted"
+        if self._mode == "ask":
+            return "you asked to see every cell first"
+        refusal = screen(source) if self._mode == "risky" else None
+        return refusal.message if refusal is not None else ""
+
+    def refusal(self, source: str) -> str:
+        """Returns why a cell that waits for nobody must not run; empty when it may."""
+        refusal = screen(source) if self._mode == "auto" else None
+        return refusal.message if refusal is not None else ""
+
+    async def wait_for(self, cell_id: str) -> Decide:
+        """Returns the person's decision once it comes."""
+        future: asyncio.Future[Decide] = asyncio.get_running_loop().create_future()
+        self._waiting[cell_id] = future
+        try:
+            return await future
+        finally:
+            del self._waiting[cell_id]
+
+    def decide(self, decision: Decide) -> bool:
+        """Takes a decision; returns whether the cell waited for one."""
+        future = self._waiting.get(decision.cell_id)
+        if future is None or future.done():
+            return False
+        future.set_result(decision)
+        return True

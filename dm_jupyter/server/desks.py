@@ -1,0 +1,157 @@
+"""The notebooks that are open, and the journals that their files do not wholly hold yet.
+
+A journal is followed from its run's begin until the file holds it: meanwhile every tab that comes
+gets what it missed, and when no tab is left to write the notebook, the file is written here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.desk import Desk, Tab
+from dm_jupyter.server.file_sink import write_file
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.tasks import Tasks
+from dm_jupyter.server.wire import Ack, Attach, Attached, FileWritten, ServerMessage
+
+__all__ = ["Desks"]
+
+GRACE_S = 5.0
+"""How long a notebook waits for a tab that lost its connection before its file is written."""
+
+
+class Desks:
+    """All open notebooks of one server."""
+
+    def __init__(self, contents: Any, tasks: Tasks) -> None:
+        """Begins with none.
+
+        Args:
+            contents: the server's contents manager.
+            tasks: where background work goes.
+        """
+        self._contents = contents
+        self._tasks = tasks
+        self._desks: dict[str, Desk] = {}
+        self._followed: dict[str, tuple[str, Journal]] = {}
+        self._writing = asyncio.Lock()
+
+    def __iter__(self) -> Iterator[Desk]:
+        """The desks that have a tab."""
+        return iter([desk for desk in self._desks.values() if desk.tabs])
+
+    def publish(self, path: str, message: ServerMessage) -> None:
+        """Sends a message to every tab of a notebook."""
+        desk = self._desks.get(path)
+        if desk is not None:
+            desk.publish(message)
+
+    def attach(self, message: Attach, tab: Tab) -> None:
+        """Takes a tab to a notebook, and sends it what it has missed."""
+        path = message.notebook_path
+        desk = self._desks.setdefault(path, Desk(path))
+        tab.seen = dict(message.seen)
+        is_owner = desk.enter(tab)
+        tab.send(self._attached(path, is_owner))
+        for journal in self._journals(path):
+            for missed in journal.messages(after=tab.seen.get(journal.run_id, 0)):
+                tab.send(missed)
+
+    def leave(self, path: str, client_id: str) -> None:
+        """Lets a tab go; another one owns the notebook now, or its file is written here."""
+        desk = self._desks.get(path)
+        if desk is None or client_id not in desk.tabs:
+            return
+        heir = desk.leave(client_id)
+        if heir is not None:
+            self._hand_over(path, heir)
+        elif desk.owner is None and self._journals(path):
+            self._tasks.spawn(self._write_while_abandoned(desk))
+
+    def disconnected(self, tab: Tab) -> None:
+        """A tab's connection is gone; the tab may be, too, or be back on another connection."""
+        for desk in list(self):
+            if desk.tabs.get(tab.client_id) is tab:
+                self.leave(desk.notebook_path, tab.client_id)
+
+    def take_over(self, path: str, client_id: str) -> None:
+        """Makes another tab the owner."""
+        desk = self._desks.get(path)
+        if desk is None or client_id not in desk.tabs:
+            return
+        desk.own(client_id)
+        for tab in desk.tabs.values():
+            if tab.client_id == client_id:
+                self._hand_over(path, tab)
+            else:
+                tab.send(self._attached(path, is_owner=False))
+
+    def acknowledge(self, message: Ack) -> None:
+        """Notes what the owner has saved."""
+        followed = self._followed.get(message.run_id)
+        if followed is not None and message.is_saved:
+            with contextlib.suppress(NotebookError):
+                followed[1].mark_in_file(message.seq)
+            self._forget_saved()
+
+    def follow(self, path: str, journal: Journal) -> Journal:
+        """Follows a journal: its messages go to the notebook's tabs, its operations to the file.
+
+        Returns the journal that is followed already, if this run is.
+        """
+        if journal.run_id in self._followed:
+            return self._followed[journal.run_id][1]
+        self._followed[journal.run_id] = (path, journal)
+        journal.listen(lambda message: self.publish(path, message))
+        return journal
+
+    def settle(self, path: str) -> None:
+        """A run has ended or was undone: writes the file if nobody else will."""
+        desk = self._desks.get(path)
+        if desk is None or desk.owner is None:
+            self._tasks.spawn(self._write(path))
+
+    async def write_all(self) -> None:
+        """Writes every file that is behind; for the server's end."""
+        for path in {path for path, _ in self._followed.values()}:
+            await self._write(path)
+
+    def _hand_over(self, path: str, tab: Tab) -> None:
+        """Makes a tab that only watched write: it needs what its document does not hold."""
+        tab.send(self._attached(path, is_owner=True))
+        for journal in self._journals(path):
+            for message in journal.messages(after=journal.applied_for_sure()):
+                tab.send(message)
+
+    def _attached(self, path: str, is_owner: bool) -> Attached:
+        in_file = {journal.run_id: journal.applied_for_sure() for journal in self._journals(path)}
+        return Attached(path, is_owner, is_shared=False, in_file=in_file)
+
+    def _journals(self, path: str) -> list[Journal]:
+        return [journal for where, journal in self._followed.values() if where == path]
+
+    async def _write_while_abandoned(self, desk: Desk) -> None:
+        await asyncio.sleep(GRACE_S)
+        while desk.owner is None and self._journals(desk.notebook_path):
+            await self._write(desk.notebook_path)
+            if all(journal.is_closed for journal in self._journals(desk.notebook_path)):
+                return
+            await asyncio.sleep(GRACE_S)
+
+    async def _write(self, path: str) -> None:
+        async with self._writing:
+            journals = self._journals(path)
+            if not await write_file(self._contents, path, journals):
+                return
+        in_file = {journal.run_id: journal.in_file for journal in journals}
+        self.publish(path, FileWritten(path, in_file))
+        self._forget_saved()
+
+    def _forget_saved(self) -> None:
+        for run_id, (_, journal) in list(self._followed.items()):
+            if journal.is_closed and journal.in_file >= journal.last:
+                del self._followed[run_id]

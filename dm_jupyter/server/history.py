@@ -1,0 +1,219 @@
+"""The runs of the past, on disk in the person's own data folder: listed, searched, deleted."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_notebook
+
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.server import operations
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.operations import SetExecution
+from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.server.wire import CellOpened, Operated, RunClosed
+
+__all__ = ["History", "Summary"]
+
+_CUT_OFF = "the server ended before the run did; ask again to go on"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a list shows of a run."""
+
+    run_id: str
+    notebook_path: str
+    question: str
+    files: tuple[str, ...]
+    at: float
+    """When it began, seconds since 1970."""
+    model: str
+    answer: str | None = None
+    stop: str | None = None
+    """A `StopReason`; `None` while it goes on."""
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def closed(self, message: RunClosed) -> Summary:
+        """The summary of the run now that it has ended."""
+        return replace(
+            self,
+            answer=message.answer,
+            stop=message.stop,
+            tokens=message.tokens,
+            seconds=message.seconds,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain JSON values."""
+        return asdict(self)
+
+
+class History:
+    """A folder of journals, one folder a run; nobody else may read it."""
+
+    def __init__(self, folder: Path, redaction: Redaction) -> None:
+        """Opens the folder, which need not exist yet.
+
+        Args:
+            folder: where the runs lie.
+            redaction: what must not stand in an exported trajectory.
+        """
+        self.folder = folder
+        self._redaction = redaction
+
+    def begin(self) -> Journal:
+        """Returns the journal of a new run.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        folder = self.folder / f"{stamp}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o700)
+        return Journal(folder)
+
+    def journal(self, run_id: str) -> Journal:
+        """Returns the journal of a past run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        folder = self.folder / run_id
+        if Path(run_id).name != run_id or not folder.is_dir() or run_id in ("", ".", ".."):
+            raise KeyError(run_id)
+        return Journal(folder)
+
+    def summaries(self, notebook_path: str = "", query: str = "") -> list[Summary]:
+        """Returns the runs of a notebook (or of all) whose text holds all words of the query."""
+        words = query.casefold().split()
+        found = []
+        for summary in self._all():
+            text = f"{summary.question} {summary.answer or ''} {' '.join(summary.files)}".casefold()
+            if notebook_path in ("", summary.notebook_path) and all(word in text for word in words):
+                found.append(summary)
+        return found
+
+    def summary(self, run_id: str) -> Summary:
+        """Returns what a list shows of a run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        found = _read_summary(self.journal(run_id).folder)
+        if found is None:
+            raise KeyError(run_id)
+        return found
+
+    def keep(self, summary: Summary) -> None:
+        """Writes a run's summary.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        path = self.folder / summary.run_id / "summary.json"
+        path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
+
+    def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
+        """Writes the run as a trajectory, with secrets and places of this machine taken out.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        text = json.dumps(self._redaction.applied_to(trajectory.to_json()), ensure_ascii=False)
+        (journal.folder / "trajectory.json").write_text(text + "\n", encoding="utf-8")
+
+    def trajectory_line(self, run_id: str) -> str:
+        """Returns the run's trajectory as one line of JSON.
+
+        Raises:
+            KeyError: there is no such run, or it has not ended.
+        """
+        try:
+            return (self.journal(run_id).folder / "trajectory.json").read_text("utf-8")
+        except FileNotFoundError as error:
+            raise KeyError(run_id) from error
+
+    def notebook(self, run_id: str) -> str:
+        """Returns what the run wrote, as the text of a notebook of its own.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        document = new_notebook()
+        for message in self.journal(run_id).messages():
+            if isinstance(message, RunClosed):  # what comes after is its undoing
+                break
+            if isinstance(message, Operated):
+                operations.apply(message.operation, document)
+        nbformat.validate(document)
+        return str(nbformat.writes(document))
+
+    def delete(self, run_id: str) -> None:
+        """Deletes all that is kept of a run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        shutil.rmtree(self.journal(run_id).folder)
+
+    def close_cut_off(self) -> list[Summary]:
+        """Ends the runs that the server's own end cut off; returns what a list shows of them."""
+        ended = []
+        for summary in self._all():
+            if summary.stop is None:
+                journal = self.journal(summary.run_id)
+                if not journal.is_closed:
+                    _close(journal, summary)
+                closed = next(x for x in journal.messages() if isinstance(x, RunClosed))
+                ended.append(summary.closed(closed))
+                self.keep(ended[-1])
+        return ended
+
+    def _all(self) -> Iterator[Summary]:
+        """All runs, newest first."""
+        if self.folder.is_dir():
+            found = map(_read_summary, sorted(self.folder.iterdir(), reverse=True))
+            yield from (summary for summary in found if summary is not None)
+
+
+def _read_summary(folder: Path) -> Summary | None:
+    try:
+        raw = json.loads((folder / "summary.json").read_text("utf-8"))
+        return Summary(**{**raw, "files": tuple(raw["files"])})
+    except (OSError, ValueError, TypeError, KeyError):  # cut off before it was written
+        return None
+
+
+def _close(journal: Journal, summary: Summary) -> None:
+    running: set[str] = set()
+    turns = cells = 0
+    for message in journal.messages():
+        if isinstance(message, Operated) and isinstance(message.operation, SetExecution):
+            change = running.add if message.operation.is_running else running.discard
+            change(message.operation.cell_id)
+        if isinstance(message, CellOpened):
+            cells, turns = cells + 1, message.step
+    for cell_id in sorted(running):
+        journal.operate(SetExecution(cell_id, is_running=False))
+    journal.add(
+        RunClosed,
+        stop=StopReason.FAULT.value,
+        detail=_CUT_OFF,
+        answer=None,
+        unsupported=(),
+        turns=turns,
+        cells=cells,
+        tokens=0,
+        seconds=max(0.0, time.time() - summary.at),
+    )

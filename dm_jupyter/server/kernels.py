@@ -1,0 +1,222 @@
+"""The kernels of open notebooks: found, attached to, watched, replaced when they die."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+
+from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.server.wire import KernelMeter
+from kernel_sandbox.attached import AttachedKernel
+from kernel_sandbox.cell import describe_death
+from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.types import Limits
+
+__all__ = ["Kernels", "NoKernelError"]
+
+_log = logging.getLogger(__name__)
+_REVIVAL_S = 20.0
+_REVIVAL_POLL_S = 0.1
+_VARIABLES_S = 2.0
+_VARIABLES = Path(__file__).with_name("kernel_variables.py")
+
+
+class NoKernelError(Exception):
+    """The notebook has no running kernel."""
+
+
+class Kernels:
+    """Attaches to the kernels of notebooks, one attachment a process."""
+
+    def __init__(self, sessions: Any, managers: Any, limits: Limits) -> None:
+        """Attaches to nothing yet.
+
+        Args:
+            sessions: the server's session manager.
+            managers: the server's mapping of kernel managers.
+            limits: of the cells that runs run.
+        """
+        self._sessions = sessions
+        self._managers = managers
+        self._limits = limits
+        self._attached: dict[str, AttachedKernel] = {}
+        self._deaths: dict[str, asyncio.Task[None]] = {}
+        self._lock = asyncio.Lock()
+        self.on_death: Callable[[str, str], None] = lambda *_: None
+        """Called with a kernel's id and why it ended, when that was not asked for."""
+
+    async def kernel_of(self, notebook_path: str) -> str:
+        """Returns the id of the notebook's kernel.
+
+        Raises:
+            NoKernelError: it has none.
+        """
+        for session in await ensure_async(self._sessions.list_sessions()):
+            if session["path"].lstrip("/") == notebook_path.lstrip("/") and session.get("kernel"):
+                return str(session["kernel"]["id"])
+        raise NoKernelError(f"{notebook_path} has no running kernel: start one")
+
+    def is_restricted(self, kernel_id: str) -> bool:
+        """Whether the kernel runs in the sandbox."""
+        return isinstance(self._manager(kernel_id).provisioner, SandboxProvisioner)
+
+    def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
+        """Returns the folder in which the kernel works."""
+        provisioner = self._manager(kernel_id).provisioner
+        inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
+        return inside or notebook_folder
+
+    def containment(self, kernel_id: str) -> dict[str, Any]:
+        """Returns what the kernel is restricted by, as a trajectory keeps it."""
+        return self._containment(kernel_id).to_json()
+
+    def _containment(self, kernel_id: str) -> Containment:
+        provisioner = self._manager(kernel_id).provisioner
+        return (
+            provisioner.containment
+            if isinstance(provisioner, SandboxProvisioner)
+            else Containment()
+        )
+
+    async def attach(self, kernel_id: str) -> AttachedKernel:
+        """Returns an attachment to the living process of the kernel; waits for one that restarts.
+
+        Raises:
+            KernelStartError: no process came up.
+        """
+        async with self._lock:
+            attached = self._attached.get(kernel_id)
+            if attached is not None and not attached.dead.is_set():
+                return attached
+            if attached is not None:
+                await self._let_go(kernel_id)
+            return await self._open(kernel_id)
+
+    async def _open(self, kernel_id: str) -> AttachedKernel:
+        try:
+            async with asyncio.timeout(_REVIVAL_S):
+                # The server restarts it by itself, and tells nobody here when.
+                while not await self._manager(kernel_id).is_alive():  # noqa: ASYNC110
+                    await asyncio.sleep(_REVIVAL_POLL_S)
+        except TimeoutError:
+            raise KernelStartError("the notebook's kernel ended and did not come back") from None
+        attached = AttachedKernel(self._manager(kernel_id), self._limits)
+        try:
+            await attached.open()
+        except BaseException:
+            await attached.close()
+            raise
+        self._attached[kernel_id] = attached
+        self._deaths[kernel_id] = asyncio.create_task(self._await_death(kernel_id, attached))
+        return attached
+
+    async def _await_death(self, kernel_id: str, attached: AttachedKernel) -> None:
+        await attached.dead.wait()
+        if kernel_id not in self._managers:
+            return  # shut down by the person
+        if attached.breach is not None:
+            self.on_death(kernel_id, f"{attached.breach.message} Its variables are gone.")
+        elif attached.exit_status not in (None, 0):
+            limits = self._own_limits(kernel_id)
+            self.on_death(kernel_id, describe_death(attached.exit_status, limits))
+
+    def _own_limits(self, kernel_id: str) -> Limits:
+        provisioner = self._manager(kernel_id).provisioner
+        return provisioner.limits if isinstance(provisioner, SandboxProvisioner) else self._limits
+
+    async def meter(self, notebook_path: str) -> KernelMeter | None:
+        """Returns what the notebook's kernel uses; `None` while it has none that answers."""
+        try:
+            kernel_id = await self.kernel_of(notebook_path)
+            attached = await self.attach(kernel_id)
+        except (NoKernelError, KernelStartError, KeyError):
+            return None
+        usage, cpu_s = await asyncio.to_thread(attached.usage)
+        limits = self._own_limits(kernel_id)
+        layers = self._containment(kernel_id).layers
+        return KernelMeter(
+            notebook_path=notebook_path,
+            kernel_id=kernel_id,
+            is_restricted=attached.is_restricted,
+            layers_active=tuple(x.name for x in layers if x.state is LayerState.ACTIVE),
+            layers_missing=tuple(x.name for x in layers if x.state is not LayerState.ACTIVE),
+            memory_bytes=usage.memory_bytes,
+            memory_limit_bytes=limits.memory_bytes,
+            cpu_s=cpu_s,
+            cpu_limit_s=float(limits.cpu_s),
+            processes=usage.processes,
+            process_limit=limits.processes,
+        )
+
+    async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
+        """Returns the tables among the kernel's variables; none while it is busy."""
+        try:
+            attached = await self.attach(await self.kernel_of(notebook_path))
+        except (NoKernelError, KernelStartError, KeyError):
+            return []
+        source = _VARIABLES.read_text("utf-8")
+        text = await attached.evaluate(source, "_dm_jupyter_tables()", _VARIABLES_S)
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            found = json.loads(_literal(text or "''"))
+            if isinstance(found, list):
+                return found
+        return []
+
+    def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
+        """Returns how the code names a data file, and where it lies.
+
+        A restricted kernel sees its working folder only: a file elsewhere is copied into it.
+
+        Raises:
+            DataFileError: it is not there or can't be copied.
+        """
+        if not file.is_file():
+            raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
+        workspace = self.workspace(kernel_id, notebook_folder).resolve()
+        place = file.resolve()
+        if place.is_relative_to(workspace):
+            return place.relative_to(workspace).as_posix(), place
+        if not self.is_restricted(kernel_id):
+            return str(place), place
+        target = workspace / place.name
+        try:
+            shutil.copyfile(place, target)
+        except OSError as error:
+            raise DataFileError(
+                f"{place.name} can't be copied to where the restricted kernel works: "
+                f"{error.strerror}"
+            ) from error
+        return target.name, target
+
+    async def close(self) -> None:
+        """Lets go of all kernels."""
+        for kernel_id in list(self._attached):
+            await self._let_go(kernel_id)
+
+    async def _let_go(self, kernel_id: str) -> None:
+        death = self._deaths.pop(kernel_id, None)
+        if death is not None:
+            death.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await death
+        await self._attached.pop(kernel_id).close()
+
+    def _manager(self, kernel_id: str) -> Any:
+        return self._managers.get_kernel(kernel_id)
+
+
+def _literal(text: str) -> str:
+    """The string that a `repr` stands for."""
+    value = ast.literal_eval(text)
+    return value if isinstance(value, str) else ""

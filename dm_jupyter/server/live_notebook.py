@@ -1,0 +1,214 @@
+"""The notebook that a person has open: cells are written by operations and run in its own kernel.
+
+Implements `Notebook`. What becomes of an operation (a tab applies it, a shared document, the file)
+is not known here: it goes into the run's journal, and whoever listens takes it from there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat.corpus.words import generate_corpus_id
+
+from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import RunCell, Trajectory
+from dm_jupyter.server.approvals import Approvals
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernels import Kernels
+from dm_jupyter.server.operations import (
+    AppendOutput,
+    ClearOutputs,
+    DeleteCell,
+    InsertCell,
+    SetExecution,
+    SetSource,
+)
+from dm_jupyter.server.output_stream import OutputStream
+from dm_jupyter.server.wire import CellClosed, CellDecided, CellOpened
+from kernel_sandbox.types import CellError, CellResult, CellStatus
+
+__all__ = ["LiveNotebook"]
+
+_LIMIT_NAMES = {
+    CellStatus.TIMEOUT: "TimeLimit",
+    CellStatus.MEMORY: "MemoryLimit",
+    CellStatus.KILLED: "KernelEnded",
+    CellStatus.DENIED: "NotAllowed",
+}
+_RESULT_NAME = re.compile(r"result_(\d{1,9})\.csv")
+_SKIPPED = "the person skipped this cell and it did not run: try another way"
+
+
+@dataclass(slots=True)
+class _Written:
+    """A cell that the run has put into the notebook."""
+
+    cell_id: str
+    source: str
+
+
+class LiveNotebook:
+    """Writes the cells of one run below each other and runs them in the notebook's kernel."""
+
+    def __init__(
+        self, journal: Journal, kernels: Kernels, kernel_id: str, approvals: Approvals
+    ) -> None:
+        """Writes nothing yet.
+
+        Args:
+            journal: of the run.
+            kernels: where the notebook's kernel is found, and its successor after a death.
+            kernel_id: of the notebook's kernel.
+            approvals: which cells wait for the person.
+        """
+        self._journal = journal
+        self._kernels = kernels
+        self._kernel_id = kernel_id
+        self._approvals = approvals
+        self._written: list[_Written] = []
+        self._anchors: tuple[str, ...] = ()
+        self._sql = SqlCells(())
+        self.step = 1
+        """Number of the turn whose cells come next."""
+
+    def begin(
+        self, task: Task, databases: tuple[str, ...], after: tuple[str, ...], workspace: Path
+    ) -> None:
+        """Writes the question.
+
+        Args:
+            task: what is asked.
+            databases: names of the databases that `sql` cells query.
+            after: ids of the person's cells below which to write, best first.
+            workspace: where the kernel works; results that lie there are not written over.
+        """
+        self._anchors = after
+        taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
+        last = max((int(match[1]) for match in taken if match), default=0)
+        self._sql = SqlCells(databases, queries=last)
+        self._insert("markdown", question_words(task), "question")
+
+    async def run(self, cell: RunCell, thought: str) -> CellResult:
+        """Writes the thought and the cell, waits for the person where that is asked, runs it.
+
+        Raises:
+            KernelStartError: the kernel ended and did not come back.
+            NotebookError: the run can't be kept.
+            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
+        """
+        if thought:
+            self._insert("markdown", thought, "thought")
+        if definition := self._sql.definition(cell):
+            result = await self._run_cell(definition, "", "sql", is_hidden=True)
+            self._sql.knows_function = result.ok
+        result = await self._run_cell(self._sql.python(cell), thought, cell.language)
+        if result.state_lost:
+            self._sql.knows_function = False
+        return result
+
+    def finish(self, trajectory: Trajectory) -> None:
+        """Writes the answer, or why there is none.
+
+        Raises:
+            NotebookError: the run can't be kept.
+        """
+        self._insert("markdown", closing_words(trajectory), "answer")
+
+    async def _run_cell(
+        self, source: str, thought: str, language: str, *, is_hidden: bool = False
+    ) -> CellResult:
+        written = self._insert("code", source, "cell", is_hidden=is_hidden)
+        asked = "" if is_hidden else self._approvals.reason(source)
+        self._journal.add(
+            CellOpened,
+            step=self.step,
+            cell_id=written.cell_id,
+            thought=thought,
+            language=language,
+            waits_because=asked,
+        )
+        result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
+        status = ""
+        try:
+            if asked and not await self._decided(written):
+                status, result = "skipped", CellResult(CellStatus.DENIED, message=_SKIPPED)
+            elif refusal := self._approvals.refusal(source):
+                result = CellResult(CellStatus.DENIED, message=refusal)
+                self._say_limit(written, result)
+            else:
+                result = await self._execute(written)
+                self._say_limit(written, result)
+            return result
+        finally:
+            self._journal.add(
+                CellClosed,
+                step=self.step,
+                cell_id=written.cell_id,
+                status=status or result.status.value,
+                seconds=result.seconds,
+                peak_bytes=result.peak_bytes,
+                message=result.message,
+                state_lost=result.state_lost,
+            )
+
+    async def _decided(self, written: _Written) -> bool:
+        """Waits for the person's word on the cell; returns whether it may run."""
+        answer = await self._approvals.wait_for(written.cell_id)
+        is_edited = answer.source is not None and answer.source != written.source
+        if is_edited and answer.source is not None:
+            written.source = answer.source
+            self._journal.operate(SetSource(written.cell_id, answer.source))
+        self._journal.add(
+            CellDecided, cell_id=written.cell_id, decision=answer.decision, is_edited=is_edited
+        )
+        if answer.decision == "skip":
+            self._journal.operate(DeleteCell(written.cell_id))
+            self._written.remove(written)
+            return False
+        return True
+
+    async def _execute(self, written: _Written) -> CellResult:
+        cell_id, count = written.cell_id, None
+        self._journal.operate(ClearOutputs(cell_id))
+        self._journal.operate(SetExecution(cell_id, is_running=True))
+        stream = OutputStream(cell_id, self._journal.operate)
+        try:
+            kernel = await self._kernels.attach(self._kernel_id)
+            result = await kernel.run(written.source, stream.take)
+            count = result.execution_count
+            return result
+        finally:
+            stream.flush()
+            self._journal.operate(SetExecution(cell_id, False, count))
+
+    def _say_limit(self, written: _Written, result: CellResult) -> None:
+        """Puts into the cell itself which limit it met; its other outputs stay."""
+        name = _LIMIT_NAMES.get(result.status)
+        if name is not None and result.message:
+            error = CellError(name, result.message, (f"{name}: {result.message}",))
+            self._journal.operate(AppendOutput(written.cell_id, error.to_nbformat()))
+
+    def _insert(
+        self, cell_type: str, source: str, role: str, *, is_hidden: bool = False
+    ) -> _Written:
+        metadata: dict[str, object] = {"dm_jupyter": {"run": self._journal.run_id, "role": role}}
+        if is_hidden:
+            metadata["jupyter"] = {"source_hidden": True}
+        written = _Written(generate_corpus_id(), source)
+        # Below the last of our own cells that is still there, else where the person stood.
+        own = tuple(one.cell_id for one in reversed(self._written))
+        self._journal.operate(
+            InsertCell(
+                cell_id=written.cell_id,
+                cell_type="markdown" if cell_type == "markdown" else "code",
+                source=source,
+                after=(*own[:8], *self._anchors),
+                metadata=metadata,
+            )
+        )
+        self._written.append(written)
+        return written

@@ -1,0 +1,128 @@
+"""The models that answer: opened when first needed, kept while in use, closed when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dm_jupyter.agent.local_model.cache import is_present
+from dm_jupyter.agent.local_model.catalogue import MODELS
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.config import ModelChoice
+
+__all__ = ["ModelHouse"]
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """A model that is open, owned by the task that opened it."""
+
+    ready: asyncio.Future[Policy]
+    task: asyncio.Task[None] | None = None
+    users: int = 0
+    idle_since: float = 0.0
+    leave: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+
+
+class ModelHouse:
+    """Shares one open policy among the runs that want the same model."""
+
+    def __init__(self, default: ModelChoice, idle_s: float = 600.0) -> None:
+        """Opens nothing yet.
+
+        Args:
+            default: the model of whoever chooses none.
+            idle_s: how long a model stays open unused, seconds; a local one holds memory.
+        """
+        self.default = default
+        self._idle_s = idle_s
+        self._open: dict[ModelChoice, _Open] = {}
+
+    def choice(self, name: str) -> ModelChoice:
+        """Returns the choice that a name from `listed` stands for; the default for an empty one."""
+        if not name or name == self.default.model:
+            return self.default
+        return ModelChoice(model=name)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Returns what the panel's picker shows, the default first."""
+        found = []
+        if not self.default.is_local:
+            found.append(
+                _entry(self.default.model, f"{self.default.model} (endpoint)", False, True)
+            )
+        return found + [
+            _entry(model.name, f"{model.name} (local)", True, is_present(model)) for model in MODELS
+        ]
+
+    @asynccontextmanager
+    async def use(
+        self, choice: ModelChoice, on_progress: Callable[[str], None]
+    ) -> AsyncIterator[Policy]:
+        """Yields the model's policy.
+
+        Raises:
+            LocalModelError: the local model is missing or can't start.
+        """
+        entry = self._open.get(choice)
+        if entry is None:
+            entry = _Open(asyncio.get_running_loop().create_future())
+            entry.task = asyncio.create_task(self._hold(choice, entry, on_progress))
+            self._open[choice] = entry
+        entry.users += 1
+        try:
+            yield await asyncio.shield(entry.ready)
+        finally:
+            entry.users -= 1
+            entry.idle_since = time.monotonic()
+
+    async def _hold(
+        self, choice: ModelChoice, entry: _Open, on_progress: Callable[[str], None]
+    ) -> None:
+        """Opens and closes the model in one task, as its context manager asks."""
+        try:
+            async with open_policy(choice, on_progress) as policy:
+                entry.ready.set_result(policy)
+                while not entry.leave.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(self._idle_s / 10):
+                            await entry.leave.wait()
+                    if not entry.users and time.monotonic() - entry.idle_since > self._idle_s:
+                        break
+        except BaseException as error:
+            if not entry.ready.done():
+                entry.ready.set_exception(error)
+                entry.ready.exception()  # whoever waits gets it; nobody waiting is no fault
+                return
+            raise
+        finally:
+            if self._open.get(choice) is entry:
+                del self._open[choice]
+
+    async def close(self) -> None:
+        """Closes all models."""
+        entries = list(self._open.values())
+        for entry in entries:
+            entry.leave.set()
+            if entry.task is not None and not entry.ready.done():
+                entry.task.cancel()
+        tasks = [entry.task for entry in entries if entry.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def _entry(name: str, label: str, is_local: bool, is_present: bool) -> dict[str, Any]:
+    detail = "" if is_present else f"not here yet: dm-jupyter model pull {name}"
+    return {
+        "name": name,
+        "label": label,
+        "is_local": is_local,
+        "is_present": is_present,
+        "detail": detail,
+    }

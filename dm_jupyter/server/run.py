@@ -1,0 +1,304 @@
+"""One run: a question, from the person's Enter to the last message of its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.core.errors import DmJupyterError, NotebookError
+from dm_jupyter.core.events import (
+    CellStarted,
+    Event,
+    RunFinished,
+    StepFinished,
+    TextSampled,
+)
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import (
+    Answer,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+)
+from dm_jupyter.server.approvals import Approvals
+from dm_jupyter.server.history import Summary
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernels import Kernels
+from dm_jupyter.server.live_notebook import LiveNotebook
+from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.operations import DeleteCell, InsertCell, SetSource
+from dm_jupyter.server.wire import (
+    Ask,
+    Decide,
+    Operated,
+    Phase,
+    RunClosed,
+    RunMessage,
+    RunOpened,
+    RunUndone,
+    ServerMessage,
+    StepClosed,
+    StepOpened,
+    TextDelta,
+)
+from kernel_sandbox.errors import SandboxError
+
+__all__ = ["Run", "RunPlace", "undo"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """Where a run works."""
+
+    kernel_id: str
+    is_restricted: bool
+    notebook_folder: Path
+    files: tuple[Path, ...] = ()
+    """The data files, as they lie on this machine."""
+    context: str = ""
+    """What the model should know besides the files: earlier answers, variables of the kernel."""
+    settings: RunSettings = field(default_factory=RunSettings)
+
+
+class Run:
+    """Drives the loop for one question; everything it does goes through its journal."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        place: RunPlace,
+        journal: Journal,
+        kernels: Kernels,
+        models: ModelHouse,
+        publish: Callable[[ServerMessage], None],
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            ask: the question.
+            place: where the run works.
+            journal: a new one, to which whoever follows the run listens.
+            kernels: the kernels of open notebooks.
+            models: the models that answer.
+            publish: takes passing messages, such as pieces of text.
+        """
+        self.ask = ask
+        self.journal = journal
+        self.trajectory: Trajectory | None = None
+        self._place = place
+        self._kernels = kernels
+        self._models = models
+        self._publish = publish
+        self._approvals = Approvals(ask.approval, is_restricted=place.is_restricted)
+        self._notebook = LiveNotebook(journal, kernels, place.kernel_id, self._approvals)
+        self._step = 0
+        """Number of the turn that is being sampled; 0 before the first."""
+        self._is_sampling = False
+        self._text: list[str] = []
+        self.task: asyncio.Task[None] | None = None
+        """The running run; it never raises."""
+        self.summary = Summary(
+            run_id=journal.run_id,
+            notebook_path=ask.notebook_path,
+            question=ask.question,
+            files=ask.files,
+            at=time.time(),
+            model=models.choice(ask.model).model,
+        )
+        """What a list shows of the run, now."""
+        self._why_stopped = ""
+
+    def start(self) -> asyncio.Task[None]:
+        """Announces the run and starts it; the task ends with the run and never raises.
+
+        Raises:
+            NotebookError: the journal can't be written.
+        """
+        settings = self._place.settings
+        self.journal.listen(self._on_message)
+        self.journal.add(
+            RunOpened,
+            request_id=self.ask.request_id,
+            notebook_path=self.ask.notebook_path,
+            question=self.ask.question,
+            files=self.ask.files,
+            model=self.summary.model,
+            approval=self.ask.approval,
+            kernel="restricted" if self._place.is_restricted else "own",
+            max_turns=settings.max_turns,
+            max_tokens=settings.max_tokens,
+            max_seconds=settings.max_seconds,
+            max_cells=settings.max_cells,
+        )
+        self.task = asyncio.create_task(self._main())
+        return self.task
+
+    def stop(self, why: str = "") -> None:
+        """Ends the run: the sampling at once, a running cell by an interrupt, then by force."""
+        self._why_stopped = why
+        if self.task is not None:
+            self.task.cancel()
+
+    def decide(self, decision: Decide) -> bool:
+        """Takes the person's word on a waiting cell; returns whether one waited."""
+        return self._approvals.decide(decision)
+
+    @property
+    def passing(self) -> TextDelta | None:
+        """The text of the turn that is being sampled, for a tab that has just come."""
+        if not self._is_sampling:
+            return None
+        return TextDelta(self.journal.run_id, 0, self._step, "".join(self._text), is_whole=True)
+
+    async def _main(self) -> None:
+        """The boundary of a run: whatever breaks in it is its own end and nobody else's."""
+        started = asyncio.get_running_loop().time()
+        trajectory = Trajectory(self._task_of(()), "markdown")
+        try:
+            trajectory = await self._answered()
+        except asyncio.CancelledError:
+            stopped = self.trajectory or trajectory
+            trajectory = replace(stopped, stop=StopReason.CANCELLED, stop_detail=self._why_stopped)
+        except (DmJupyterError, SandboxError) as error:
+            ended = self.trajectory or trajectory
+            trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=str(error))
+        except Exception as error:  # noqa: BLE001  (the boundary)
+            _log.exception("run %s broke", self.journal.run_id)
+            ended = self.trajectory or trajectory
+            detail = f"{type(error).__name__}: a fault of this program; the server's log has more"
+            trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=detail)
+        self.trajectory = trajectory
+        self._close(trajectory, asyncio.get_running_loop().time() - started)
+
+    async def _answered(self) -> Trajectory:
+        trajectory = await self._prepared()
+        choice = self._models.choice(self.ask.model)
+        self._phase("loading the model")
+        async with self._models.use(choice, self._phase) as policy:
+            self._phase("thinking")
+            self.trajectory = trajectory
+            return await run(
+                trajectory, policy, self._notebook, self._place.settings, self._on_event
+            )
+
+    async def _prepared(self) -> Trajectory:
+        place = self._place
+        self._phase("reading the files")
+        names: dict[str, Path] = {}
+        for file in place.files:
+            name, where = await asyncio.to_thread(
+                self._kernels.stage, place.kernel_id, file, place.notebook_folder
+            )
+            names[name] = where
+        task = self._task_of(tuple(names.values()))
+        brief = await asyncio.to_thread(brief_of, names)
+        workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
+        self._notebook.begin(task, brief.databases, self.ask.after, workspace)
+        text = "\n\n".join(part for part in (place.context, brief.text) if part)
+        containment = self._kernels.containment(place.kernel_id)
+        return Trajectory(task, "markdown", replace(brief, text=text), containment=containment)
+
+    def _task_of(self, files: tuple[Path, ...]) -> Task:
+        return Task(id=self.journal.run_id, question=self.ask.question, files=files)
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case TextSampled(text):
+                self._sampled(text)
+            case CellStarted():
+                self._is_sampling = False
+            case StepFinished(step, trajectory):
+                self._is_sampling = False
+                self.trajectory = trajectory
+                self._close_step(step)
+            case RunFinished(trajectory):
+                self.trajectory = trajectory
+            case _:
+                pass
+
+    def _sampled(self, text: str) -> None:
+        if not self._is_sampling:
+            self._is_sampling = True
+            self._step += 1
+            self._notebook.step = self._step
+            self._text = []
+            self._keep(lambda: self.journal.add(StepOpened, step=self._step))
+        self._text.append(text)
+        self._publish(TextDelta(self.journal.run_id, 0, self._step, text))
+
+    def _close_step(self, step: Step) -> None:
+        action = step.turn.action
+        kind = "cell" if isinstance(action, RunCell) else "void"
+        self._keep(
+            lambda: self.journal.add(
+                StepClosed,
+                step=self._step,
+                action="answer" if isinstance(action, Answer) else kind,
+                thought=step.turn.thought,
+                tokens=step.completion.completion_tokens,
+                seconds=step.completion.seconds,
+            )
+        )
+
+    def _on_message(self, message: RunMessage) -> None:
+        if isinstance(message, RunClosed):
+            self.summary = self.summary.closed(message)
+
+    def _phase(self, text: str) -> None:
+        self._publish(Phase(self.journal.run_id, 0, text))
+
+    def _keep(self, write: Callable[[], object]) -> None:
+        """Writes where nothing may be raised; a full disk ends the run at its next cell."""
+        with contextlib.suppress(NotebookError):
+            write()
+
+    def _close(self, trajectory: Trajectory, seconds: float) -> None:
+        self._is_sampling = False
+        self._keep(lambda: self._notebook.finish(trajectory))
+        self._keep(
+            lambda: self.journal.add(
+                RunClosed,
+                stop=(trajectory.stop or StopReason.FAULT).value,
+                detail=trajectory.stop_detail,
+                answer=trajectory.answer,
+                unsupported=trajectory.unsupported,
+                turns=trajectory.turns,
+                cells=trajectory.cells,
+                tokens=trajectory.tokens,
+                seconds=seconds,
+            )
+        )
+
+
+def undo(journal: Journal) -> None:
+    """Takes the cells of an ended run out of the notebook, but none that the person changed.
+
+    Raises:
+        NotebookError: the journal can't be written.
+    """
+    sources: dict[str, str] = {}
+    for message in journal.messages():
+        if not isinstance(message, Operated):
+            continue
+        match message.operation:
+            case InsertCell(cell_id=cell_id, source=source):
+                sources[cell_id] = source
+            case SetSource(cell_id=cell_id, source=source):
+                sources[cell_id] = source
+            case DeleteCell(cell_id=cell_id):
+                sources.pop(cell_id, None)
+            case _:
+                pass
+    for cell_id, source in reversed(sources.items()):
+        journal.operate(DeleteCell(cell_id, if_source=source))
+    journal.add(RunUndone)
