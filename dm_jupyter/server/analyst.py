@@ -65,7 +65,7 @@ class Analyst:
     def __init__(
         self,
         root: Path,
-        contents: Any,
+        desks: Desks,
         kernels: Kernels,
         models: ModelHouse,
         history: History,
@@ -75,20 +75,19 @@ class Analyst:
 
         Args:
             root: the folder that the server shows.
-            contents: the server's contents manager.
+            desks: the open notebooks.
             kernels: the kernels of open notebooks.
             models: the models that answer.
             history: where runs are kept.
             settings: limits of each run.
         """
         self.root = root
+        self.desks = desks
         self.kernels = kernels
         self.models = models
         self.history = history
-        self._contents = contents
         self._settings = settings
         self._tasks = Tasks()
-        self.desks = Desks(contents, self._tasks)
         self._runs: dict[str, Run] = {}
 
     def open(self) -> None:
@@ -107,7 +106,7 @@ class Analyst:
             run.stop("the server was stopped")
         if tasks:
             await asyncio.wait(tasks)
-        await self.desks.write_all()
+        await self.desks.close()
         await self._tasks.close()
         await self.kernels.close()
         await self.models.close()
@@ -245,7 +244,7 @@ class Analyst:
         try:
             path = self.history.summary(run_id).notebook_path
             kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
-            async for line in rebuild(self._contents, path, kernel):
+            async for line in rebuild(self.desks.contents, path, kernel):
                 send(Phase(run_id, 0, line))
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))

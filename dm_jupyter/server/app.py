@@ -12,6 +12,7 @@ from traitlets import Float, Int, Unicode, default
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.config import model_choice
 from dm_jupyter.server.analyst import Analyst
+from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.handlers import HANDLERS
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels
@@ -46,6 +47,9 @@ class DmJupyterApp(ExtensionApp):
     )
     cell_seconds = Float(120.0, help="Clock time of one cell of a run.").tag(config=True)
     output_bytes = Int(4 * 2**20, help="Output kept of one cell of a run.").tag(config=True)
+    absence_s = Float(
+        5.0, help="How long a run waits for a lost tab before it writes the file itself."
+    ).tag(config=True)
     history_dir = Unicode(help="Where runs are kept.").tag(config=True)
 
     @default("history_dir")
@@ -71,7 +75,7 @@ class DmJupyterApp(ExtensionApp):
         redaction = Redaction((root, Path.home()), (choice.api_key, token))
         self._analyst = Analyst(
             root=root,
-            contents=server.contents_manager,
+            desks=Desks(server.contents_manager, self.absence_s),
             kernels=Kernels(server.session_manager, server.kernel_manager, limits),
             models=ModelHouse(choice, self.model_idle_s),
             history=History(Path(self.history_dir), redaction),

@@ -20,22 +20,21 @@ from dm_jupyter.server.wire import Ack, Attach, Attached, FileWritten, ServerMes
 
 __all__ = ["Desks"]
 
-GRACE_S = 5.0
-"""How long a notebook waits for a tab that lost its connection before its file is written."""
-
 
 class Desks:
     """All open notebooks of one server."""
 
-    def __init__(self, contents: Any, tasks: Tasks) -> None:
+    def __init__(self, contents: Any, absence_s: float) -> None:
         """Begins with none.
 
         Args:
             contents: the server's contents manager.
-            tasks: where background work goes.
+            absence_s: how long a notebook waits for a tab that lost its connection before its
+                file is written here, seconds.
         """
-        self._contents = contents
-        self._tasks = tasks
+        self._absence_s = absence_s
+        self.contents = contents
+        self._tasks = Tasks()
         self._desks: dict[str, Desk] = {}
         self._followed: dict[str, tuple[str, Journal]] = {}
         self._writing = asyncio.Lock()
@@ -115,8 +114,9 @@ class Desks:
         if desk is None or desk.owner is None:
             self._tasks.spawn(self._write(path))
 
-    async def write_all(self) -> None:
+    async def close(self) -> None:
         """Writes every file that is behind; for the server's end."""
+        await self._tasks.close()
         for path in {path for path, _ in self._followed.values()}:
             await self._write(path)
 
@@ -135,17 +135,17 @@ class Desks:
         return [journal for where, journal in self._followed.values() if where == path]
 
     async def _write_while_abandoned(self, desk: Desk) -> None:
-        await asyncio.sleep(GRACE_S)
+        await asyncio.sleep(self._absence_s)
         while desk.owner is None and self._journals(desk.notebook_path):
             await self._write(desk.notebook_path)
             if all(journal.is_closed for journal in self._journals(desk.notebook_path)):
                 return
-            await asyncio.sleep(GRACE_S)
+            await asyncio.sleep(self._absence_s)
 
     async def _write(self, path: str) -> None:
         async with self._writing:
             journals = self._journals(path)
-            if not await write_file(self._contents, path, journals):
+            if not await write_file(self.contents, path, journals):
                 return
         in_file = {journal.run_id: journal.in_file for journal in journals}
         self.publish(path, FileWritten(path, in_file))

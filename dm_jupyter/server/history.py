@@ -156,8 +156,9 @@ class History:
                 break
             if isinstance(message, Operated):
                 operations.apply(message.operation, document)
-        nbformat.validate(document)
-        return str(nbformat.writes(document))
+        whole = nbformat.from_dict(document)
+        nbformat.validate(whole)
+        return str(nbformat.writes(whole))
 
     def delete(self, run_id: str) -> None:
         """Deletes all that is kept of a run.

@@ -23,7 +23,7 @@ def server(
 
 
 @pytest.fixture
-def say(endpoint: ScriptedEndpoint):  # noqa: ANN201
+def say(endpoint: ScriptedEndpoint):
     """Scripts what the model answers next."""
 
     def script(*texts: str) -> None:

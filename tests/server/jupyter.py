@@ -1,4 +1,4 @@
-"""A real Jupyter server in its own process and folders, and a client that speaks as the panel does."""
+"""A real Jupyter server in its own process and folders, and a client that speaks as a panel."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class JupyterServer:
             "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
             "--ServerApp.allow_unauthenticated_access=False",
             f"--DmJupyterApp.base_url={self._model_url}", "--DmJupyterApp.model=scripted",
-            f"--DmJupyterApp.history_dir={self.history}",
+            f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.absence_s=0.3",
             *self._options,
         ]  # fmt: skip
         with self.log.open("ab") as log:
@@ -183,7 +183,8 @@ class JupyterServer:
 
     def document(self, path: str) -> Any:
         """The notebook as it lies on disk, validated."""
-        document = nbformat.read(self.root / path, as_version=4)
+        content = self.get(f"/api/contents/{path}?type=notebook&content=1")["content"]
+        document = nbformat.from_dict(content)
         nbformat.validate(document)
         return document
 
@@ -203,7 +204,7 @@ class Panel:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        await self.close()
 
     async def connect(self) -> None:
         """Opens the WebSocket."""
@@ -212,11 +213,13 @@ class Panel:
         request = HTTPRequest(address, headers=headers)
         self._connection = await websocket_connect(request, max_message_size=2**26)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Goes away, as a closed tab does."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            while await connection.read_message() is not None:
+                pass
 
     async def say(self, kind: str, **fields: Any) -> None:
         """Sends a message."""
@@ -233,9 +236,7 @@ class Panel:
     async def ask(self, path: str, question: str, **fields: Any) -> str:
         """Asks; returns the run's id."""
         await self.say("ask", request_id="q", notebook_path=path, question=question, **fields)
-        opened = await self.until(
-            lambda x: x["kind"] == "run_opened" or x["kind"] == "refused"
-        )
+        opened = await self.until(lambda x: x["kind"] == "run_opened" or x["kind"] == "refused")
         assert opened["kind"] == "run_opened", opened
         return str(opened["run_id"])
 

@@ -36,3 +36,273 @@ async def test_a_question_is_answered_in_the_notebook(server: JupyterServer, say
     listed = server.get(f"/dm-jupyter/api/runs?notebook={path}")["runs"]
     assert [run["run_id"] for run in listed] == [run_id]
     assert listed[0]["answer"] == ANSWER
+
+
+async def test_a_run_goes_on_without_its_tab_and_is_in_the_file(server: JupyterServer, say) -> None:
+    say("import time\nfor i in range(4):\n    print('line', i)\n    time.sleep(0.5)\n```", ANSWER)
+    path = server.notebook("closed.ipynb", sources=("mine = 1",))
+    async with Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Count", files=["sales.csv"])
+        await panel.until(
+            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
+        )
+    async with asyncio.timeout(60), Panel(server, "watcher") as watcher:
+        while server.get(f"/dm-jupyter/api/runs?notebook={path}")["runs"][0]["stop"] is None:
+            await asyncio.sleep(0.2)
+        while len((document := server.document(path)).cells) < 4:
+            await asyncio.sleep(0.2)
+        attached = await watcher.attach(path)
+    assert attached["is_owner"]
+    assert document.cells[0].source == "mine = 1"
+    cell = document.cells[2]
+    assert cell.outputs[0]["text"] == "line 0\nline 1\nline 2\nline 3\n"
+    assert cell.execution_count == 1
+    assert cell.metadata["dm_jupyter"]["run"] == run_id
+    assert ANSWER in document.cells[-1].source
+
+
+async def test_a_tab_that_comes_back_gets_what_it_missed(server: JupyterServer, say) -> None:
+    say("import time\ntime.sleep(1)\nprint('late')\n```", ANSWER)
+    path = server.notebook("back.ipynb")
+    async with asyncio.timeout(60):
+        async with Panel(server) as panel:
+            await panel.attach(path)
+            run_id = await panel.ask(path, "Wait", files=["sales.csv"])
+            opened = await panel.until("cell_opened")
+        async with Panel(server) as again:
+            attached = await again.attach(path, seen={run_id: opened["seq"]})
+            await _ended(again)
+    assert attached["is_owner"]
+    assert attached["in_file"] == {run_id: 0}
+    seqs = [message["seq"] for message in again.heard if message.get("seq")]
+    assert seqs == list(range(opened["seq"] + 1, seqs[-1] + 1))
+
+
+async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServer, say) -> None:
+    say("import time\nprint('begun', flush=True)\ntime.sleep(60)\n```")
+    path = server.notebook("stopped.ipynb")
+    async with asyncio.timeout(30), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
+        await panel.until(
+            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
+        )
+        await panel.say("stop", run_id=run_id)
+        closed = await _ended(panel)
+    assert closed["stop"] == "cancelled"
+    assert panel.of("cell_closed")[0]["status"] == "interrupted"
+    assert panel.of("operated")[-2]["operation"] == {
+        **panel.of("operated")[-2]["operation"], "op": "set_execution", "is_running": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("decision", ["approve", "edit", "skip"])
+async def test_a_cell_waits_for_the_person(server: JupyterServer, say, decision: str) -> None:
+    say("print('as written')\n```", ANSWER)
+    path = server.notebook(f"{decision}.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Print", files=["sales.csv"], approval="ask")
+        waiting = await panel.until("cell_opened")
+        assert waiting["waits_because"]
+        word = {"run_id": run_id, "cell_id": waiting["cell_id"]}
+        if decision == "edit":
+            source = "print('as changed')"
+            await panel.say("decide", decision="approve", source=source, **word)
+        else:
+            await panel.say("decide", decision=decision, **word)
+        closed = await panel.until("cell_closed")
+        await panel.say("stop", run_id=run_id)
+        await _ended(panel)
+    operations = [message["operation"] for message in panel.of("operated")]
+    texts = [x["output"].get("text") for x in operations if x["op"] == "append_output"]
+    expected = {"approve": ["as written\n"], "edit": ["as changed\n"], "skip": []}[decision]
+    assert texts == expected
+    assert closed["status"] == ("skipped" if decision == "skip" else "ok")
+    assert any(x["op"] == "delete_cell" for x in operations) == (decision == "skip")
+
+
+async def test_a_risky_cell_asks_and_a_plain_one_does_not(server: JupyterServer, say) -> None:
+    say("import os\nos.system('ls')\n```")
+    path = server.notebook("risky.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "List", files=["sales.csv"])
+        waiting = await panel.until("cell_opened")
+        await panel.say("stop", run_id=run_id)
+        await _ended(panel)
+    assert "os.system" in waiting["waits_because"]
+
+
+async def test_another_kernel_is_never_used_unasked(server: JupyterServer, say) -> None:
+    say("print(1)\n```", ANSWER)
+    path = server.notebook("own.ipynb", kernel="python3")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.say("ask", request_id="r", notebook_path=path, question="One?")
+        refused = await panel.until("refused")
+        assert refused["reason"] == "kernel"
+        run_id = await panel.ask(path, "One?", kernel="own", approval="auto")
+        waiting = await panel.until("cell_opened")
+        await panel.say("stop", run_id=run_id)
+        await _ended(panel)
+    assert waiting["waits_because"] == "this kernel is not restricted"
+
+
+async def test_undo_leaves_what_the_person_wrote(server: JupyterServer, say) -> None:
+    say(CODE, ANSWER)
+    path = server.notebook("undone.ipynb", sources=("mine = 1",))
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Sum", files=["sales.csv"])
+        await _ended(panel)
+        await panel.close()
+        while len(server.document(path).cells) < 4:
+            await asyncio.sleep(0.2)
+        document = server.document(path)
+        document.cells[2].source += "\n# a note of mine"
+        model = {"type": "notebook", "format": "json", "content": document}
+        server.request("PUT", f"/api/contents/{path}", model)
+        await panel.connect()
+        await panel.attach(path)
+        await panel.say("undo", run_id=run_id)
+        await panel.until("run_undone")
+        await panel.close()
+        while len(server.document(path).cells) != 2:
+            await asyncio.sleep(0.2)
+        left = [cell.source for cell in server.document(path).cells]
+    assert left[0] == "mine = 1"
+    assert left[1].endswith("# a note of mine")
+
+
+async def test_two_tabs_have_one_owner_and_the_second_inherits(server: JupyterServer, say) -> None:
+    say(CODE, ANSWER)
+    path = server.notebook("two.ipynb")
+    async with asyncio.timeout(60), Panel(server, "one") as one, Panel(server, "two") as two:
+        assert (await one.attach(path))["is_owner"]
+        assert not (await two.attach(path))["is_owner"]
+        await one.ask(path, "Sum", files=["sales.csv"])
+        await _ended(one)
+        await _ended(two)
+        assert len(two.of("operated")) == len(one.of("operated"))
+        await one.close()
+        assert (await two.until("attached"))["is_owner"]
+        await one.connect()
+        assert not (await one.attach(path))["is_owner"]
+        await one.say("take_over", notebook_path=path)
+        assert (await one.until("attached"))["is_owner"]
+        assert not (await two.until(lambda x: x["kind"] == "attached" and not x["is_owner"]))[
+            "is_owner"
+        ]
+
+
+async def test_one_run_a_notebook(server: JupyterServer, say) -> None:
+    say("import time\ntime.sleep(30)\n```")
+    path = server.notebook("busy.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
+        await panel.say("ask", request_id="second", notebook_path=path, question="And?")
+        refused = await panel.until("refused")
+        await panel.say("stop", run_id=run_id)
+        await _ended(panel)
+    assert (refused["request_id"], refused["reason"]) == ("second", "busy")
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "../../etc/passwd"])
+async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: str) -> None:
+    path = server.notebook("nofile.ipynb")
+    async with asyncio.timeout(30), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.say("ask", request_id="r", notebook_path=path, question="What?", files=[name])
+        refused = await panel.until("refused")
+    assert refused["reason"] == "file"
+    assert name in refused["message"]
+
+
+async def test_a_kernel_out_of_memory_says_so_everywhere(server: JupyterServer, say) -> None:
+    say("hog = [bytearray(2**20) for _ in range(5000)]\n```", ANSWER)
+    path = server.notebook("memory.ipynb")
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Fill", files=["sales.csv"], approval="auto")
+        closed = await panel.until("cell_closed")
+        ended = (panel.of("kernel_ended") or [await panel.until("kernel_ended")])[0]
+        await panel.say("stop", run_id=run_id)
+        await _ended(panel)
+    assert closed["status"] == "memory"
+    assert closed["state_lost"]
+    assert "2048 MiB" in closed["message"]
+    assert "2048 MiB" in ended["message"]
+    errors = [
+        message["operation"]["output"]
+        for message in panel.of("operated")
+        if message["operation"]["op"] == "append_output"
+    ]
+    assert errors[-1]["ename"] == "MemoryLimit"
+
+
+async def test_the_cells_are_run_again_in_an_empty_kernel(server: JupyterServer, say) -> None:
+    say("kept = 41\nprint(kept)\n```", ANSWER)
+    path = server.notebook("again.ipynb")
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Keep", files=["sales.csv"])
+        await _ended(panel)
+        await panel.close()
+        while len(server.document(path).cells) < 3:
+            await asyncio.sleep(0.2)
+        server.request("POST", f"/api/kernels/{server.kernel_id(path)}/restart")
+        await panel.connect()
+        await panel.attach(path)
+        await panel.say("rebuild", run_id=run_id)
+        await panel.until(lambda x: x["kind"] == "phase" and "1 cells were run" in x["text"])
+        say("print(kept + 1)\n```", ANSWER)
+        await panel.ask(path, "Is it there?", files=["sales.csv"])
+        await _ended(panel)
+    texts = [
+        message["operation"]["output"].get("text")
+        for message in panel.of("operated")
+        if message["operation"]["op"] == "append_output"
+    ]
+    assert texts[-1] == "42\n"
+
+
+async def test_a_file_elsewhere_is_brought_to_the_kernel(server: JupyterServer, say) -> None:
+    (server.root / "deep").mkdir(exist_ok=True)
+    say(CODE, ANSWER)
+    path = server.notebook("deep/inner.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.ask(path, "Sum", files=["sales.csv"])
+        closed = await _ended(panel)
+    assert closed["stop"] == "answered"
+    assert (server.root / "deep" / "sales.csv").is_file()
+
+
+async def test_the_server_shuts_down_politely_and_a_crash_loses_nothing(
+    tmp_path, endpoint, say
+) -> None:
+    say("import time\nprint('before', flush=True)\ntime.sleep(60)\n```")
+    server = JupyterServer(tmp_path, endpoint.base_url)
+    (server.root / "sales.csv").write_text("a\n1\n")
+    with server:
+        path = server.notebook("crash.ipynb")
+        async with asyncio.timeout(60), Panel(server) as panel:
+            await panel.attach(path)
+            run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
+            await panel.until(
+                lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
+            )
+            server.kill()
+        server.start()
+        async with asyncio.timeout(30):
+            while len(server.document(path).cells) < 2:
+                await asyncio.sleep(0.2)
+        listed = server.get("/dm-jupyter/api/runs")["runs"]
+        messages = server.get(f"/dm-jupyter/api/runs/{run_id}")["messages"]
+        document = server.document(path)
+    assert document.cells[1].outputs[0]["text"] == "before\n"
+    assert (listed[0]["run_id"], listed[0]["stop"]) == (run_id, "fault")
+    assert "server ended" in messages[-1]["detail"]

@@ -1,0 +1,277 @@
+"""What is on disk of a run, after whatever happened to it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.file_sink import write_file
+from dm_jupyter.server.history import History, Summary
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.operations import (
+    AppendOutput,
+    ClearOutputs,
+    DeleteCell,
+    InsertCell,
+    Operation,
+    ReplaceOutput,
+    SetExecution,
+    SetSource,
+    apply,
+    operation_from_json,
+    operation_to_json,
+)
+from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.server.wire import (
+    CellClosed,
+    CellOpened,
+    Operated,
+    RunClosed,
+    message_from_json,
+    to_json,
+)
+
+IDS = st.sampled_from(["a", "b", "c", "person"])
+STREAM = st.builds(
+    lambda name, text: {"output_type": "stream", "name": name, "text": text},
+    st.sampled_from(["stdout", "stderr"]),
+    st.text(max_size=5),
+)
+DISPLAY = st.builds(
+    lambda text: {"output_type": "display_data", "data": {"text/plain": text}, "metadata": {}},
+    st.text(max_size=5),
+)
+OPERATIONS = st.one_of(
+    st.builds(
+        InsertCell,
+        st.sampled_from(["a", "b", "c"]),
+        st.just("code"),
+        st.text(max_size=5),
+        st.lists(IDS, max_size=2).map(tuple),
+    ),
+    st.builds(SetSource, st.sampled_from(["a", "b", "c"]), st.text(max_size=5)),
+    st.builds(AppendOutput, st.sampled_from(["a", "b", "c"]), st.one_of(STREAM, DISPLAY)),
+    st.builds(ReplaceOutput, st.sampled_from(["a", "b", "c"]), st.integers(0, 3), DISPLAY),
+    st.builds(ClearOutputs, st.sampled_from(["a", "b", "c"])),
+    st.builds(SetExecution, st.sampled_from(["a", "b", "c"]), st.booleans(), st.integers(1, 9)),
+    st.builds(DeleteCell, st.sampled_from(["a", "b", "c"]), st.none()),
+)
+
+
+def _document() -> dict:
+    return new_notebook(cells=[new_markdown_cell("mine", id="person")])
+
+
+@given(st.lists(OPERATIONS, max_size=25))
+def test_any_operations_leave_a_valid_notebook_and_the_persons_cell(
+    operations: list[Operation],
+) -> None:
+    document = _document()
+    for operation in operations:
+        apply(operation, document)
+    nbformat.validate(nbformat.from_dict(document))
+    ids = [cell["id"] for cell in document["cells"]]
+    assert len(ids) == len(set(ids))
+    assert [cell["source"] for cell in document["cells"] if cell["id"] == "person"] == ["mine"]
+
+
+@given(OPERATIONS)
+def test_an_operation_survives_the_wire(operation: Operation) -> None:
+    raw = json.loads(json.dumps(operation_to_json(operation)))
+    assert operation_from_json(raw) == operation
+    message = Operated("r", 3, operation)
+    assert message_from_json(json.loads(json.dumps(to_json(message)))) == message
+
+
+def test_a_deletion_spares_a_changed_cell() -> None:
+    document = _document()
+    apply(InsertCell("a", "code", "x = 1", ("person",)), document)
+    apply(SetSource("a", "x = 2"), document)
+    apply(DeleteCell("a", if_source="x = 1"), document)
+    assert len(document["cells"]) == 2
+    apply(DeleteCell("a", if_source="x = 2"), document)
+    assert len(document["cells"]) == 1
+
+
+def _open_cell(journal: Journal, cell_id: str) -> None:
+    journal.operate(InsertCell(cell_id, "code", "print(1)"))
+    journal.add(
+        CellOpened, step=1, cell_id=cell_id, thought="", language="python", waits_because=""
+    )
+    journal.operate(ClearOutputs(cell_id))
+
+
+def _close_cell(journal: Journal, cell_id: str) -> None:
+    journal.add(
+        CellClosed, step=1, cell_id=cell_id, status="ok", seconds=0.1, peak_bytes=None, message="",
+        state_lost=False,
+    )  # fmt: skip
+
+
+def _line(text: str) -> dict:
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+def test_a_journal_is_read_again_after_a_torn_line(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    _open_cell(journal, "a")
+    journal.mark_in_file(2)
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write('{"kind": "cell_cl')
+    again = Journal(tmp_path)
+    assert (again.last, again.in_file, again.is_closed) == (3, 2, False)
+    assert [message.seq for message in again.messages(after=1)] == [2, 3]
+
+
+def test_the_outputs_of_a_cell_that_ran_during_the_save_are_filled_anew(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    _open_cell(journal, "a")
+    journal.operate(AppendOutput("a", _line("1")))
+    journal.operate(AppendOutput("a", _line("2")))
+    journal.mark_in_file(4)
+    assert journal.applied_for_sure() == 2
+    _close_cell(journal, "a")
+    journal.mark_in_file(6)
+    assert journal.applied_for_sure() == 6
+
+
+class _Contents:
+    """A contents manager with one notebook."""
+
+    def __init__(self, document: dict) -> None:
+        self.document = document
+
+    def get(self, path: str, **_: object) -> dict:
+        return {"content": json.loads(json.dumps(self.document))}
+
+    def save(self, model: dict, path: str) -> None:
+        self.document = model["content"]
+
+
+async def test_writing_the_file_again_and_again_doubles_nothing(tmp_path: Path) -> None:
+    journal, contents = Journal(tmp_path), _Contents(_document())
+    _open_cell(journal, "a")
+    journal.operate(AppendOutput("a", _line("1")))
+    assert await write_file(contents, "n.ipynb", [journal])
+    journal.operate(AppendOutput("a", _line("2")))
+    assert await write_file(contents, "n.ipynb", [journal])
+    assert not await write_file(contents, "n.ipynb", [journal])
+    cell = contents.document["cells"][1]
+    assert cell["outputs"] == [_line("12")]
+
+
+async def test_a_cell_that_the_person_deleted_does_not_come_back(tmp_path: Path) -> None:
+    journal, contents = Journal(tmp_path), _Contents(_document())
+    _open_cell(journal, "a")
+    await write_file(contents, "n.ipynb", [journal])
+    del contents.document["cells"][1]
+    journal.operate(AppendOutput("a", _line("1")))
+    await write_file(contents, "n.ipynb", [journal])
+    assert [cell["id"] for cell in contents.document["cells"]] == ["person"]
+
+
+async def test_an_old_notebook_gets_the_ids_it_lacks(tmp_path: Path) -> None:
+    old = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [
+        {"cell_type": "markdown", "metadata": {}, "source": "mine"}]}  # fmt: skip
+    journal, contents = Journal(tmp_path), _Contents(old)
+    _open_cell(journal, "a")
+    assert await write_file(contents, "n.ipynb", [journal])
+    nbformat.validate(nbformat.from_dict(contents.document))
+    assert contents.document["cells"][0]["source"] == "mine"
+
+
+def test_a_full_disk_is_told_and_the_listeners_hear_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    journal, heard = Journal(folder), []
+    journal.listen(heard.append)
+    folder.rmdir()
+    with pytest.raises(NotebookError, match="free some space"):
+        journal.operate(ClearOutputs("a"))
+    assert [message.seq for message in heard] == [1]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "runs", Redaction((Path("/home/ann"),), ("token-of-ann",)))
+
+
+def _kept(history: History, question: str, notebook: str = "n.ipynb") -> Journal:
+    journal = history.begin()
+    history.keep(Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local"))
+    return journal
+
+
+def test_runs_are_searched_by_all_words(history: History) -> None:
+    _kept(history, "Mean of sales?")
+    _kept(history, "Mean of costs?", "other.ipynb")
+    assert [x.question for x in history.summaries(query="MEAN sales")] == ["Mean of sales?"]
+    assert [x.question for x in history.summaries("other.ipynb")] == ["Mean of costs?"]
+    assert len(history.summaries()) == 2
+
+
+@pytest.mark.parametrize("run_id", ["", ".", "..", "../runs", "no-such-run"])
+def test_nothing_outside_the_history_is_reached(history: History, run_id: str) -> None:
+    _kept(history, "q")
+    with pytest.raises(KeyError):
+        history.delete(run_id)
+
+
+def test_a_run_cut_off_is_closed_with_its_cell_at_rest(history: History) -> None:
+    journal = _kept(history, "q")
+    _open_cell(journal, "a")
+    journal.operate(SetExecution("a", is_running=True))
+    ended = history.close_cut_off()
+    assert [summary.stop for summary in ended] == ["fault"]
+    messages = list(history.journal(journal.run_id).messages())
+    assert isinstance(messages[-1], RunClosed)
+    assert messages[-2].operation == SetExecution("a", is_running=False)
+    assert history.close_cut_off() == []
+
+
+def test_the_exported_notebook_holds_the_run_and_no_undoing(history: History) -> None:
+    journal = _kept(history, "q")
+    _open_cell(journal, "a")
+    journal.operate(AppendOutput("a", _line("1")))
+    history.close_cut_off()
+    journal = history.journal(journal.run_id)
+    journal.operate(DeleteCell("a"))
+    document = nbformat.reads(history.notebook(journal.run_id), as_version=4)
+    assert document.cells[0].outputs[0].text == "1"
+
+
+def test_secrets_and_places_are_taken_out() -> None:
+    redaction = Redaction((Path("/home/ann"), Path("/")), ("token-of-ann", "short"))
+    value = {
+        "/home/ann/x": ["token-of-ann", "key sk-abcdefghijklmnop1234", 3, None],
+        "url": "postgres://ann:hunter2@host/db at /home/ann/data.csv",
+    }
+    assert redaction.applied_to(value) == {
+        "[folder]/x": ["[secret]", "key [secret]", 3, None],
+        "url": "postgres://[secret]@host/db at [folder]/data.csv",
+    }
+
+
+async def test_outputs_are_joined_before_they_travel() -> None:
+    from dm_jupyter.server.output_stream import OutputStream
+    from kernel_sandbox.outputs import Added, Cleared, Replaced
+    from kernel_sandbox.types import Display, Stream
+
+    done: list[Operation] = []
+    stream = OutputStream("a", done.append)
+    for text in "abc":
+        stream.take(Added(Stream("stdout", text)))
+    stream.take(Added(Stream("stderr", "!")))
+    await asyncio.sleep(0.2)
+    assert [operation.output["text"] for operation in done] == ["abc", "!"]
+    stream.take(Added(Display({"text/plain": "x"})))
+    stream.take(Replaced(2, Display({"text/plain": "y"})))
+    stream.take(Cleared())
+    stream.flush()
+    assert [type(x).__name__ for x in done[2:]] == ["AppendOutput", "ReplaceOutput", "ClearOutputs"]
