@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.repetition import is_looping
 from dm_jupyter.core.errors import (
+    ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
     StreamBrokenError,
@@ -92,6 +94,7 @@ class HttpPolicy:
         Raises:
             EndpointUnreachableError: nothing listens there, after all retries.
             EndpointRefusedError: it answered with an error: key, model name or request.
+            ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
         """
         prefill = request.prefill if self._endpoint.continues_prefill else ""
@@ -124,6 +127,10 @@ class HttpPolicy:
                 text = reply.take(chunk)
                 if text:
                     on_text(text)
+                if "\n" in text and is_looping("".join(reply.pieces)):
+                    reply.finish_reason = "repetition"
+                    reply.completion_tokens = len(reply.pieces)  # the endpoint's count won't come
+                    return
         except (openai.APIError, httpx2.HTTPError) as error:
             raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
         if not reply.finish_reason:
@@ -166,6 +173,8 @@ class HttpPolicy:
         try:
             yield
         except openai.APIStatusError as error:
+            if error.status_code == 400 and "context" in str(error.body).lower():
+                raise ContextFullError(f"{where}: {_reason(error)}") from error
             raise EndpointRefusedError(
                 f"{where} answered {error.status_code}: {_reason(error)}"
                 f"{_WAYS_OUT.get(error.status_code, '')}"

@@ -16,7 +16,7 @@ from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import dialect_named
-from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.core.errors import ContextFullError, DmJupyterError
 from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
@@ -65,7 +65,7 @@ class RunSettings:
 
 
 _RETRY_TEMPERATURE = 0.7
-"""Sampling after a failed cell."""
+"""Sampling after a cell that came to nothing."""
 
 
 def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
@@ -111,6 +111,9 @@ async def run(
             except TimeoutError:
                 if not scope.expired():
                     raise
+            except ContextFullError:
+                detail = "the model's context is full"
+                trajectory = replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
     except asyncio.CancelledError:
         emit(RunFinished(replace(trajectory, stop=StopReason.CANCELLED)))
         raise
@@ -222,8 +225,8 @@ def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
-    """Higher after a cell that failed: at a low one a small model writes the same cell again."""
+    """Higher after a cell that failed or showed nothing: else a small model writes it again."""
     last = trajectory.steps[-1].result if trajectory.steps else None
-    if last is None or last.ok:
+    if last is None or (last.ok and last.outputs):
         return settings.temperature
     return max(settings.temperature, _RETRY_TEMPERATURE)

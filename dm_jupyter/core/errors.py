@@ -5,6 +5,7 @@ DmJupyterError
 ├── PolicyError          the model's endpoint failed
 │   ├── EndpointUnreachableError   nothing listens, or the line broke before an answer began
 │   ├── EndpointRefusedError       it answered, with an error that a retry won't mend
+│   ├── ContextFullError           the conversation is longer than the model can read
 │   └── StreamBrokenError          it died in the middle of an answer
 ├── LocalModelError      the local model can't be fetched, checked or started
 ├── NotebookError        the notebook can't be written
@@ -15,6 +16,7 @@ DmJupyterError
 from __future__ import annotations
 
 __all__ = [
+    "ContextFullError",
     "DataFileError",
     "DmJupyterError",
     "EndpointRefusedError",
@@ -46,6 +48,10 @@ class EndpointUnreachableError(PolicyError):
 
 class EndpointRefusedError(PolicyError):
     """The endpoint answered with an error: a wrong key, model or request."""
+
+
+class ContextFullError(PolicyError):
+    """The conversation is longer than the model's context; a run ends there as out of budget."""
 
 
 class StreamBrokenError(PolicyError):

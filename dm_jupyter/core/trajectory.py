@@ -77,7 +77,7 @@ class Completion:
     completion_tokens: int = 0
     seconds: float = 0.0
     finish_reason: str = "stop"
-    """`stop`, or `length` when the token limit cut it."""
+    """`stop`; `length` when the token limit cut it; `repetition` when it went round in circles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
+    ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
     PolicyError,
@@ -178,3 +179,20 @@ async def test_a_connection_lost_in_the_middle_is_a_broken_stream(request_: Samp
             await _sample(endpoint.base_url, request_)
         assert endpoint.base_url in str(caught.value)
     assert len(endpoint.bodies) == 1
+
+
+async def test_a_model_that_goes_round_in_circles_is_cut_off() -> None:
+    line = "# We can then use that index to access the column.\n"
+    with ScriptedEndpoint(["x = 1\n" + line * 200]) as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
+            completion = await policy.sample(SampleRequest((Message("user", "hi"),)), print)
+    assert completion.finish_reason == "repetition"
+    assert completion.text.count(line) < 6
+    assert completion.completion_tokens > 0
+
+
+async def test_a_full_context_is_told_from_other_refusals() -> None:
+    with ScriptedEndpoint(["x"], refusals=[400], refusal="exceeds the context size") as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
+            with pytest.raises(ContextFullError, match="context size"):
+                await policy.sample(SampleRequest((Message("user", "hi"),)), print)

@@ -5,7 +5,7 @@ import pytest
 
 from dm_jupyter.agent.loop import RunSettings, begin, run, step
 from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
 from dm_jupyter.core.events import Event, RunFinished, RunStarted, StepFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Answer, Brief, Completion, StopReason, Trajectory
@@ -179,3 +179,15 @@ async def test_a_branch_is_a_step_from_any_trajectory() -> None:
     assert (start.turns, once.turns) == (0, 1)
     assert left.steps[-1].turn.action == Answer("It is 3.")
     assert right.steps[-1].turn.action == Answer("3 rows.")
+
+
+async def test_a_full_context_ends_the_run_as_out_of_budget_with_its_steps_kept() -> None:
+    class Full(ScriptedPolicy):
+        async def sample(self, request: SampleRequest, on_text) -> Completion:  # type: ignore[no-untyped-def]
+            if self.requests:
+                raise ContextFullError("too long")
+            return await super().sample(request, on_text)
+
+    done = await run(FREE, Full([CODE]), ScriptedNotebook([printed("1\n")]), RunSettings(), ignore)
+    assert (done.stop, done.turns) == (StopReason.BUDGET, 1)
+    assert "context" in done.stop_detail

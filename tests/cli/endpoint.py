@@ -21,6 +21,7 @@ class ScriptedEndpoint:
         texts: Iterable[str],
         *,
         refusals: Iterable[int] = (),
+        refusal: str = "refused",
         breaks_at: int | None = None,
         breaks_politely: bool = False,
         piece_chars: int = 7,
@@ -30,6 +31,7 @@ class ScriptedEndpoint:
         Args:
             texts: what is answered, one text a request.
             refusals: the status codes of the first requests, which use up no text.
+            refusal: what those say.
             breaks_at: the number of the answer (from 0) whose connection breaks half-way.
             breaks_politely: whether that answer ends by the rules of HTTP, only too early.
             piece_chars: length of the pieces in which a text is streamed.
@@ -40,6 +42,7 @@ class ScriptedEndpoint:
         self.headers: list[Mapping[str, str]] = []
         """Their headers, the names in small letters."""
         self._refusals = list(refusals)
+        self.refusal = refusal
         self._breaks_at = breaks_at
         self.breaks_politely = breaks_politely
         self._piece_chars = piece_chars
@@ -159,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _refuse(self, status: int) -> None:
-        body = json.dumps({"error": {"message": f"refused with {status}"}}).encode()
+        body = json.dumps({"error": {"message": f"{self.endpoint.refusal} with {status}"}}).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

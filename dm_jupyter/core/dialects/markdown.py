@@ -2,8 +2,8 @@
 
 Its shape is the one that measured best for a 1.5B model: the turn opens inside a python block that
 already loads the data, closed-form answers are printed by the cell and taken from its output, and
-one complete cell is asked for instead of many small ones. A failed attempt is forgotten once a
-later one exists, so that a small model does not copy it again.
+one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
+is forgotten once a later one exists, so that a small model does not copy it again.
 """
 
 from __future__ import annotations
@@ -173,12 +173,16 @@ def _needs_code(trajectory: Trajectory) -> bool:
 
 
 def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """All steps but failed cells and void turns that a later step has replaced."""
+    """All steps but those that came to nothing and that a later step has replaced."""
     return tuple(
         step
         for index, step in enumerate(steps)
-        if index == len(steps) - 1 or isinstance(step.turn.action, Answer) or _succeeded(step)
+        if index == len(steps) - 1 or isinstance(step.turn.action, Answer) or _showed(step)
     )
+
+
+def _showed(step: Step) -> bool:
+    return _succeeded(step) and step.result is not None and _has_output(step.result)
 
 
 def _succeeded(step: Step) -> bool:

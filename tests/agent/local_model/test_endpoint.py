@@ -71,7 +71,7 @@ def _pid(model: LocalModel, options: ServerOptions) -> int:
 
 async def _gone(pid: int) -> None:
     async with asyncio.timeout(15):
-        while psutil.pid_exists(pid):  # noqa: ASYNC110 another process
+        while psutil.pid_exists(pid):
             await asyncio.sleep(0.02)
 
 
@@ -218,7 +218,7 @@ async def test_cancelled_start_leaves_no_server(tmp_path: Path, options: ServerO
 
     task = asyncio.create_task(use())
     async with asyncio.timeout(15):
-        while folder.server_pid() is None:  # noqa: ASYNC110 another process
+        while folder.server_pid() is None:
             await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
