@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
-from traitlets import Bool, Float, Int
+from traitlets import Bool, Float, Int, List, Unicode
 
 from kernel_sandbox import environment, processes
 from kernel_sandbox.contain import bubblewrap, namespaces
@@ -50,6 +51,9 @@ class SandboxProvisioner(LocalProvisioner):
     cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
     processes = Int(_DEFAULTS.processes, help="Processes of the kernel.").tag(config=True)
     file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
+    packages = List(
+        Unicode(), help="Importable packages that the kernel may read wherever they lie."
+    ).tag(config=True)
     network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
 
     max_memory_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
@@ -158,8 +162,8 @@ class SandboxProvisioner(LocalProvisioner):
         return private
 
     def _readable(self) -> tuple[Path, ...]:
-        connection = Path(self.parent.connection_file) if self.parent else None
-        return (*self.inputs, connection) if connection else self.inputs
+        connection = (Path(self.parent.connection_file),) if self.parent else ()
+        return (*self.inputs, *map(_package_folder, self.packages), *connection)
 
     def _policy(self, probe: bubblewrap.Probe, workspace: Path, names: tuple[str, ...]) -> Policy:
         limits = self.limits
@@ -270,6 +274,13 @@ class SandboxProvisioner(LocalProvisioner):
                 await asyncio.to_thread(processes.sweep, self._folder.path)
             self._folder.remove()
             self._folder = None
+
+
+def _package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name.partition(".")[0])
+    if spec is None or spec.origin is None:
+        raise KernelStartError(f"the kernelspec names a package that is not installed: {name}")
+    return Path(spec.origin).parent
 
 
 def _make_run_dir() -> PrivateFolder:

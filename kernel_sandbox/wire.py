@@ -65,6 +65,8 @@ class Wire:
         self._replies: dict[str, asyncio.Future[_Message]] = {}
         self._running: tuple[str, Execution] | None = None
         self._welcome = asyncio.Event()
+        self.on_comm: Callable[[str, _Message], None] = lambda *_: None
+        """Gets the kind and content of each message of a comm, whoever's cell it comes from."""
 
     async def open(self) -> None:
         """Connects, and returns once the kernel answers and its outputs arrive here."""
@@ -124,6 +126,13 @@ class Wire:
         }
         return await self._request("execute_request", content)
 
+    async def answer_comm(self, comm_id: str, data: _Message) -> None:
+        """Sends a message through a comm that the kernel has opened."""
+        message = self._client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
+        await self._client.shell_channel.socket.send_multipart(
+            self._client.session.serialize(message)
+        )
+
     async def close(self) -> None:
         """Stops reading and closes the sockets. Safe to call again."""
         for task in self._tasks:
@@ -174,6 +183,8 @@ class Wire:
         kind = message["msg_type"]
         if kind == "iopub_welcome":
             self._welcome.set()
+        if kind in ("comm_open", "comm_msg", "comm_close"):
+            self.on_comm(kind, message["content"])
         if self._running is None:
             return
         message_id, execution = self._running

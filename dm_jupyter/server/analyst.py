@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import told_before
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
+from dm_jupyter.server.handoff import Handoffs, question_of
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels, NoKernelError
@@ -37,6 +38,7 @@ from dm_jupyter.server.wire import (
     TakeOver,
     Undo,
 )
+from kernel_sandbox.attached import AttachedKernel
 
 __all__ = ["Analyst", "RefusedError"]
 
@@ -97,6 +99,7 @@ class Analyst:
             self.desks.follow(summary.notebook_path, journal)
             self.desks.settle(summary.notebook_path)
         self.kernels.on_death = self._died
+        self.kernels.on_attached = self._listen
         self._tasks.spawn(self._watch_kernels())
 
     async def close(self) -> None:
@@ -262,6 +265,21 @@ class Analyst:
                 if meter is not None:
                     desk.publish(meter)
             await asyncio.sleep(_METER_S)
+
+    def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
+        """Hears what `%%analyze` hands over in this kernel."""
+        wire = kernel.wire
+        handoffs = Handoffs(
+            lambda data: self._handed_over(kernel_id, data), wire.answer_comm, self._tasks.spawn
+        )
+        wire.on_comm = handoffs.hear
+
+    async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            run = await self.ask(question_of(data, await self.kernels.notebook_of(kernel_id)))
+        except (RefusedError, NoKernelError, ValueError) as error:
+            return {"kind": "refused", "message": str(error)}
+        return {"kind": "accepted", "run_id": run.journal.run_id}
 
     def _died(self, kernel_id: str, why: str) -> None:
         self._tasks.spawn(self._tell_death(kernel_id, why))

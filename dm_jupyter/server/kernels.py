@@ -55,6 +55,8 @@ class Kernels:
         self._lock = asyncio.Lock()
         self.on_death: Callable[[str, str], None] = lambda *_: None
         """Called with a kernel's id and why it ended, when that was not asked for."""
+        self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
+        """Called with a kernel's id and each new attachment to it."""
 
     async def kernel_of(self, notebook_path: str) -> str:
         """Returns the id of the notebook's kernel.
@@ -66,6 +68,17 @@ class Kernels:
             if session["path"].lstrip("/") == notebook_path.lstrip("/") and session.get("kernel"):
                 return str(session["kernel"]["id"])
         raise NoKernelError(f"{notebook_path} has no running kernel: start one")
+
+    async def notebook_of(self, kernel_id: str) -> str:
+        """Returns the path of the notebook that the kernel belongs to.
+
+        Raises:
+            NoKernelError: no notebook has this kernel.
+        """
+        for session in await ensure_async(self._sessions.list_sessions()):
+            if session.get("kernel") and session["kernel"]["id"] == kernel_id:
+                return str(session["path"])
+        raise NoKernelError("no notebook has this kernel")
 
     def is_restricted(self, kernel_id: str) -> bool:
         """Whether the kernel runs in the sandbox."""
@@ -118,6 +131,7 @@ class Kernels:
             await attached.close()
             raise
         self._attached[kernel_id] = attached
+        self.on_attached(kernel_id, attached)
         self._deaths[kernel_id] = asyncio.create_task(self._await_death(kernel_id, attached))
         return attached
 

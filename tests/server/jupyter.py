@@ -163,6 +163,15 @@ class JupyterServer:
             text = answer.read().decode()
         return json.loads(text) if text.startswith(("{", "[")) else text
 
+    def refusal(self, method: str, path: str, *, token: str = TOKEN) -> int:
+        """The status with which a request is refused; 0 when it is not."""
+        try:
+            self.request(method, path, token=token)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        return 0
+
     def get(self, path: str) -> Any:
         """Returns the answer to a GET."""
         return self.request("GET", path)
