@@ -27,7 +27,16 @@ from dm_jupyter.core.events import (
     TextSampled,
 )
 from dm_jupyter.core.hints import hint_for
-from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory, Void
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Completion,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+    Turn,
+    Void,
+)
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult
 
@@ -65,7 +74,7 @@ class RunSettings:
 
 
 _RETRY_TEMPERATURE = 0.7
-"""Sampling after a cell that came to nothing."""
+"""Sampling after a turn that came to nothing."""
 
 
 def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
@@ -146,7 +155,7 @@ async def step(
         seed=settings.seed + trajectory.turns,
     )
     completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
-    taken = Step(completion, dialect.parse(completion.text))
+    taken = Step(completion, _turn(dialect, completion))
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
@@ -159,6 +168,13 @@ async def step(
             after = _after_void(trajectory, dialect, taken, settings)
     emit(StepFinished(after.steps[-1], after))
     return after
+
+
+def _turn(dialect: Dialect, completion: Completion) -> Turn:
+    """The completion parsed; one that went round in circles says nothing."""
+    if completion.finish_reason == "repetition":
+        return Turn("", Void("the same lines again and again"))
+    return dialect.parse(completion.text)
 
 
 def _exhausted(
@@ -225,8 +241,10 @@ def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
-    """Higher after a cell that failed or showed nothing: else a small model writes it again."""
-    last = trajectory.steps[-1].result if trajectory.steps else None
-    if last is None or (last.ok and last.outputs):
+    """Higher after a turn that came to nothing: else a small model takes it again."""
+    last = trajectory.steps[-1] if trajectory.steps else None
+    if last is None or isinstance(last.turn.action, Answer):
+        return settings.temperature
+    if last.result is not None and last.result.ok and last.result.outputs:
         return settings.temperature
     return max(settings.temperature, _RETRY_TEMPERATURE)

@@ -191,3 +191,15 @@ async def test_a_full_context_ends_the_run_as_out_of_budget_with_its_steps_kept(
     done = await run(FREE, Full([CODE]), ScriptedNotebook([printed("1\n")]), RunSettings(), ignore)
     assert (done.stop, done.turns) == (StopReason.BUDGET, 1)
     assert "context" in done.stop_detail
+
+
+async def test_a_turn_in_circles_runs_nothing_and_raises_the_temperature() -> None:
+    class Circling(ScriptedPolicy):
+        async def sample(self, request: SampleRequest, on_text) -> Completion:  # type: ignore[no-untyped-def]
+            completion = await super().sample(request, on_text)
+            return replace(completion, finish_reason="repetition")
+
+    policy = Circling([CODE])
+    done = await run(FREE, policy, ScriptedNotebook([]), RunSettings(max_turns=2), ignore)
+    assert (done.cells, done.turns) == (0, 2)
+    assert [request.temperature for request in policy.requests] == [0.2, 0.7]

@@ -156,6 +156,13 @@ class TestMarkdown:
         assert "printed nothing" in self.dialect.observation(FREE, silent, "")
         assert self.dialect.prefill(FREE.extended(_ran(silent, "told"))).startswith("```python")
 
+    def test_a_turn_in_circles_is_not_shown_and_the_one_before_it_is(self) -> None:
+        run = FREE.extended(_ran(raised("KeyError"), "first error"))
+        circle = Completion("```python\n# again\n# again", finish_reason="repetition")
+        run = run.extended(Step(circle, Turn("", Void("circles")), None, "reminder"))
+        assert self.dialect.messages(run)[-1].content == "first error"
+        assert self.dialect.prefill(run) == "```python\ndf = load()\n"
+
     def test_a_failed_attempt_is_forgotten_once_replaced(self) -> None:
         run = FREE.extended(_ran(raised("KeyError"), "first error"))
         assert "first error" in self.dialect.messages(run)[-1].content

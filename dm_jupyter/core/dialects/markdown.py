@@ -173,11 +173,15 @@ def _needs_code(trajectory: Trajectory) -> bool:
 
 
 def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """All steps but those that came to nothing and that a later step has replaced."""
+    """The steps but those that came to nothing and that a later one has replaced.
+
+    A turn that went in circles is not even shown as the last one: a small model would go on in it.
+    """
+    told = [step for step in steps if step.completion.finish_reason != "repetition"]
     return tuple(
         step
-        for index, step in enumerate(steps)
-        if index == len(steps) - 1 or isinstance(step.turn.action, Answer) or _showed(step)
+        for index, step in enumerate(told)
+        if index == len(told) - 1 or isinstance(step.turn.action, Answer) or _showed(step)
     )
 
 
