@@ -4,29 +4,68 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup check format test test-all model demo picture bench docs clean
+# Node.js builds JupyterLab's side panel; where it is missing or too old, all the rest still installs.
+NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit((a == 20 && b >= 19) || (a == 22 && b >= 12) || a > 22 ? 0 : 1)' 2>/dev/null && echo yes)
+JLPM := PATH="$(CURDIR)/$(BIN):$$PATH" jlpm
+MODULES := node_modules/.installed
+BUNDLE := dm_jupyter/labextension/static/style.js
+LINK := $(VENV)/share/jupyter/labextensions/dm-jupyter
+LINKED := $(VENV)/.linked
+# With the folders, whose times tell of a removed file.
+PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
-setup: $(STAMP)
+.PHONY: setup no-node check format test test-all model demo picture lab bench docs clean
 
-$(STAMP): pyproject.toml constraints/py311.txt
+setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
+
+# Jupyter's files are copied when the package is installed, so a change of theirs installs it again. The panel has its own
+# rules below; its link goes first, or pip would follow it and remove the bundle.
+$(STAMP): pyproject.toml constraints/py311.txt install.json $(wildcard jupyter-config/*/* kernel_sandbox/kernelspec/*)
 	$(PYTHON) -m venv $(VENV)
+	rm -rf $(LINK)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[local,formats,analysis,test]'
+	SKIP_JUPYTER_BUILDER=1 $(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[local,lab,formats,analysis,test]'
 	touch $(STAMP)
+
+$(MODULES): package.json yarn.lock .yarnrc.yml | $(STAMP)
+	$(JLPM) install --immutable
+	touch $(MODULES)
+
+$(BUNDLE): $(MODULES) $(PANEL) tsconfig.json
+	$(JLPM) build:prod
+
+# A link, so that JupyterLab shows a rebuilt panel after a reload of the page.
+$(LINKED): $(STAMP) | $(BUNDLE)
+	$(BIN)/jupyter-builder develop --overwrite .
+	touch $(LINKED)
+
+no-node:
+	@echo "JupyterLab's side panel is left out: building it takes Node.js 20.19, 22.12 or newer. Get it from https://nodejs.org or with 'conda install -c conda-forge nodejs', then run 'make setup' again. The rest is installed."
 
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m dm_jupyter.server.typescript --check
+ifdef NODE_OK
+	$(JLPM) types:check
+	$(JLPM) lint:check
+endif
 
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+ifdef NODE_OK
+	$(JLPM) lint
+endif
 
 test: setup
 	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=json:.coverage.json
 	$(BIN)/python tests/coverage_floor.py .coverage.json
+ifdef NODE_OK
+	$(JLPM) test --passWithNoTests
+endif
 
 test-all: setup model
 	$(BIN)/python -m pytest -m ''
@@ -40,12 +79,17 @@ demo: setup model
 picture: setup model
 	$(BIN)/python -m examples.picture
 
+lab: setup model
+	@test -f $(BUNDLE) || { echo "'make lab' shows the side panel, so it needs Node.js." >&2; exit 1; }
+	cd examples && "$(CURDIR)/$(BIN)/jupyter" lab $(LAB_FLAGS)
+
 bench: setup
 	$(BIN)/python -m benchmarks
 
 docs: setup
-	$(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[docs]'
+	$(BIN)/python -m pip install --quiet -c constraints/py311.txt mkdocs-material
 	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf node_modules .yarn lib dm_jupyter/labextension

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,14 +13,21 @@ from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
 
-__all__ = ["Analysis", "AnalysisSettings", "analyze", "names_for"]
+__all__ = [
+    "Analysis",
+    "AnalysisSettings",
+    "analyze",
+    "names_for",
+    "task_about",
+    "why_no_answer",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,8 @@ class AnalysisSettings:
     """Layers of containment without which the kernel must not start."""
     notebook: Path | None = None
     """Where the notebook is written; files that the code makes are put beside it."""
+    names_from: Path | None = None
+    """Folder from which the code names its files; `None` means the notebook's, or bare names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,38 @@ class Analysis:
     """Files that the code made, where they lie now."""
     fault: Exception | None = None
     """What broke, when the run ended in a fault."""
+
+
+def task_about(files: Iterable[str | Path], question: str, answer_format: str = "") -> Task:
+    """Returns the task that a person's words make, after a look at what they name.
+
+    Raises:
+        UsageError: there is no file, or the question is empty.
+        DataFileError: a file is missing.
+    """
+    paths = tuple(Path(name) for name in files)
+    if not paths:
+        raise UsageError("give at least one data file")
+    if not question.strip():
+        raise UsageError("the question is empty")
+    for path in paths:
+        if not os.path.exists(path):  # noqa: PTH110  (unlike Path.exists, takes any length)
+            raise DataFileError(f"{path}: there is no such file; check the name and the folder")
+    return Task(id=paths[0].stem, question=question, files=paths, answer_format=answer_format)
+
+
+def why_no_answer(trajectory: Trajectory) -> str:
+    """Returns why an ended run has no answer; empty when it has one."""
+    match trajectory.stop:
+        case StopReason.ANSWERED:
+            return ""
+        case StopReason.FAULT:
+            return trajectory.stop_detail
+        case StopReason.CANCELLED:
+            return "the run was stopped"
+        case StopReason.VOID:
+            return "a turn held neither code nor an answer"
+    return f"the run reached its limit of {trajectory.stop_detail or trajectory.stop}"
 
 
 def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
@@ -74,7 +116,7 @@ async def analyze(task: Task, policy: Policy, settings: AnalysisSettings, emit: 
         asyncio.CancelledError: cancelled; the notebook so far is kept.
     """
     folder = settings.notebook.parent if settings.notebook else None
-    names = names_for(task.files, folder)
+    names = names_for(task.files, settings.names_from or folder)
     brief = await asyncio.to_thread(brief_of, names)
     async with KernelSession(settings.limits, inputs=names, require=settings.require) as kernel:
         notebook = HeadlessNotebook(kernel, brief.databases, settings.notebook)

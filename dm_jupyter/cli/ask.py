@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.analysis import Analysis, AnalysisSettings, analyze
+from dm_jupyter.agent.analysis import (
+    Analysis,
+    AnalysisSettings,
+    analyze,
+    task_about,
+    why_no_answer,
+)
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import dialect_named
-from dm_jupyter.core.errors import DataFileError, UsageError
+from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason
 from kernel_sandbox.types import MIB, Limits
@@ -84,17 +90,9 @@ def _task(options: AskOptions) -> Task:
     *files, question = options.arguments
     if not files:
         raise UsageError('give at least one data file, then the question: ask sales.csv "…?"')
-    if not question.strip():
-        raise UsageError("the question is empty")
     if os.path.isfile(question):  # noqa: PTH113  (unlike Path.is_file, takes any length)
         raise UsageError(f"{question} is a file; the question comes last, in quotes")
-    paths = tuple(Path(name) for name in files)
-    for path in paths:
-        if not os.path.exists(path):  # noqa: PTH110  (likewise)
-            raise DataFileError(f"{path}: there is no such file; check the name and the folder")
-    return Task(
-        id=paths[0].stem, question=question, files=paths, answer_format=options.answer_format
-    )
+    return task_about(files, question, options.answer_format)
 
 
 def _notebook_path(out: Path | None, task: Task) -> Path:
@@ -159,8 +157,7 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
     if analysis.fault is not None:
         print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
     elif trajectory.stop is not StopReason.ANSWERED:
-        limit = trajectory.stop_detail or trajectory.stop
-        print(f"dm-jupyter: no answer: the run reached its limit of {limit}", file=sys.stderr)
+        print(f"dm-jupyter: no answer: {why_no_answer(trajectory)}", file=sys.stderr)
     print(f"notebook: {analysis.notebook.path}")
     for file in analysis.files:
         print(f"file: {file}")

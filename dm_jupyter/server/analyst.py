@@ -270,13 +270,17 @@ class Analyst:
         """Hears what `%%analyze` hands over in this kernel."""
         wire = kernel.wire
         handoffs = Handoffs(
-            lambda data: self._handed_over(kernel_id, data), wire.answer_comm, self._tasks.spawn
+            lambda data: self._handed_over(kernel_id, data),
+            wire.answer_comm,
+            lambda run_id: self._runs[run_id].stop() if run_id in self._runs else None,
+            self._tasks.spawn,
         )
         wire.on_comm = handoffs.hear
 
     async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            run = await self.ask(question_of(data, await self.kernels.notebook_of(kernel_id)))
+            path = await self.kernels.notebook_of(kernel_id)
+            run = await self.ask(question_of(data, path, self.root))
         except (RefusedError, NoKernelError, ValueError) as error:
             return {"kind": "refused", "message": str(error)}
         return {"kind": "accepted", "run_id": run.journal.run_id}

@@ -18,6 +18,7 @@ from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.server.shared_document import SharedDocuments
 from kernel_sandbox.types import Limits
 
 __all__ = ["DmJupyterApp"]
@@ -92,7 +93,8 @@ class DmJupyterApp(ExtensionApp):
         """Adds the REST handlers and the WebSocket."""
         self.handlers.extend(HANDLERS)
 
-    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        self._analyst.desks.shared = SharedDocuments.of(serverapp.extension_manager.extension_apps)
         self._analyst.open()
 
     async def stop_extension(self) -> None:

@@ -15,6 +15,7 @@ from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.desk import Desk, Tab
 from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.shared_document import SharedDocuments
 from dm_jupyter.server.tasks import Tasks
 from dm_jupyter.server.wire import Ack, Attach, Attached, FileWritten, ServerMessage
 
@@ -34,6 +35,8 @@ class Desks:
         """
         self._absence_s = absence_s
         self.contents = contents
+        self.shared: SharedDocuments | None = None
+        """Where notebooks are shared documents: then neither a tab nor the file is written."""
         self._tasks = Tasks()
         self._desks: dict[str, Desk] = {}
         self._followed: dict[str, tuple[str, Journal]] = {}
@@ -68,7 +71,7 @@ class Desks:
         heir = desk.leave(client_id)
         if heir is not None:
             self._hand_over(path, heir)
-        elif desk.owner is None and self._journals(path):
+        elif desk.owner is None and self.shared is None and self._journals(path):
             self._tasks.spawn(self._write_while_abandoned(desk))
 
     def disconnected(self, tab: Tab) -> None:
@@ -106,12 +109,18 @@ class Desks:
             return self._followed[journal.run_id][1]
         self._followed[journal.run_id] = (path, journal)
         journal.listen(lambda message: self.publish(path, message))
+        if self.shared is not None:
+            self._tasks.spawn(self._share(self.shared, path, journal))
         return journal
+
+    async def _share(self, shared: SharedDocuments, path: str, journal: Journal) -> None:
+        await shared.write(path, journal)
+        self._forget_saved()
 
     def settle(self, path: str) -> None:
         """A run has ended or was undone: writes the file if nobody else will."""
         desk = self._desks.get(path)
-        if desk is None or desk.owner is None:
+        if self.shared is None and (desk is None or desk.owner is None):
             self._tasks.spawn(self._write(path))
 
     async def close(self) -> None:
@@ -129,7 +138,7 @@ class Desks:
 
     def _attached(self, path: str, is_owner: bool) -> Attached:
         in_file = {journal.run_id: journal.applied_for_sure() for journal in self._journals(path)}
-        return Attached(path, is_owner, is_shared=False, in_file=in_file)
+        return Attached(path, is_owner, is_shared=self.shared is not None, in_file=in_file)
 
     def _journals(self, path: str) -> list[Journal]:
         return [journal for where, journal in self._followed.values() if where == path]

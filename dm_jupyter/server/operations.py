@@ -24,6 +24,7 @@ __all__ = [
     "SetSource",
     "append_output",
     "apply",
+    "new_cell",
     "operation_from_json",
     "operation_to_json",
 ]
@@ -184,6 +185,11 @@ def _insert(operation: InsertCell, cells: list[dict[str, Any]]) -> None:
         return
     anchors = (_index_of(anchor, cells) for anchor in operation.after)
     place = next((index + 1 for index in anchors if index is not None), len(cells))
+    cells.insert(place, new_cell(operation))
+
+
+def new_cell(operation: InsertCell) -> dict[str, Any]:
+    """Returns the cell to insert, as an nbformat object."""
     cell: dict[str, Any] = {
         "id": operation.cell_id,
         "cell_type": operation.cell_type,
@@ -192,7 +198,7 @@ def _insert(operation: InsertCell, cells: list[dict[str, Any]]) -> None:
     }
     if operation.cell_type == "code":
         cell |= {"outputs": [], "execution_count": None}
-    cells.insert(place, cell)
+    return cell
 
 
 def _index_of(cell_id: str, cells: list[dict[str, Any]]) -> int | None:

@@ -44,6 +44,6 @@ async def status_of(analyst: Analyst) -> dict[str, Any]:
             "active": [name for name in LAYER_NAMES if name not in missing],
             "missing": missing,
         },
-        "is_shared": False,
+        "is_shared": analyst.desks.shared is not None,
         "problems": problems,
     }

@@ -169,7 +169,7 @@ async def test_the_notebook_runs_again_where_it_lies(folder: Path, suffix: str) 
         with closing(sqlite3.connect(folder / name)) as connection, connection:
             connection.execute("create table people (age integer)")
             connection.executemany("insert into people values (?)", [(30,), (41,), (29,)])
-        texts = ["selec 1\n```", "select count(*) as n from people\n```", SAID]
+        texts = ["selec 1\n```", " count(*) as n from people\n```", SAID]  # SELECT is there
     done = await analyze(_task(folder, name), ScriptedPolicy(texts), _settings(folder), _ignore)
     assert done.trajectory.answer == SAID
     first = _read(folder / "n.ipynb")

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jupyter_ydoc import YNotebook
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from dm_jupyter.core.errors import NotebookError
@@ -28,6 +29,7 @@ from dm_jupyter.server.operations import (
     operation_to_json,
 )
 from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.server.shared_document import apply_shared
 from dm_jupyter.server.wire import (
     CellClosed,
     CellOpened,
@@ -79,6 +81,24 @@ def test_any_operations_leave_a_valid_notebook_and_the_persons_cell(
     ids = [cell["id"] for cell in document["cells"]]
     assert len(ids) == len(set(ids))
     assert [cell["source"] for cell in document["cells"] if cell["id"] == "person"] == ["mine"]
+
+
+@given(st.lists(OPERATIONS, max_size=25))
+def test_a_shared_document_becomes_what_the_file_becomes(operations: list[Operation]) -> None:
+    shared, document = YNotebook(), _document()
+    shared.set(json.loads(json.dumps(document)))
+    for operation in operations:
+        apply(operation, document)
+        apply_shared(operation, shared)
+    wanted = [
+        (cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"))
+        for cell in document["cells"]
+    ]
+    found = [
+        (cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"))
+        for cell in shared.get()["cells"]
+    ]
+    assert found == wanted
 
 
 @given(OPERATIONS)

@@ -1,0 +1,121 @@
+"""From the line of a magic to a request."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from IPython.core import magic_arguments
+from IPython.core.error import UsageError as IPythonUsageError
+
+from dm_jupyter.core.errors import UsageError
+
+__all__ = ["Request", "request_from", "takes_arguments"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EXAMPLE = """
+Examples::
+
+  %%analyze sales.csv
+  Which region grew fastest?
+
+  answer = %analyze "my sales.csv" orders.xlsx "Mean order value?" --format "@mean[value]"
+  answer.values["mean"]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asked for; options that were not given are `None`."""
+
+    question: str
+    files: tuple[str, ...]
+    """The data files, relative to the current folder or absolute."""
+    answer_format: str = ""
+    model: str | None = None
+    base_url: str | None = None
+    api_key_file: Path | None = None
+    max_turns: int | None = None
+    seed: int | None = None
+    into: Literal["cells", "output"] | None = None
+    """`None` tries cells first."""
+
+
+def takes_arguments(magic: F) -> F:
+    """Gives a magic its parser, and its documentation the list of options."""
+    ipython: Any = magic_arguments  # it has no types
+    for option in reversed(_options(ipython.argument)):
+        magic = option(magic)
+    magic = ipython.kwds(epilog=_EXAMPLE)(magic)
+    return ipython.magic_arguments()(magic)  # type: ignore[no-any-return]
+
+
+def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -> Request:
+    """Returns what a line and, in the form with two `%`, a cell ask for.
+
+    Raises:
+        UsageError: an option or a quote is wrong, there is no file, or no question.
+    """
+    try:
+        given = parser.parse_args(shlex.split(line))
+    except IPythonUsageError as error:
+        raise UsageError(f"{error}; %analyze? lists the options") from error
+    except ValueError as error:
+        raise UsageError(f'{str(error).lower()}: put the question in "double quotes"') from error
+    words = list(given.arguments)
+    if cell is None:
+        question = words.pop() if words else ""
+        shape = '%analyze sales.csv "…?"'
+    else:
+        question = cell.strip()
+        shape = "%%analyze sales.csv, and the question in the lines below"
+    if not words:
+        raise UsageError(f"give at least one data file, then the question: {shape}")
+    return Request(
+        question=question,
+        files=tuple(os.path.expanduser(word) for word in words),  # noqa: PTH111
+        answer_format=given.format,
+        model=given.model,
+        base_url=given.base_url,
+        api_key_file=given.api_key_file,
+        max_turns=given.max_turns,
+        seed=given.seed,
+        into=given.into,
+    )
+
+
+def _options(argument: Any) -> tuple[Any, ...]:
+    return (
+        argument("arguments", nargs="*", metavar="FILE", help=_FILE_HELP),
+        argument("--format", default="", help="form of the answer, such as '@mean_fare[value]'"),
+        argument("--model", help="local (default), a .gguf file, or a name at --base-url"),
+        argument("--base-url", help="an OpenAI-compatible endpoint, ends in /v1"),
+        argument(
+            "--api-key-file",
+            type=Path,
+            help="holds the endpoint's key (or set DM_JUPYTER_API_KEY); goes with --into output",
+        ),
+        argument("--max-turns", type=_count, help="turns of the model (default 10)"),
+        argument("--seed", type=int, help="of the sampling (default 0)"),
+        argument("--into", choices=("cells", "output"), help=_INTO_HELP),
+    )
+
+
+_FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
+_INTO_HELP = (
+    "cells: new cells below, where JupyterLab with dm-jupyter shows the notebook (the default "
+    "there); output: all in the output of this cell"
+)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number

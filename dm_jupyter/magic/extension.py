@@ -1,0 +1,107 @@
+"""Loading the extension: the magic, and the transformer that awaits it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from dm_jupyter.core.errors import UsageError
+from dm_jupyter.magic.arguments import Request, request_from, takes_arguments
+from dm_jupyter.magic.faults import faults_in_one_line
+from kernel_sandbox.environment import RUN_DIR_VARIABLE
+
+if TYPE_CHECKING:
+    from dm_jupyter.magic.answer import Answer
+    from dm_jupyter.magic.handoff import Handoff
+
+__all__ = ["load", "unload"]
+
+_NAME = "analyze"
+_CALL = re.compile(
+    rf"^(\s*|.*=\s*)(get_ipython\(\)\.run_(?:line|cell)_magic\('{_NAME}', )", re.DOTALL
+)
+
+
+def load(shell: InteractiveShell) -> None:
+    """Registers `%analyze` and `%%analyze`."""
+    unload(shell)
+    register: Any = shell.register_magic_function  # its types leave out the shell
+    register(_magic(shell), "line_cell", _NAME)
+    shell.input_transformers_post.append(_AwaitCalls(shell))
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Takes back what `load` did, if it did."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop(_NAME, None)
+    transformers = shell.input_transformers_post
+    transformers[:] = [one for one in transformers if not isinstance(one, _AwaitCalls)]
+
+
+class _AwaitCalls:
+    """Puts `await` before what IPython made of each of our magics.
+
+    Doing so last leaves IPython its own reading of the cell (is it complete, is it a help call, is
+    something assigned), and the history the text as it was typed.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Returns the lines of a cell with the calls awaited."""
+        if not self._shell.autoawait:  # the magic itself says what to do
+            return lines
+        return [_CALL.sub(r"\1await \2", line) for line in lines]
+
+
+def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[Answer | Handoff]]:
+    @takes_arguments
+    def analyze(line: str, cell: str | None = None) -> Awaitable[Answer | Handoff]:
+        """Ask data files a question; the value of the cell is the answer.
+
+        %%analyze takes the question from the lines below it, %analyze from the end of its line.
+        A model writes cells, a restricted kernel runs them; check what you are told.
+        """
+        parser: Any = analyze.parser  # type: ignore[attr-defined]
+        with faults_in_one_line():
+            if not shell.autoawait:
+                raise UsageError(f"%{_NAME} needs automatic await: run %autoawait asyncio first")
+            return _answer(shell, request_from(parser, line, cell))
+
+    return analyze
+
+
+async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff:
+    from dm_jupyter.agent.analysis import task_about  # noqa: PLC0415  (%load_ext is quick)
+    from dm_jupyter.magic.handoff import hand_over  # noqa: PLC0415
+    from dm_jupyter.magic.inline import answer_here  # noqa: PLC0415
+
+    with faults_in_one_line():
+        task = None  # a restricted kernel does not see every file that the other side does
+        if not _is_restricted():
+            task = task_about(request.files, request.question, request.answer_format)
+        if request.into == "cells" and request.api_key_file is not None:
+            raise UsageError("--api-key-file goes with --into output: no key is handed on")
+        notice = ""
+        if request.into != "output" and request.api_key_file is None:
+            handoff = await hand_over(shell, request)
+            if handoff is not None:
+                return handoff
+            if request.into == "cells":
+                notice = "nobody here writes cells for the analyst: it works in this output"
+        if task is None:
+            raise UsageError(
+                "this kernel is restricted and reaches no model: open the notebook in a JupyterLab "
+                "that has dm-jupyter, or choose an ordinary Python kernel"
+            )
+        return await answer_here(shell, task, request, notice)
+
+
+def _is_restricted() -> bool:
+    """Whether this process is itself a restricted kernel."""
+    return RUN_DIR_VARIABLE in os.environ

@@ -1,0 +1,160 @@
+"""What a restricted kernel or a model wrote, made fit for a page that trusts its outputs.
+
+The output of a cell that a person ran is trusted: JupyterLab runs scripts in it, in a page that
+may do all that the person may. What comes out of a restricted kernel would leave it that way.
+
+Covered: scripts, event handlers, links that run code, and pictures fetched from elsewhere, which
+could carry data away. Not covered: what a text says; a person can be lied to.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+__all__ = ["fenced", "harmless_bundle", "harmless_markdown", "harmless_text"]
+
+_LINE_END = re.compile(r"\r\n?")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_LINK = re.compile(r"\](?=[(:\[])")
+_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_IMAGES = ("image/png", "image/jpeg", "image/gif")
+_DOLLAR = "<span>\\$</span>"
+"""The backslash keeps it from the markdown renderer, the element from the one of formulas."""
+_BREAK = "\u200b"
+"""A space of no width: invisible, and enough to make a tag or a link plain text."""
+
+
+def harmless_text(text: str) -> str:
+    """Returns the text without colours and control characters."""
+    return _CONTROL.sub("", _LINE_END.sub("\n", text))
+
+
+def harmless_markdown(text: str) -> str:
+    """Returns markdown whose HTML, links and pictures are shown as they are written.
+
+    Sums of money stay what they are: in notebooks a pair of dollar signs would make a formula.
+    """
+    inert = _LINK.sub(f"]{_BREAK}", _TAG_START.sub(f"<{_BREAK}", harmless_text(text)))
+    if inert.count("$") < 2:
+        return inert
+    parts = _CODE.split(inert)
+    parts[::2] = [part.replace("$", _DOLLAR) for part in parts[::2]]
+    return "".join(parts)
+
+
+def fenced(source: str, language: str) -> str:
+    """Returns code as a block of markdown that it can't end itself."""
+    longest = max((len(run) for run in re.findall(r"`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{source}\n{fence}"
+
+
+def harmless_bundle(
+    data: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns what of a rich output may be shown, and the size of its pictures.
+
+    Of HTML, tables and plain formatting are kept; media types that are not known to be inert are
+    left out, and named where nothing else is left.
+    """
+    shown: dict[str, Any] = {}
+    sizes: dict[str, Any] = {}
+    for media_type in _IMAGES:
+        picture = data.get(media_type)
+        if isinstance(picture, str) and _BASE64.fullmatch(picture):
+            shown[media_type] = picture
+            sizes |= _size(media_type, metadata.get(media_type))
+    if isinstance(markup := data.get("text/html"), str) and (rebuilt := _rebuilt(markup)):
+        shown["text/html"] = rebuilt
+    if isinstance(markdown := data.get("text/markdown"), str):
+        shown["text/markdown"] = harmless_markdown(markdown)
+    plain = data.get("text/plain")
+    named = f"[shown as {', '.join(data)}]"
+    shown["text/plain"] = harmless_text(plain if isinstance(plain, str) else named)
+    return shown, sizes
+
+
+def _size(media_type: str, metadata: Any) -> dict[str, Any]:
+    given = metadata if isinstance(metadata, Mapping) else {}
+    size = {name: given[name] for name in ("width", "height") if isinstance(given.get(name), int)}
+    return {media_type: size} if size else {}
+
+
+def _rebuilt(markup: str) -> str:
+    """The tables and plain formatting of some HTML, written anew; empty where no text is left."""
+    builder = _Builder()
+    builder.feed(markup)
+    builder.close()
+    return builder.markup if builder.has_text else ""
+
+
+_KEPT = frozenset({
+    "b", "br", "caption", "code", "dd", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5",
+    "h6", "hr", "i", "li", "ol", "p", "pre", "s", "small", "span", "strong", "sub", "sup",
+    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul",
+})  # fmt: skip
+_WITHOUT_END = frozenset({"br", "hr"})
+_DROPPED_WHOLE = frozenset({
+    "head", "iframe", "math", "noembed", "noframes", "noscript", "object", "script", "select",
+    "style", "svg", "template", "textarea", "title", "xmp",
+})  # fmt: skip
+_SPANS = re.compile(r"[0-9]{1,4}")
+
+
+class _Builder(HTMLParser):
+    """Writes HTML of its own from what it reads: known tags, no attribute but spans, bare text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[str] = []
+        self._inside = ""
+        """The element that is being dropped with all that it holds."""
+        self._depth = 0
+        self.has_text = False
+
+    @property
+    def markup(self) -> str:
+        """What has been written."""
+        return "".join(self._parts)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Writes a known tag."""
+        if self._inside:
+            self._depth += tag == self._inside
+        elif tag in _DROPPED_WHOLE:
+            self._inside, self._depth = tag, 1
+        elif tag in _KEPT:
+            self._parts.append(f"<{tag}{_attributes(tag, dict(attrs))}>")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Treats `<br/>` as `<br>`; an unknown element of that form holds nothing to drop."""
+        if not self._inside and tag in _WITHOUT_END:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Writes the end of a known tag."""
+        if self._inside:
+            self._depth -= tag == self._inside
+            if not self._depth:
+                self._inside = ""
+        elif tag in _KEPT and tag not in _WITHOUT_END:
+            self._parts.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        """Writes text as text."""
+        if not self._inside:
+            self.has_text = self.has_text or not data.isspace()
+            self._parts.append(html.escape(harmless_text(data)))
+
+
+def _attributes(tag: str, given: Mapping[str, str | None]) -> str:
+    if tag == "table":
+        return ' border="1" class="dataframe"'
+    spans = ((name, given.get(name) or "") for name in ("colspan", "rowspan"))
+    return "".join(f' {name}="{value}"' for name, value in spans if _SPANS.fullmatch(value))

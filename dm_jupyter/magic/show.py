@@ -1,0 +1,144 @@
+"""The events of a run as bundles to display: text, markdown, tables, pictures."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dm_jupyter.agent.observe import describe, shorten
+from dm_jupyter.core.events import (
+    CellFinished,
+    CellStarted,
+    Event,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    TextSampled,
+)
+from dm_jupyter.core.trajectory import Answer, Step, StopReason, Trajectory, Void
+from dm_jupyter.magic.harmless import fenced, harmless_bundle, harmless_markdown, harmless_text
+from kernel_sandbox.types import CellError, CellResult, Display, Output, Stream
+
+__all__ = ["Bundle", "Progress", "faint", "shown"]
+
+_STREAM_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One output: media types to contents."""
+
+    data: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def shown(event: Event) -> Iterator[Bundle]:
+    """Yields what an event adds to the outputs of the cell."""
+    match event:
+        case CellStarted(thought, cell):
+            if thought.strip():
+                yield _prose(thought)
+            yield _code(cell.source, cell.language)
+        case CellFinished(_, result):
+            yield from _outcome(result)
+        case StepFinished(step, trajectory) if trajectory.stop is None:
+            yield from _remark(step)
+
+
+def faint(text: str) -> Bundle:
+    """Returns a line of lesser weight."""
+    return _line(text, "opacity: 0.65; font-size: 90%")
+
+
+class Progress:
+    """Counts what a run has used so far."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._doing = "starting"
+        self._pieces = 0
+        self._trajectory: Trajectory | None = None
+
+    def waits_for(self, what: str) -> None:
+        """Says what is being waited for before the run begins."""
+        self._doing = what
+
+    def note(self, event: Event) -> None:
+        """Takes an event into account."""
+        match event:
+            case RunStarted(trajectory):
+                self._trajectory, self._doing = trajectory, "thinking"
+            case TextSampled():
+                self._pieces += 1
+            case CellStarted():
+                self._doing = "running the cell"
+            case StepFinished(_, trajectory):
+                self._trajectory, self._pieces, self._doing = trajectory, 0, "thinking"
+            case RunFinished(trajectory):
+                self._trajectory = trajectory
+
+    def line(self) -> str:
+        """What the run does, and what it has used."""
+        if self._trajectory is None:
+            return f"{self._doing} · {self._seconds():.0f} s"
+        turn = self._trajectory.turns + 1
+        tokens = self._trajectory.tokens + self._pieces
+        return f"{self._doing} · turn {turn} · {tokens} tokens · {self._seconds():.0f} s"
+
+    def ending(self) -> str:
+        """What the run has used in the end; empty when it never began."""
+        run = self._trajectory
+        if run is None or not run.turns:
+            return ""
+        how = "" if run.stop is StopReason.ANSWERED else "stopped · "
+        turns = f"{run.turns} turn" if run.turns == 1 else f"{run.turns} turns"
+        used = f"{turns} · {run.tokens} tokens · {self._seconds():.0f} s"
+        return f"{how}{run.policy} · {used}"
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+
+def _outcome(result: CellResult) -> Iterator[Bundle]:
+    """The outputs as they came, then the error and what was cut, in one piece."""
+    errors = tuple(output for output in result.outputs if isinstance(output, CellError))
+    for output in result.outputs:
+        yield from _output(output)
+    if trouble := describe(replace(result, outputs=errors)):
+        yield _line(harmless_text(trouble), "color: var(--jp-error-color1, #c62828)")
+
+
+def _output(output: Output) -> Iterator[Bundle]:
+    match output:
+        case Stream(_, text) if text.strip():
+            yield Bundle({"text/plain": shorten(harmless_text(text.rstrip("\n")), _STREAM_CHARS)})
+        case Display(data, metadata):
+            yield Bundle(*harmless_bundle(data, metadata))
+
+
+def _remark(step: Step) -> Iterator[Bundle]:
+    """Why a turn that ran no cell did not end the run."""
+    match step.turn.action:
+        case Void():
+            yield faint("the model wrote neither code nor an answer")
+        case Answer(text):
+            yield _prose(text)
+            yield faint(f"sent back: {step.observation}")
+
+
+def _prose(text: str) -> Bundle:
+    return Bundle({"text/markdown": harmless_markdown(text), "text/plain": harmless_text(text)})
+
+
+def _code(source: str, language: str) -> Bundle:
+    source = harmless_text(source)
+    indented = "\n".join(f"    {line}" for line in source.splitlines())
+    return Bundle({"text/markdown": fenced(source, language), "text/plain": indented})
+
+
+def _line(text: str, style: str) -> Bundle:
+    markup = f'<div style="white-space: pre-wrap; {style}">{html.escape(text)}</div>'
+    return Bundle({"text/html": markup, "text/plain": text})

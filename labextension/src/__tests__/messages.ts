@@ -1,0 +1,141 @@
+/** Messages as the server sends them, for tests. */
+import type {
+  Operation,
+  ICellClosed,
+  ICellOpened,
+  IRunClosed,
+  IRunOpened,
+  IStepClosed,
+  RunMessage
+} from '../protocol.gen';
+
+export const RUN = 'run-1';
+export const PATH = 'work/sales.ipynb';
+
+export function runOpened(part: Partial<IRunOpened> = {}): IRunOpened {
+  return {
+    kind: 'run_opened',
+    run_id: RUN,
+    seq: 1,
+    at: 1000,
+    request_id: 'request-1',
+    notebook_path: PATH,
+    question: 'How many?',
+    files: [],
+    model: 'small',
+    approval: 'risky',
+    kernel: 'restricted',
+    max_turns: 10,
+    max_tokens: 20000,
+    max_seconds: 600,
+    max_cells: 10,
+    ...part
+  };
+}
+
+export function operated(
+  seq: number,
+  operation: Operation,
+  isApplied = false
+): RunMessage {
+  return {
+    kind: 'operated',
+    run_id: RUN,
+    seq,
+    operation,
+    is_applied: isApplied
+  };
+}
+
+export function insertCell(
+  cellId: string,
+  source = 'print(1)',
+  after: string[] = [],
+  cellType: 'code' | 'markdown' = 'code'
+): Operation {
+  return {
+    op: 'insert_cell',
+    cell_id: cellId,
+    cell_type: cellType,
+    source,
+    after,
+    metadata: { dm_jupyter: { run: RUN, role: 'cell' } }
+  };
+}
+
+export function printed(cellId: string, text: string): Operation {
+  return {
+    op: 'append_output',
+    cell_id: cellId,
+    output: { output_type: 'stream', name: 'stdout', text }
+  };
+}
+
+export function cellOpened(part: Partial<ICellOpened> = {}): ICellOpened {
+  return {
+    kind: 'cell_opened',
+    run_id: RUN,
+    seq: 4,
+    at: 1002,
+    step: 1,
+    cell_id: 'cell-1',
+    thought: 'Count the rows.',
+    language: 'python',
+    waits_because: '',
+    ...part
+  };
+}
+
+export function cellClosed(part: Partial<ICellClosed> = {}): ICellClosed {
+  return {
+    kind: 'cell_closed',
+    run_id: RUN,
+    seq: 5,
+    at: 1003,
+    step: 1,
+    cell_id: 'cell-1',
+    status: 'ok',
+    seconds: 0.5,
+    peak_bytes: null,
+    message: '',
+    state_lost: false,
+    ...part
+  };
+}
+
+export function stepClosed(part: Partial<IStepClosed> = {}): IStepClosed {
+  return {
+    kind: 'step_closed',
+    run_id: RUN,
+    seq: 6,
+    at: 1003,
+    step: 1,
+    action: 'cell',
+    thought: 'Count the rows.',
+    tokens: 40,
+    seconds: 1.5,
+    ...part
+  };
+}
+
+export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
+  return {
+    kind: 'run_closed',
+    run_id: RUN,
+    seq: 7,
+    at: 1010,
+    stop: 'answered',
+    detail: '',
+    answer: 'There are **3**.',
+    unsupported: [],
+    turns: 2,
+    cells: 1,
+    tokens: 80,
+    seconds: 10,
+    ...part
+  };
+}
+
+export function stepOpened(seq: number, step = 1): RunMessage {
+  return { kind: 'step_opened', run_id: RUN, seq, at: 1001, step };
+}

@@ -1,0 +1,339 @@
+import type { RunMessage } from '../protocol.gen';
+import { NotebookSession } from '../session';
+import { FakeClient, FakeContext, FakeFile, panelOf } from './document';
+import {
+  PATH,
+  RUN,
+  cellClosed,
+  cellOpened,
+  insertCell,
+  operated,
+  printed,
+  runOpened,
+  stepOpened
+} from './messages';
+
+const TO_THE_CELL: RunMessage[] = [
+  runOpened(),
+  stepOpened(2),
+  operated(3, insertCell('cell-1')),
+  cellOpened({ seq: 4 })
+];
+const WITH_OUTPUT: RunMessage[] = [
+  ...TO_THE_CELL,
+  operated(5, { op: 'clear_outputs', cell_id: 'cell-1' }),
+  operated(6, printed('cell-1', 'one\n')),
+  operated(7, printed('cell-1', 'two\n')),
+  cellClosed({ seq: 8 })
+];
+
+/** Lets promises and timers run, a while of simulated time. */
+async function pass(ms = 0): Promise<void> {
+  await jest.advanceTimersByTimeAsync(ms);
+}
+
+describe('NotebookSession', () => {
+  let file: FakeFile;
+  let context: FakeContext;
+  let client: FakeClient;
+  let session: NotebookSession;
+  let journal: RunMessage[];
+
+  beforeEach(async () => {
+    jest.useFakeTimers();
+    jest.spyOn(console, 'warn').mockImplementation();
+    file = new FakeFile();
+    context = new FakeContext(file);
+    client = new FakeClient();
+    journal = [];
+    session = new NotebookSession({
+      panel: panelOf(context),
+      client: client as unknown as NotebookSession['_client'],
+      contents: file.contents,
+      replay: async () => {
+        journal.forEach(message => session.receiveRun(message));
+        return journal[journal.length - 1].seq;
+      },
+      schedule: callback => {
+        const timer = window.setTimeout(callback, 16);
+        return () => clearTimeout(timer);
+      }
+    });
+    await pass();
+  });
+
+  afterEach(() => {
+    session.dispose();
+    jest.useRealTimers();
+    jest.restoreAllMocks();
+  });
+
+  function attached(
+    isOwner: boolean,
+    inFile: { [runId: string]: number } = {},
+    isShared = false
+  ): void {
+    session.receiveAttached({
+      kind: 'attached',
+      notebook_path: PATH,
+      is_owner: isOwner,
+      is_shared: isShared,
+      in_file: inFile
+    });
+  }
+
+  function send(messages: readonly RunMessage[]): void {
+    messages.forEach(message => session.receiveRun(message));
+  }
+
+  function ids(): string[] {
+    return context.model.sharedModel.cells.map(cell => cell.getId());
+  }
+
+  function outputs(): unknown[] {
+    const cells = context.model.sharedModel.toJSON().cells;
+    return cells.find(cell => cell.id === 'cell-1')?.outputs as unknown[];
+  }
+
+  it('attaches when the document is loaded, and says what it has seen', async () => {
+    expect(client.attaches()).toEqual([
+      { kind: 'attach', notebook_path: PATH, client_id: 'tab-1', seen: {} }
+    ]);
+    attached(true);
+    send(TO_THE_CELL);
+    client.setConnected(false);
+    client.setConnected(true);
+    expect(client.attaches()[1]).toMatchObject({ seen: { [RUN]: 4 } });
+  });
+
+  it('applies operations as the owner, once a frame, and acknowledges', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    expect(ids()).toEqual([]);
+    await pass(16);
+    expect(ids()).toEqual(['cell-1']);
+    expect(outputs()).toEqual([
+      { output_type: 'stream', name: 'stdout', text: 'one\ntwo\n' }
+    ]);
+    expect(client.acks(false)).toEqual([
+      { kind: 'ack', run_id: RUN, seq: 8, is_saved: false }
+    ]);
+  });
+
+  it('takes each message once', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    send(WITH_OUTPUT);
+    await pass(16);
+    send(WITH_OUTPUT);
+    await pass(16);
+    expect(outputs()).toHaveLength(1);
+    expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
+  });
+
+  it.each([
+    ['another tab is the owner', false, false],
+    ['the document is shared', true, true]
+  ])('leaves the document alone when %s', async (_, isOwner, isShared) => {
+    attached(isOwner, {}, isShared);
+    send(WITH_OUTPUT);
+    await pass(2000);
+    expect(ids()).toEqual([]);
+    expect(context.saves).toBe(0);
+    expect(client.acks(false)).toEqual([]);
+  });
+
+  it('does not apply what the server has applied, but acknowledges it', async () => {
+    attached(true);
+    send([runOpened(), operated(2, insertCell('cell-1'), true)]);
+    await pass(16);
+    expect(ids()).toEqual([]);
+    expect(client.acks(false)[0]).toMatchObject({ seq: 2 });
+  });
+
+  it('saves after a cell, and says what the file holds then', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    await pass(16);
+    await pass(1000);
+    expect(context.saves).toBe(1);
+    expect(client.acks(true)).toEqual([
+      { kind: 'ack', run_id: RUN, seq: 8, is_saved: true }
+    ]);
+  });
+
+  it('says of a save only what was applied when it started', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    const saving = context.save();
+    send(WITH_OUTPUT.slice(4));
+    await saving;
+    expect(client.acks(true)[0]).toMatchObject({ seq: 4 });
+  });
+
+  it('saves at most once a second', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    await pass(16);
+    await pass(1);
+    expect(context.saves).toBe(1);
+    send([
+      operated(9, insertCell('cell-2')),
+      cellClosed({ seq: 10, step: 2, cell_id: 'cell-2' })
+    ]);
+    send([
+      operated(11, insertCell('cell-3')),
+      cellClosed({ seq: 12, step: 3, cell_id: 'cell-3' })
+    ]);
+    await pass(900);
+    expect(context.saves).toBe(1);
+    await pass(200);
+    expect(context.saves).toBe(2);
+    expect(client.acks(true)[1]).toMatchObject({ seq: 12 });
+  });
+
+  it('does not save while it is cut off', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    client.isConnected = false;
+    await pass(3000);
+    expect(context.saves).toBe(0);
+  });
+
+  it('skips what the file held when the document was loaded', async () => {
+    attached(true, { [RUN]: 6 });
+    send(WITH_OUTPUT);
+    await pass(16);
+    // The cell itself is below the mark: nothing of it is done again.
+    expect(ids()).toEqual([]);
+    expect(client.acks(false)[0]).toMatchObject({ seq: 8 });
+    expect(context.reverts).toBe(0);
+  });
+
+  it('reads the file again when it was written after the document was loaded', async () => {
+    file.version += 1;
+    attached(true, { [RUN]: 6 });
+    await pass(16);
+    expect(context.reverts).toBe(1);
+  });
+
+  it('keeps the person’s edits, and takes everything again, when the file is newer', async () => {
+    file.version += 1;
+    context.model.dirty = true;
+    attached(true, { [RUN]: 6 });
+    send(WITH_OUTPUT);
+    await pass(32);
+    expect(context.reverts).toBe(0);
+    expect(ids()).toEqual(['cell-1']);
+  });
+
+  it('goes on from what it has applied after a break', async () => {
+    attached(true);
+    send(WITH_OUTPUT.slice(0, 6));
+    await pass(16);
+    journal = WITH_OUTPUT;
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(true, { [RUN]: 0 });
+    send(WITH_OUTPUT.slice(6));
+    await pass(32);
+    expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
+  });
+
+  it('fetches what it missed of a run that the server has put away', async () => {
+    attached(true);
+    send(WITH_OUTPUT.slice(0, 6));
+    await pass(16);
+    journal = WITH_OUTPUT;
+    client.setConnected(false);
+    // Meanwhile the run ends, and the server writes the file.
+    file.version += 1;
+    client.setConnected(true);
+    attached(true);
+    await pass(2000);
+    expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
+    expect(context.conflicts).toBe(0);
+    expect(context.saves).toBeGreaterThan(0);
+    expect(file.renames).toBe(1);
+    expect(context.lastModifiedCheckMargin).toBe(500);
+    expect(client.acks(true).pop()).toMatchObject({ seq: 8 });
+  });
+
+  it('saves over a file that the server wrote, with what it holds', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    file.version += 1;
+    session.receiveFileWritten({
+      kind: 'file_written',
+      notebook_path: PATH,
+      in_file: { [RUN]: 8 }
+    });
+    await pass(100);
+    expect(context.saves).toBe(0);
+    send(WITH_OUTPUT.slice(4));
+    await pass(100);
+    expect(context.saves).toBeGreaterThan(0);
+    expect(context.conflicts).toBe(0);
+  });
+
+  it('does not wait for ever for what the file is said to hold', async () => {
+    attached(true);
+    file.version += 1;
+    session.receiveFileWritten({
+      kind: 'file_written',
+      notebook_path: PATH,
+      in_file: { [RUN]: 8 }
+    });
+    await pass(6000);
+    expect(context.saves).toBe(1);
+    expect(context.conflicts).toBe(0);
+  });
+
+  it('asks for what it did not apply when it becomes the owner', async () => {
+    attached(false);
+    send(WITH_OUTPUT);
+    attached(true, { [RUN]: 4 });
+    expect(client.attaches()[1]).toMatchObject({ seen: {} });
+    // Sent by the server to the new owner, before it has read the second attach.
+    send(WITH_OUTPUT.slice(4));
+    attached(true, { [RUN]: 0 });
+    send(WITH_OUTPUT);
+    await pass(32);
+    expect(client.acks(false).pop()).toMatchObject({ seq: 8 });
+  });
+
+  it('drops what waits when another tab takes over', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    attached(false);
+    await pass(100);
+    expect(ids()).toEqual([]);
+  });
+
+  it('lets a save of the person’s follow its own', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    await pass(15);
+    const inFlight: number[] = [];
+    let open = 0;
+    context.saveState.connect((_, state) => {
+      open += state === 'started' ? 1 : -1;
+      inFlight.push(open);
+      if (state === 'started' && inFlight.length === 1) {
+        void context.save();
+      }
+    });
+    await pass(1000);
+    expect(Math.max(...inFlight)).toBe(1);
+    expect(context.saves).toBe(2);
+    expect(context.conflicts).toBe(0);
+  });
+
+  it('says good-bye', () => {
+    attached(true);
+    session.dispose();
+    expect(client.sent.pop()).toEqual({ kind: 'detach', notebook_path: PATH });
+  });
+});

@@ -1,0 +1,394 @@
+import {
+  RenderMimeRegistry,
+  markdownRendererFactory
+} from '@jupyterlab/rendermime';
+import type { Contents } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import axe from 'axe-core';
+import { act } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Root } from 'react-dom/client';
+
+import { Choices } from '../choices';
+import { PanelContext } from '../context';
+import { Drafts } from '../draft';
+import { AnalystModel } from '../model';
+import type { AnalystRest, IStatus } from '../rest';
+import type { IAnalyst, IQuestion } from '../tokens';
+import { PanelView } from '../view';
+import type { IViewState } from '../view';
+import type { Workspace } from '../workspace';
+import {
+  PATH,
+  RUN,
+  cellClosed,
+  cellOpened,
+  insertCell,
+  operated,
+  runClosed,
+  runOpened,
+  stepClosed,
+  stepOpened
+} from './messages';
+
+const STATUS: IStatus = {
+  version: '1',
+  models: [
+    {
+      name: 'small',
+      label: 'Small',
+      is_local: true,
+      is_present: true,
+      detail: ''
+    },
+    {
+      name: 'far',
+      label: 'Far',
+      is_local: false,
+      is_present: true,
+      detail: ''
+    }
+  ],
+  default_model: 'small',
+  containment: { active: ['landlock'], missing: ['cgroup'] },
+  is_shared: false,
+  problems: []
+};
+
+const VARIABLES = [
+  {
+    name: 'sales',
+    kind: 'DataFrame',
+    shape: [3, 2],
+    columns: [{ name: 'day', dtype: 'object', samples: [] }]
+  }
+];
+
+/** Keeps what the panel says to it. */
+class FakeAnalyst {
+  readonly model = new AnalystModel();
+  readonly drafts = new Drafts();
+  readonly choices = new Choices();
+  readonly rest = {
+    variables: async () => VARIABLES,
+    runs: async () => []
+  } as unknown as AnalystRest;
+  readonly contents = {
+    get: async () => ({
+      content: ['sales.csv', 'notes.txt'].map(name => ({
+        type: 'file',
+        name,
+        path: `work/${name}`
+      }))
+    })
+  } as unknown as Contents.IManager;
+  readonly stateChanged = new Signal<this, void>(this);
+  readonly currentChanged = new Signal<this, void>(this);
+  readonly statusError = '';
+  readonly currentPanel = null;
+  status: IStatus | null = STATUS;
+  isConnected = true;
+  currentPath = PATH;
+  readonly said: unknown[][] = [];
+
+  panel = () => null;
+  ask = async (path: string, question: IQuestion) => {
+    this.said.push(['ask', path, question]);
+    return true;
+  };
+  stop = (...args: unknown[]) => this.said.push(['stop', ...args]);
+  decide = (...args: unknown[]) => this.said.push(['decide', ...args]);
+  undo = (...args: unknown[]) => this.said.push(['undo', ...args]);
+  rebuild = (...args: unknown[]) => this.said.push(['rebuild', ...args]);
+  takeOver = (...args: unknown[]) => this.said.push(['takeOver', ...args]);
+}
+
+const STATE: IViewState = { page: 'runs', shownRun: null, focusCount: 0 };
+
+describe('PanelView', () => {
+  let analyst: FakeAnalyst;
+  let host: HTMLElement;
+  let root: Root;
+
+  beforeAll(() => {
+    // The accessibility check measures icons where there is a canvas.
+    HTMLCanvasElement.prototype.getContext = () => null;
+    Object.assign(performance, { mark: jest.fn() });
+    Object.assign(globalThis, {
+      IS_REACT_ACT_ENVIRONMENT: true,
+      ResizeObserver: class {
+        observe(): void {}
+        disconnect(): void {}
+      }
+    });
+  });
+
+  beforeEach(() => {
+    analyst = new FakeAnalyst();
+    host = document.body.appendChild(document.createElement('div'));
+    root = createRoot(host);
+  });
+
+  afterEach(async () => {
+    await act(async () => root.unmount());
+    host.remove();
+  });
+
+  async function show(state: Partial<IViewState> = {}): Promise<void> {
+    const trans = nullTranslator.load('dm_jupyter');
+    const context = {
+      analyst: analyst as unknown as IAnalyst,
+      workspace: {} as Workspace,
+      rendermime: new RenderMimeRegistry({
+        initialFactories: [markdownRendererFactory]
+      }),
+      trans
+    };
+    await act(async () => {
+      root.render(
+        <PanelContext.Provider value={context}>
+          <PanelView
+            state={{ ...STATE, ...state }}
+            onPage={() => undefined}
+            onShowRun={() => undefined}
+            onNewNotebook={() => undefined}
+          />
+        </PanelContext.Provider>
+      );
+    });
+    await settle();
+  }
+
+  /** Lets a frame and what it starts come to an end. */
+  async function settle(): Promise<void> {
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 50));
+    });
+  }
+
+  function one(id: string): HTMLElement {
+    const found = host.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`);
+    expect(found).toHaveLength(1);
+    return found[0];
+  }
+
+  function none(id: string): void {
+    expect(host.querySelector(`[data-testid="${id}"]`)).toBeNull();
+  }
+
+  async function type(text: string): Promise<void> {
+    const field = one('dm-composer') as HTMLTextAreaElement;
+    await act(async () => {
+      const { set } = Object.getOwnPropertyDescriptor(
+        HTMLTextAreaElement.prototype,
+        'value'
+      )!;
+      set!.call(field, text);
+      field.setSelectionRange(text.length, text.length);
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    });
+    await settle();
+  }
+
+  async function press(key: string, shiftKey = false): Promise<void> {
+    await act(async () => {
+      one('dm-composer').dispatchEvent(
+        new KeyboardEvent('keydown', {
+          key,
+          shiftKey,
+          bubbles: true,
+          cancelable: true
+        })
+      );
+    });
+    await settle();
+  }
+
+  async function click(id: string): Promise<void> {
+    await act(async () => one(id).click());
+    await settle();
+  }
+
+  async function violations(): Promise<string[]> {
+    const { violations } = await axe.run(host, {
+      // Colours are for a real browser to check.
+      rules: { 'color-contrast': { enabled: false } }
+    });
+    return violations.map(found => `${found.id}: ${found.help}`);
+  }
+
+  function begin(waitsBecause = ''): void {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: waitsBecause }));
+  }
+
+  it('says first what runs where, and what leaves the machine', async () => {
+    await show();
+    const text = one('dm-welcome').textContent;
+    expect(text).toContain('Nothing.');
+    expect(text).toContain('landlock');
+    expect(text).toContain('Missing here: cgroup');
+    expect(await violations()).toEqual([]);
+  });
+
+  it('sends with Enter, not with Shift and Enter, nor with Escape', async () => {
+    await show();
+    await type('How many?');
+    await press('Enter', true);
+    await press('Escape');
+    expect(analyst.said).toEqual([]);
+    await press('Enter');
+    expect(analyst.said).toEqual([
+      ['ask', PATH, { text: 'How many?', files: [], variables: [] }]
+    ]);
+    expect((one('dm-composer') as HTMLTextAreaElement).value).toBe('');
+  });
+
+  it('does not send while nothing is connected', async () => {
+    analyst.isConnected = false;
+    await show();
+    await type('How many?');
+    await press('Enter');
+    expect(analyst.said).toEqual([]);
+    expect(one('dm-offline-banner').textContent).toContain('Connecting again');
+  });
+
+  it('completes a file after @ with the keyboard', async () => {
+    await show();
+    await type('Sum up @sa');
+    const shown = one('dm-completion').textContent;
+    expect(shown).toContain('sales.csv');
+    expect(shown).toContain('DataFrame · 3 × 2 · day');
+    expect(shown).not.toContain('notes.txt');
+    expect(await violations()).toEqual([]);
+    await press('Enter');
+    none('dm-completion');
+    expect(one('dm-file-chip').textContent).toContain('work/sales.csv');
+    expect(analyst.drafts.get(PATH).text).toBe('Sum up sales.csv ');
+  });
+
+  it('shows the steps, the answer and what they took', async () => {
+    begin();
+    analyst.model.receive(cellClosed());
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(runClosed({ unsupported: ['4711'] }));
+    await show();
+    expect(one('dm-run').dataset.state).toBe('answered');
+    expect(one('dm-step').textContent).toContain('Count the rows.');
+    expect(one('dm-answer').textContent).toContain('There are **3**.');
+    expect(one('dm-run').textContent).toContain(
+      'Not found in the outputs: 4711'
+    );
+    expect(one('dm-meter').textContent).toBe(
+      '2 turns · 80 tokens of 20,000 · 10 s · 1 cell'
+    );
+    expect(await violations()).toEqual([]);
+    await click('dm-undo');
+    await click('dm-retry');
+    expect(analyst.said).toEqual([
+      ['undo', RUN],
+      ['ask', PATH, { text: 'How many?', files: [] }]
+    ]);
+  });
+
+  it('stops a run, and says at once that it does', async () => {
+    begin();
+    analyst.stop = runId => {
+      analyst.model.stopping(runId as string);
+      return analyst.said.push(['stop', runId]);
+    };
+    await show();
+    none('dm-send');
+    await click('dm-stop');
+    expect(one('dm-stop').textContent).toBe('Stopping…');
+    expect(analyst.said).toEqual([['stop', RUN]]);
+  });
+
+  it('lets a waiting cell be run, changed or left out', async () => {
+    begin('it writes a file');
+    await show();
+    expect(one('dm-step').textContent).toContain('it writes a file');
+    expect(host.querySelector('[role="status"]')?.textContent).toContain(
+      'A cell waits for you'
+    );
+    expect(await violations()).toEqual([]);
+    await click('dm-approve');
+    await click('dm-skip');
+    await click('dm-edit');
+    await click('dm-approve');
+    expect(analyst.said).toEqual([
+      ['decide', RUN, 'cell-1', 'approve', undefined],
+      ['decide', RUN, 'cell-1', 'skip'],
+      ['decide', RUN, 'cell-1', 'approve', 'print(1)']
+    ]);
+  });
+
+  it('says which limit a cell met, and offers to fill the kernel again', async () => {
+    begin();
+    analyst.model.receive(
+      cellClosed({
+        status: 'memory',
+        message: 'stopped at 1.5 GB',
+        state_lost: true
+      })
+    );
+    await show();
+    expect(one('dm-step').textContent).toContain('stopped at 1.5 GB');
+    const buttons = Array.from(one('dm-step').querySelectorAll('button'));
+    await act(async () =>
+      buttons.find(one => one.textContent?.includes('again'))?.click()
+    );
+    expect(analyst.said).toEqual([['rebuild', RUN]]);
+  });
+
+  it('says that another tab writes, and takes over', async () => {
+    analyst.model.receive({
+      kind: 'attached',
+      notebook_path: PATH,
+      is_owner: false,
+      is_shared: false,
+      in_file: {}
+    });
+    await show();
+    await act(async () =>
+      one('dm-owner-banner').querySelector('button')?.click()
+    );
+    expect(analyst.said).toEqual([['takeOver', PATH]]);
+  });
+
+  it('draws only the steps that changed', async () => {
+    begin();
+    analyst.model.receive(cellClosed());
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(stepOpened(7, 2));
+    await show();
+    const [first] = host.querySelectorAll('[data-testid="dm-step"]');
+    const seen = jest.fn();
+    const observer = new MutationObserver(seen);
+    observer.observe(first, { subtree: true, childList: true });
+    const delta = { kind: 'text_delta', run_id: RUN, seq: 0, step: 2 } as const;
+    analyst.model.receive({ ...delta, text: 'One, ', is_whole: false });
+    await settle();
+    const text = host.querySelector('.jp-dm-Streaming')?.firstChild;
+    analyst.model.receive({ ...delta, text: 'two', is_whole: false });
+    await settle();
+    observer.disconnect();
+    expect(seen).not.toHaveBeenCalled();
+    // The same text node has grown.
+    expect(host.querySelector('.jp-dm-Streaming')?.firstChild).toBe(text);
+    expect(text?.textContent).toBe('One, two');
+  });
+
+  it('shows the history', async () => {
+    await show({ page: 'history' });
+    // The search waits for the last key.
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 300));
+    });
+    expect(one('dm-history')).toBeTruthy();
+    expect(await violations()).toEqual([]);
+  });
+});

@@ -1,0 +1,265 @@
+/**
+ * The analyst of this browser tab: the person's words to the server, and the server's to the model.
+ */
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { Contents, ServiceManager } from '@jupyterlab/services';
+import { UUID } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+import { anchors, liveSource } from './cells';
+import { Choices } from './choices';
+import { ChannelClient } from './client';
+import { Drafts } from './draft';
+import { AnalystModel } from './model';
+import type {
+  Decision,
+  IAsk,
+  IRefused,
+  KernelChoice,
+  ServerMessage
+} from './protocol.gen';
+import { AnalystRest } from './rest';
+import type { IStatus } from './rest';
+import { NotebookSessions } from './sessions';
+import type { IAnalyst, IQuestion } from './tokens';
+
+/** A question that was refused because the notebook's kernel is not restricted. */
+export interface IKernelRefusal {
+  readonly ask: IAsk;
+  readonly refusal: IRefused;
+}
+
+/** Wires the channel, the model and the open notebooks. */
+export class Analyst implements IAnalyst {
+  constructor(
+    private readonly _tracker: INotebookTracker,
+    services: ServiceManager.IManager
+  ) {
+    const { serverSettings } = services;
+    this.contents = services.contents;
+    this.rest = new AnalystRest(serverSettings);
+    this._client = new ChannelClient(serverSettings);
+    this._sessions = new NotebookSessions(
+      _tracker,
+      this._client,
+      this.model,
+      this.rest,
+      services.contents
+    );
+    this._client.received.connect(this._onMessage, this);
+    this._client.connectionChanged.connect(this._onConnection, this);
+    this._sessions.opened.connect((_, path) => void this.refreshPast(path));
+    _tracker.currentChanged.connect(() => this._currentChanged.emit());
+  }
+
+  readonly model = new AnalystModel();
+  readonly drafts = new Drafts();
+  readonly choices = new Choices();
+  readonly rest: AnalystRest;
+  readonly contents: Contents.IManager;
+
+  get isConnected(): boolean {
+    return this._client.isConnected;
+  }
+
+  get status(): IStatus | null {
+    return this._status;
+  }
+
+  get statusError(): string {
+    return this._statusError;
+  }
+
+  get stateChanged(): ISignal<this, void> {
+    return this._stateChanged;
+  }
+
+  get currentPanel(): NotebookPanel | null {
+    return this._tracker.currentWidget;
+  }
+
+  get currentPath(): string {
+    return this._tracker.currentWidget?.context.localPath ?? '';
+  }
+
+  get currentChanged(): ISignal<this, void> {
+    return this._currentChanged;
+  }
+
+  /** Emits a question that the person must choose a kernel for. */
+  get kernelRefused(): ISignal<this, IKernelRefusal> {
+    return this._kernelRefused;
+  }
+
+  /** Opens the channel and reads the server's state. */
+  start(): void {
+    this._client.connect();
+    void this.refreshStatus();
+  }
+
+  panel(path: string): NotebookPanel | null {
+    return this._sessions.panel(path);
+  }
+
+  async ask(path: string, question: IQuestion): Promise<boolean> {
+    const panel = this.panel(path);
+    if (!panel || !this.isConnected) {
+      return false;
+    }
+    performance.mark('dm:enter');
+    const isOwn = this._usesOwnKernel(panel);
+    const ask: IAsk = {
+      kind: 'ask',
+      request_id: UUID.uuid4(),
+      notebook_path: path,
+      question: question.text,
+      files: [...(question.files ?? [])],
+      variables: [...(question.variables ?? [])],
+      after: anchors(panel.content),
+      model: this.choices.model,
+      approval: isOwn ? 'ask' : this.choices.approval,
+      kernel: isOwn ? 'own' : 'restricted'
+    };
+    this.model.asked(ask);
+    // The server runs cells in the session that the notebook has by now.
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    return this._send(ask);
+  }
+
+  /** Asks a refused question again, in the kernel that the person chose for it. */
+  askAgain(ask: IAsk, path: string, kernel: KernelChoice): void {
+    const panel = this.panel(path);
+    const kernelId = panel?.sessionContext.session?.kernel?.id;
+    if (kernel === 'own' && kernelId) {
+      this._ownKernels.add(kernelId);
+    }
+    const isElsewhere = path !== ask.notebook_path;
+    const again: IAsk = {
+      ...ask,
+      request_id: UUID.uuid4(),
+      notebook_path: path,
+      after: isElsewhere ? [] : ask.after,
+      approval: kernel === 'own' ? 'ask' : ask.approval,
+      kernel
+    };
+    this.model.asked(again);
+    this._send(again);
+  }
+
+  stop(runId: string): void {
+    this.model.stopping(runId);
+    this._client.send({ kind: 'stop', run_id: runId });
+  }
+
+  decide(
+    runId: string,
+    cellId: string,
+    decision: Decision,
+    source?: string
+  ): void {
+    const run = this.model.run(runId);
+    const panel = this.panel(this.model.pathOf(runId) ?? '');
+    // The person may have changed the waiting cell in the notebook itself.
+    const live = source ?? liveSource(panel, cellId);
+    const isChanged = live !== null && live !== run?.sources[cellId];
+    this._client.send({
+      kind: 'decide',
+      run_id: runId,
+      cell_id: cellId,
+      decision,
+      source: decision === 'approve' && isChanged ? live : null
+    });
+  }
+
+  undo(runId: string): void {
+    this._client.send({ kind: 'undo', run_id: runId });
+  }
+
+  rebuild(runId: string): void {
+    this._client.send({ kind: 'rebuild', run_id: runId });
+  }
+
+  takeOver(path: string): void {
+    this._client.send({ kind: 'take_over', notebook_path: path });
+  }
+
+  async refreshStatus(): Promise<void> {
+    try {
+      this._status = await this.rest.status();
+      this._statusError = '';
+    } catch (error) {
+      this._statusError = String((error as Error).message ?? error);
+    }
+    this._stateChanged.emit();
+  }
+
+  async refreshPast(path: string): Promise<void> {
+    try {
+      this.model.setPast(path, await this.rest.runs(path));
+    } catch (error) {
+      // The panel's state tells the person that the server does not answer.
+      console.warn('The runs of the notebook could not be listed', error);
+    }
+  }
+
+  async reopen(path: string, runId: string): Promise<void> {
+    this.model.reopen(path, await this.rest.messages(runId));
+  }
+
+  /** Whether the person let this notebook's present kernel be used as it is. */
+  private _usesOwnKernel(panel: NotebookPanel): boolean {
+    const kernelId = panel.sessionContext.session?.kernel?.id;
+    return kernelId !== undefined && this._ownKernels.has(kernelId);
+  }
+
+  private _send(ask: IAsk): boolean {
+    const isSent = this._client.send(ask);
+    if (!isSent) {
+      this.model.settle(ask.notebook_path);
+    }
+    return isSent;
+  }
+
+  private _onMessage(_: ChannelClient, message: ServerMessage): void {
+    if (message.kind === 'refused' && message.reason === 'kernel') {
+      const ask = this.model.pendingAsk(message.request_id);
+      if (ask) {
+        this.model.settle(ask.notebook_path);
+        this._kernelRefused.emit({ ask, refusal: message });
+        return;
+      }
+    }
+    if (message.kind === 'refused') {
+      this._restoreDraft(message);
+    }
+    this.model.receive(message);
+    this._sessions.receive(message);
+  }
+
+  /** The person need not write a refused question again. */
+  private _restoreDraft(refusal: IRefused): void {
+    const ask = this.model.pendingAsk(refusal.request_id);
+    if (ask && !this.drafts.get(ask.notebook_path).text) {
+      const { files = [], notebook_path: path, question, variables = [] } = ask;
+      this.drafts.change(path, { text: question, files, variables });
+    }
+  }
+
+  private _onConnection(_: ChannelClient, isConnected: boolean): void {
+    if (isConnected && this._statusError) {
+      void this.refreshStatus();
+    }
+    this._stateChanged.emit();
+  }
+
+  private readonly _client: ChannelClient;
+  private readonly _sessions: NotebookSessions;
+  private readonly _ownKernels = new Set<string>();
+  private _status: IStatus | null = null;
+  private _statusError = '';
+  private _stateChanged = new Signal<this, void>(this);
+  private _currentChanged = new Signal<this, void>(this);
+  private _kernelRefused = new Signal<this, IKernelRefusal>(this);
+}

@@ -1,0 +1,55 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { useEffect, useRef, useState } from 'react';
+import type { ReactElement } from 'react';
+
+import { usePanel } from './context';
+import { waitingStep } from './pictures';
+import type { IRunPicture } from './pictures';
+import { stateWords, stopWords } from './wording';
+
+/** Says aloud, to those who use a screen reader, what the run does; never in the middle of words. */
+export function Announcer(props: { run: IRunPicture | null }): ReactElement {
+  const { trans } = usePanel();
+  const { run } = props;
+  const [text, setText] = useState('');
+  const before = useRef<IRunPicture | null>(null);
+  useEffect(() => {
+    const news = run && announcement(before.current, run, trans);
+    before.current = run;
+    if (news) {
+      setText(news);
+    }
+  }, [run, trans]);
+  return (
+    <div className="jp-dm-Unseen" role="status" aria-live="polite">
+      {text}
+    </div>
+  );
+}
+
+/** Returns what is new in a run and worth saying; empty where nothing is. */
+export function announcement(
+  before: IRunPicture | null,
+  run: IRunPicture,
+  trans: TranslationBundle
+): string {
+  const isSame = before?.runId === run.runId;
+  if (run.state !== 'running') {
+    // A run that had ended when it was first seen is no news.
+    return isSame && before.state !== run.state ? ending(run, trans) : '';
+  }
+  const waiting = waitingStep(run);
+  if (waiting && !(isSame && waitingStep(before)?.step === waiting.step)) {
+    return trans.__('A cell waits for you: %1', waiting.waitsBecause);
+  }
+  if (run.steps.length > (isSame ? before.steps.length : 0)) {
+    return trans.__('Step %1', run.steps[run.steps.length - 1].step);
+  }
+  return '';
+}
+
+function ending(run: IRunPicture, trans: TranslationBundle): string {
+  return run.state === 'answered'
+    ? trans.__('Answer: %1', run.answer ?? '')
+    : stopWords(run, trans) || stateWords(run.state, trans).text;
+}

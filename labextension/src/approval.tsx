@@ -1,0 +1,73 @@
+import { useId, useState } from 'react';
+import type { ReactElement } from 'react';
+
+import { liveSource } from './cells';
+import { usePanel } from './context';
+
+/** Asks the person about a cell that waits: run it, run it changed, or leave it out. */
+export function Approval(props: {
+  runId: string;
+  cellId: string;
+  because: string;
+  source: string;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { because, cellId, runId, source } = props;
+  const [edited, setEdited] = useState<string | null>(null);
+  const reasonId = useId();
+  const isEditing = edited !== null;
+
+  const edit = () => {
+    const panel = analyst.panel(analyst.model.pathOf(runId) ?? '');
+    setEdited(liveSource(panel, cellId) ?? source);
+  };
+  const approve = () =>
+    analyst.decide(runId, cellId, 'approve', edited ?? undefined);
+
+  return (
+    <div role="group" aria-labelledby={reasonId} className="jp-dm-Approval">
+      <p id={reasonId}>{trans.__('This cell waits for you: %1', because)}</p>
+      {isEditing ? (
+        <textarea
+          autoFocus
+          aria-label={trans.__('Text of the cell')}
+          className="jp-dm-Code"
+          rows={Math.min(16, edited.split('\n').length + 1)}
+          spellCheck={false}
+          value={edited}
+          onChange={event => setEdited(event.target.value)}
+        />
+      ) : (
+        <pre className="jp-dm-Code" tabIndex={0}>
+          {source}
+        </pre>
+      )}
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button jp-mod-accept"
+          data-testid="dm-approve"
+          onClick={approve}
+        >
+          {isEditing ? trans.__('Run the edited cell') : trans.__('Run cell')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-edit"
+          onClick={() => (isEditing ? setEdited(null) : edit())}
+        >
+          {isEditing ? trans.__('Leave as it was') : trans.__('Edit')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-skip"
+          onClick={() => analyst.decide(runId, cellId, 'skip')}
+        >
+          {trans.__('Skip')}
+        </button>
+      </div>
+    </div>
+  );
+}

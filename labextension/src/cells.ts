@@ -1,0 +1,90 @@
+/**
+ * What the analyst reads in an open notebook.
+ */
+import { isCodeCellModel } from '@jupyterlab/cells';
+import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
+import { isError } from '@jupyterlab/nbformat';
+import type { IError } from '@jupyterlab/nbformat';
+import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+
+import { indexOfCell } from './operations';
+
+const ANCHORS = 20;
+
+/** An error that stands in a cell's outputs. */
+export interface ICellError {
+  readonly source: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Returns the cells below which to write: the active one, then those above it, nearest first. */
+export function anchors(notebook: Notebook): string[] {
+  const { activeCellIndex, widgets } = notebook;
+  return widgets
+    .slice(0, activeCellIndex + 1)
+    .reverse()
+    .slice(0, ANCHORS)
+    .map(cell => cell.model.id);
+}
+
+/** Returns the text that a cell has in the open notebook, or `null` where there is none. */
+export function liveSource(
+  panel: NotebookPanel | null,
+  cellId: string
+): string | null {
+  const model = panel?.content.model;
+  const index = model ? indexOfCell(model, cellId) : -1;
+  return model && index >= 0
+    ? model.cells.get(index).sharedModel.getSource()
+    : null;
+}
+
+/** Returns the error that a cell ended with, or `null`. */
+export function errorOf(cell: Cell | null): ICellError | null {
+  // The active cell of a notebook that is being closed has lost its outputs already.
+  if (!cell || cell.model.isDisposed || !isCodeCellModel(cell.model)) {
+    return null;
+  }
+  const output = lastError(cell.model);
+  return output
+    ? {
+        source: cell.model.sharedModel.getSource(),
+        name: output.ename,
+        value: output.evalue
+      }
+    : null;
+}
+
+function lastError(cell: ICodeCellModel): IError | null {
+  for (let index = cell.outputs.length - 1; index >= 0; index -= 1) {
+    const output = cell.outputs.get(index);
+    if (output.type === 'error') {
+      const raw = output.toJSON();
+      return isError(raw) ? raw : null;
+    }
+  }
+  return null;
+}
+
+/** Fences a cell's text, with a fence longer than any in it. */
+function fenced(source: string): string {
+  const longest = Math.max(
+    2,
+    ...(source.match(/`+/g) ?? []).map(x => x.length)
+  );
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}python\n${source}\n${fence}`;
+}
+
+/** Words the question about a cell's error; English, because the model reads it. */
+export function errorQuestion(
+  error: ICellError,
+  wish: 'explain' | 'fix'
+): string {
+  const opening =
+    wish === 'fix'
+      ? 'Fix the error in this cell and run the corrected cell:'
+      : 'Explain the error in this cell, do not run anything unless needed:';
+  return `${opening}\n\n${fenced(error.source)}\n\n${error.name}: ${error.value}`;
+}

@@ -1,0 +1,53 @@
+/**
+ * What the person chose in the settings and in the composer's pickers.
+ */
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+import type { Approval } from './protocol.gen';
+
+/** Holds the settings' values; the pickers change them until the page is left. */
+export class Choices {
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get approval(): Approval {
+    return this._approval;
+  }
+  set approval(value: Approval) {
+    this._approval = value;
+    this._changed.emit();
+  }
+
+  /** A model's name; empty for the server's default. */
+  get model(): string {
+    return this._model;
+  }
+  set model(value: string) {
+    this._model = value;
+    this._changed.emit();
+  }
+
+  get opensPanel(): boolean {
+    return this._opensPanel;
+  }
+
+  /** Follows the settings from now on. */
+  follow(settings: ISettingRegistry.ISettings): void {
+    const read = () => {
+      this._approval = settings.get('approval').composite as Approval;
+      this._model = settings.get('model').composite as string;
+      this._opensPanel = settings.get('opensPanel').composite as boolean;
+      this._changed.emit();
+    };
+    settings.changed.connect(read);
+    read();
+  }
+
+  private _approval: Approval = 'risky';
+  private _model = '';
+  private _opensPanel = false;
+  private _changed = new Signal<this, void>(this);
+}

@@ -1,0 +1,220 @@
+import { HTMLSelect, closeIcon } from '@jupyterlab/ui-components';
+import { useCallback } from 'react';
+import type { FormEvent, ReactElement } from 'react';
+
+import { usePanel, useSignal } from './context';
+import { runningRun } from './pictures';
+import type { INotebookPicture } from './pictures';
+import type { Approval } from './protocol.gen';
+import { QuestionField } from './question';
+import type { IModelInfo, IStatus } from './rest';
+import { chosenModel } from './welcome';
+
+/** Where the person writes, chooses, sends and stops. */
+export function Composer(props: {
+  notebook: INotebookPicture;
+  status: IStatus | null;
+  isConnected: boolean;
+  focusCount: number;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { focusCount, isConnected, notebook, status } = props;
+  const { path } = notebook;
+  const draft = useSignal(
+    analyst.drafts.changed,
+    useCallback(() => analyst.drafts.get(path), [analyst, path])
+  );
+  const running = runningRun(notebook);
+  const canSend =
+    path !== '' && isConnected && !notebook.pending && draft.text.trim() !== '';
+
+  const send = async () => {
+    if (!canSend || running) {
+      return;
+    }
+    const { files, text, variables } = draft;
+    analyst.drafts.clear(path);
+    const isSent = await analyst.ask(path, {
+      text: text.trim(),
+      files,
+      variables
+    });
+    if (!isSent) {
+      analyst.drafts.change(path, draft);
+    }
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void send();
+  };
+
+  return (
+    <form
+      className="jp-dm-Composer"
+      aria-label={trans.__('Ask the data analyst')}
+      onSubmit={submit}
+    >
+      <Chips path={path} files={draft.files} variables={draft.variables} />
+      <QuestionField
+        path={path}
+        text={draft.text}
+        isDisabled={path === ''}
+        focusCount={focusCount}
+        onSubmit={() => void send()}
+      />
+      <div className="jp-dm-Composer-foot">
+        <Pickers status={status} />
+        {running ? (
+          <button
+            type="button"
+            className="jp-dm-Button jp-mod-warn"
+            data-testid="dm-stop"
+            aria-label={
+              running.isStopping ? undefined : trans.__('Stop the run')
+            }
+            disabled={running.isStopping}
+            onClick={() => analyst.stop(running.runId)}
+          >
+            {running.isStopping ? trans.__('Stopping…') : trans.__('Stop')}
+          </button>
+        ) : (
+          <button
+            type="submit"
+            className="jp-dm-Button jp-mod-accept"
+            data-testid="dm-send"
+            disabled={!canSend}
+          >
+            {trans.__('Send')}
+          </button>
+        )}
+      </div>
+      <Leaving status={status} />
+    </form>
+  );
+}
+
+/** The files and variables that the question is about. */
+function Chips(props: {
+  path: string;
+  files: readonly string[];
+  variables: readonly string[];
+}): ReactElement | null {
+  const { analyst, trans } = usePanel();
+  const { files, path, variables } = props;
+  if (files.length + variables.length === 0) {
+    return null;
+  }
+  const without = (values: readonly string[], value: string) =>
+    values.filter(one => one !== value);
+  return (
+    <ul className="jp-dm-Chips" aria-label={trans.__('About')}>
+      {files.map(file => (
+        <Chip
+          key={file}
+          label={file}
+          onRemove={() =>
+            analyst.drafts.change(path, { files: without(files, file) })
+          }
+        />
+      ))}
+      {variables.map(name => (
+        <Chip
+          key={`@${name}`}
+          label={`@${name}`}
+          onRemove={() =>
+            analyst.drafts.change(path, { variables: without(variables, name) })
+          }
+        />
+      ))}
+    </ul>
+  );
+}
+
+function Chip(props: { label: string; onRemove: () => void }): ReactElement {
+  const { trans } = usePanel();
+  const { label, onRemove } = props;
+  return (
+    <li className="jp-dm-Chip" data-testid="dm-file-chip" title={label}>
+      <span>{label}</span>
+      <button
+        type="button"
+        className="jp-dm-IconButton"
+        aria-label={trans.__('Leave out %1', label)}
+        onClick={onRemove}
+      >
+        <closeIcon.react tag="span" />
+      </button>
+    </li>
+  );
+}
+
+/** Which model answers, and which cells wait for the person. */
+function Pickers(props: { status: IStatus | null }): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { status } = props;
+  const { choices } = analyst;
+  const model = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
+  );
+  const approval = useSignal(
+    choices.changed,
+    useCallback(() => choices.approval, [choices])
+  );
+  const models = status?.models ?? [];
+  const modelName = (one: IModelInfo) =>
+    one.is_present ? one.label : trans.__('%1 (not here yet)', one.label);
+  return (
+    <div className="jp-dm-Pickers">
+      <HTMLSelect
+        data-testid="dm-model"
+        aria-label={trans.__('Model')}
+        title={chosenModel(status, model)?.detail || trans.__('Model')}
+        value={model || status?.default_model || ''}
+        disabled={models.length === 0}
+        onChange={event => {
+          choices.model = event.target.value;
+        }}
+        options={models.map(one => ({
+          value: one.name,
+          label: modelName(one)
+        }))}
+      />
+      <HTMLSelect
+        data-testid="dm-approval-mode"
+        aria-label={trans.__('Which cells wait for you')}
+        title={trans.__('Which cells wait for you')}
+        value={approval}
+        onChange={event => {
+          choices.approval = event.target.value as Approval;
+        }}
+        options={[
+          { value: 'ask', label: trans.__('Ask for each cell') },
+          { value: 'risky', label: trans.__('Ask for risky cells') },
+          { value: 'auto', label: trans.__('Run all cells') }
+        ]}
+      />
+    </div>
+  );
+}
+
+/** Says, where the question is sent from, what leaves the machine with it. */
+function Leaving(props: { status: IStatus | null }): ReactElement | null {
+  const { analyst, trans } = usePanel();
+  const { choices } = analyst;
+  const choice = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
+  );
+  const model = chosenModel(props.status, choice);
+  if (!model) {
+    return null;
+  }
+  return (
+    <p className="jp-dm-Leaving">
+      {model.is_local
+        ? trans.__('Nothing leaves this machine.')
+        : trans.__('Goes to %1, with samples and outputs.', model.label)}
+    </p>
+  );
+}

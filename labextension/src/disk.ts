@@ -1,0 +1,64 @@
+/**
+ * The notebook's file as another hand may have left it.
+ */
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
+import type { INotebookModel } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
+import { PromiseDelegate } from '@lumino/coreutils';
+
+export type NotebookContext = DocumentRegistry.IContext<INotebookModel>;
+
+/** Whether the file is another one than the document was loaded from or saved as. */
+export async function differsFromDisk(
+  context: NotebookContext,
+  contents: Contents.IManager
+): Promise<boolean> {
+  const known = context.contentsModel;
+  const disk = await contents.get(context.path, { content: false, hash: true });
+  if (!known) {
+    return false;
+  }
+  return known.hash && disk.hash
+    ? known.hash !== disk.hash
+    : known.last_modified !== disk.last_modified;
+}
+
+/**
+ * Saves the document; a save that the person asks for meanwhile follows it. Two saves at once make
+ * the document ask whether to overwrite the file, because the second finds on disk what the first
+ * has just written (`Context` of JupyterLab 4.6, and none of its versions queues saves).
+ */
+export async function saveAlone(context: NotebookContext): Promise<void> {
+  const save = context.save.bind(context);
+  const ended = new PromiseDelegate<void>();
+  context.save = () => ended.promise.then(save);
+  try {
+    await save();
+  } finally {
+    // Uncovers the method of the context's class.
+    delete (context as Partial<NotebookContext>).save;
+    ended.resolve();
+  }
+}
+
+/**
+ * Saves the document over what the analyst's server wrote, all of which the document holds.
+ *
+ * The context compares the file's hash, and its time where there is no hash, with what it last
+ * saw, and asks the person when they differ. A rename of the file to its own name changes nothing
+ * on disk and makes the context take over the file's present time, without a hash; the margin
+ * covers a file that is written once more in between.
+ */
+export async function saveOver(
+  context: NotebookContext,
+  contents: Contents.IManager
+): Promise<void> {
+  await contents.rename(context.path, context.path);
+  const margin = context.lastModifiedCheckMargin;
+  context.lastModifiedCheckMargin = Number.POSITIVE_INFINITY;
+  try {
+    await saveAlone(context);
+  } finally {
+    context.lastModifiedCheckMargin = margin;
+  }
+}

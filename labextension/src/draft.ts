@@ -1,0 +1,52 @@
+/**
+ * What the person is writing, one draft for each notebook.
+ */
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+/** A question that is not sent yet. */
+export interface IDraft {
+  readonly text: string;
+  readonly files: readonly string[];
+  readonly variables: readonly string[];
+}
+
+const EMPTY: IDraft = { text: '', files: [], variables: [] };
+
+/** Keeps drafts, so that looking at another notebook loses none. */
+export class Drafts {
+  get changed(): ISignal<this, string> {
+    return this._changed;
+  }
+
+  get(path: string): IDraft {
+    return this._drafts.get(path) ?? EMPTY;
+  }
+
+  change(path: string, part: Partial<IDraft>): void {
+    this._drafts.set(path, { ...this.get(path), ...part });
+    this._changed.emit(path);
+  }
+
+  addFile(path: string, file: string): void {
+    const { files } = this.get(path);
+    if (!files.includes(file)) {
+      this.change(path, { files: [...files, file] });
+    }
+  }
+
+  addVariable(path: string, variable: string): void {
+    const { variables } = this.get(path);
+    if (!variables.includes(variable)) {
+      this.change(path, { variables: [...variables, variable] });
+    }
+  }
+
+  clear(path: string): void {
+    this._drafts.delete(path);
+    this._changed.emit(path);
+  }
+
+  private _drafts = new Map<string, IDraft>();
+  private _changed = new Signal<this, string>(this);
+}

@@ -1,0 +1,104 @@
+import { ILayoutRestorer } from '@jupyterlab/application';
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { IDocumentManager } from '@jupyterlab/docmanager';
+import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+// The panel, its channel and its commands are there from the start.
+/* eslint-disable jupyter/prefer-lazy-imports */
+import { Analyst } from './analyst';
+import { addCommands } from './commands';
+import { chooseKernel } from './kernelchoice';
+import { KernelStatus } from './kernelstatus';
+import { AnalystPanel, PANEL_ID } from './panel';
+import { IAnalyst } from './tokens';
+import { Workspace } from './workspace';
+/* eslint-enable jupyter/prefer-lazy-imports */
+
+const PLUGIN_ID = 'dm-jupyter:plugin';
+
+const plugin: JupyterFrontEndPlugin<IAnalyst> = {
+  id: PLUGIN_ID,
+  description: 'An AI data analyst beside the notebook.',
+  autoStart: true,
+  provides: IAnalyst,
+  requires: [INotebookTracker, IRenderMimeRegistry, IDocumentManager],
+  optional: [
+    ITranslator,
+    ISettingRegistry,
+    ICommandPalette,
+    IStatusBar,
+    ILayoutRestorer,
+    IFileBrowserFactory
+  ],
+  activate: (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    rendermime: IRenderMimeRegistry,
+    documents: IDocumentManager,
+    translator: ITranslator | null,
+    settings: ISettingRegistry | null,
+    palette: ICommandPalette | null,
+    statusBar: IStatusBar | null,
+    restorer: ILayoutRestorer | null,
+    browsers: IFileBrowserFactory | null
+  ): IAnalyst => {
+    const trans = (translator ?? nullTranslator).load('dm_jupyter');
+    const analyst = new Analyst(tracker, app.serviceManager);
+    const workspace = new Workspace(documents);
+    const panel = new AnalystPanel({ analyst, workspace, rendermime, trans });
+
+    app.shell.add(panel, 'right', { rank: 600, type: 'Data analyst' });
+    restorer?.add(panel, PANEL_ID);
+    addCommands({
+      app,
+      analyst,
+      workspace,
+      panel,
+      tracker,
+      browsers,
+      palette,
+      trans
+    });
+    statusBar?.registerStatusItem('dm-jupyter:kernel', {
+      item: new KernelStatus(analyst, trans),
+      align: 'left',
+      rank: 3
+    });
+    analyst.kernelRefused.connect((_, refusal) => {
+      void chooseKernel(refusal, analyst, workspace, trans);
+    });
+    void followSettings(settings, analyst, app);
+    analyst.start();
+    return analyst;
+  }
+};
+
+async function followSettings(
+  registry: ISettingRegistry | null,
+  analyst: Analyst,
+  app: JupyterFrontEnd
+): Promise<void> {
+  if (!registry) {
+    return;
+  }
+  try {
+    analyst.choices.follow(await registry.load(PLUGIN_ID));
+  } catch (error) {
+    console.warn('The settings of the data analyst could not be read', error);
+  }
+  await app.restored;
+  if (analyst.choices.opensPanel) {
+    app.shell.activateById(PANEL_ID);
+  }
+}
+
+export default plugin;

@@ -1,0 +1,116 @@
+/**
+ * What to do with a question when the notebook's kernel is not restricted. Nothing is switched
+ * unless the person says so: a kernel's variables would be lost.
+ */
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { ReactElement } from 'react';
+
+import type { Analyst, IKernelRefusal } from './analyst';
+import { RESTRICTED_KERNEL, folderOf } from './workspace';
+import type { Workspace } from './workspace';
+
+type Choice = 'switch' | 'new' | 'own';
+
+/** Asks the person, and does what they chose. */
+export async function chooseKernel(
+  { ask, refusal }: IKernelRefusal,
+  analyst: Analyst,
+  workspace: Workspace,
+  trans: TranslationBundle
+): Promise<void> {
+  const { notebook_path: path } = ask;
+  const result = await showDialog<Choice>({
+    title: trans.__('Where should this run?'),
+    body: new KernelChoices(
+      refusal.message,
+      workspace.hasRestrictedKernel,
+      trans
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Continue') })
+    ]
+  });
+  const choice = result.button.accept ? result.value : null;
+  if (choice === 'own') {
+    analyst.askAgain(ask, path, 'own');
+  } else if (choice === 'switch') {
+    const panel = analyst.panel(path);
+    await panel?.sessionContext.changeKernel({ name: RESTRICTED_KERNEL });
+    analyst.askAgain(ask, path, 'restricted');
+  } else if (choice === 'new') {
+    const panel = await workspace.newNotebook(folderOf(path));
+    if (panel) {
+      analyst.askAgain(ask, panel.context.localPath, 'restricted');
+    }
+  } else {
+    const { files = [], question, variables = [] } = ask;
+    analyst.drafts.change(path, { text: question, files, variables });
+  }
+}
+
+/** The body of the dialog. */
+class KernelChoices extends ReactWidget implements Dialog.IBodyWidget<Choice> {
+  constructor(
+    private readonly _message: string,
+    private readonly _hasRestricted: boolean,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this._choice = _hasRestricted ? 'new' : 'own';
+  }
+
+  getValue(): Choice {
+    return this._choice;
+  }
+
+  protected override render(): ReactElement {
+    const trans = this._trans;
+    const choices: [Choice, string, string][] = [
+      [
+        'new',
+        trans.__('New notebook'),
+        trans.__('Ask in a new notebook with a restricted kernel.')
+      ],
+      [
+        'switch',
+        trans.__('Switch this notebook'),
+        trans.__(
+          'Give this notebook the kernel “DataMind (restricted)”. Its present variables are lost.'
+        )
+      ],
+      [
+        'own',
+        trans.__('Run here'),
+        trans.__(
+          'Keep this kernel and approve each cell. What you approve can do all that you can.'
+        )
+      ]
+    ];
+    return (
+      <fieldset className="jp-dm-KernelChoices">
+        <legend>{this._message}</legend>
+        {choices
+          .filter(([choice]) => this._hasRestricted || choice === 'own')
+          .map(([choice, label, detail]) => (
+            <label key={choice}>
+              <input
+                type="radio"
+                name="jp-dm-kernel"
+                value={choice}
+                defaultChecked={choice === this._choice}
+                onChange={() => {
+                  this._choice = choice;
+                }}
+              />
+              <strong>{label}</strong> {detail}
+            </label>
+          ))}
+      </fieldset>
+    );
+  }
+
+  private _choice: Choice;
+}

@@ -1,0 +1,44 @@
+import { MimeModel } from '@jupyterlab/rendermime';
+import { MessageLoop } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+import { memo, useEffect, useRef } from 'react';
+import type { ReactElement } from 'react';
+
+import { usePanel } from './context';
+
+const MIME_TYPE = 'text/markdown';
+
+/** Text of the model as JupyterLab renders Markdown: sanitized, with formulas and code. */
+export const Markdown = memo(function Markdown(props: {
+  source: string;
+}): ReactElement {
+  const { rendermime } = usePanel();
+  const host = useRef<HTMLDivElement>(null);
+  const { source } = props;
+  useEffect(() => {
+    const node = host.current;
+    if (!node) {
+      return;
+    }
+    const renderer = rendermime.createRenderer(MIME_TYPE);
+    const model = new MimeModel({
+      data: { [MIME_TYPE]: source },
+      trusted: false
+    });
+    renderer.renderModel(model).catch(error => {
+      console.warn('The text could not be rendered', error);
+      renderer.node.textContent = source;
+    });
+    // React owns the parent, so the widget is not attached but told that it is.
+    MessageLoop.sendMessage(renderer, Widget.Msg.BeforeAttach);
+    node.appendChild(renderer.node);
+    MessageLoop.sendMessage(renderer, Widget.Msg.AfterAttach);
+    return () => {
+      MessageLoop.sendMessage(renderer, Widget.Msg.BeforeDetach);
+      renderer.node.remove();
+      MessageLoop.sendMessage(renderer, Widget.Msg.AfterDetach);
+      renderer.dispose();
+    };
+  }, [rendermime, source]);
+  return <div ref={host} className="jp-dm-Markdown" />;
+});

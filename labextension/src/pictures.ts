@@ -1,0 +1,154 @@
+/**
+ * What the panel shows, as immutable values: a run is what its messages add up to.
+ */
+import type {
+  Approval,
+  IAsk,
+  IKernelMeter,
+  IRefused,
+  KernelChoice
+} from './protocol.gen';
+import type { IRunSummary } from './rest';
+
+export type RunState = 'running' | 'answered' | 'stopped' | 'failed' | 'undone';
+
+/** How far a turn has come; once its cell has ended, the cell's own status. */
+export type StepStatus =
+  | 'thinking'
+  | 'waiting'
+  | 'running'
+  | 'answer'
+  | 'void'
+  | 'unfinished'
+  | (string & {});
+
+/** One turn of the model, with the cell it wrote. */
+export interface IStepPicture {
+  readonly step: number;
+  readonly openedAt: number;
+  /** The text of the turn while it is being sampled. */
+  readonly text: string;
+  readonly thought: string;
+  readonly cellId: string | null;
+  readonly language: string;
+  readonly status: StepStatus;
+  readonly waitsBecause: string;
+  readonly isEdited: boolean;
+  readonly message: string;
+  readonly isStateLost: boolean;
+  readonly tokens: number;
+  readonly sampleSeconds: number;
+  readonly cellSeconds: number;
+}
+
+/** The most that a run may use. */
+export interface IRunLimits {
+  readonly turns: number;
+  readonly tokens: number;
+  readonly seconds: number;
+  readonly cells: number;
+}
+
+/** What a run has used. */
+export interface IRunTotals {
+  readonly turns: number;
+  readonly tokens: number;
+  readonly cells: number;
+  /** `null` while the run goes on: then it is counted from `openedAt`. */
+  readonly seconds: number | null;
+}
+
+/** One question and all that came of it. */
+export interface IRunPicture {
+  readonly runId: string;
+  /** The last message that this picture holds. */
+  readonly seq: number;
+  readonly requestId: string;
+  readonly notebookPath: string;
+  readonly question: string;
+  readonly files: readonly string[];
+  readonly model: string;
+  readonly approval: Approval;
+  readonly kernel: KernelChoice;
+  readonly openedAt: number;
+  readonly limits: IRunLimits;
+  readonly state: RunState;
+  readonly isStopping: boolean;
+  readonly phase: string;
+  readonly steps: readonly IStepPicture[];
+  /** The text of the run's cells, by cell id. */
+  readonly sources: { readonly [cellId: string]: string };
+  readonly totals: IRunTotals;
+  readonly stop: string | null;
+  readonly detail: string;
+  readonly answer: string | null;
+  readonly unsupported: readonly string[];
+}
+
+/** Something to tell the person about a notebook, until they put it away. */
+export interface INotice {
+  readonly id: number;
+  readonly text: string;
+}
+
+/** Everything that the panel knows of one notebook. */
+export interface INotebookPicture {
+  readonly path: string;
+  readonly runs: readonly IRunPicture[];
+  /** Runs of former sessions, newest first, as the server lists them. */
+  readonly past: readonly IRunSummary[];
+  /** The past runs whose messages were fetched. */
+  readonly reopened: { readonly [runId: string]: IRunPicture };
+  /** A question that the server has not answered for yet. */
+  readonly pending: IAsk | null;
+  readonly refusal: IRefused | null;
+  /** `null` until the server has said so. */
+  readonly isOwner: boolean | null;
+  readonly isShared: boolean;
+  readonly meter: IKernelMeter | null;
+  readonly notices: readonly INotice[];
+}
+
+export function emptyNotebook(path: string): INotebookPicture {
+  return {
+    path,
+    runs: [],
+    past: [],
+    reopened: {},
+    pending: null,
+    refusal: null,
+    isOwner: null,
+    isShared: false,
+    meter: null,
+    notices: []
+  };
+}
+
+export function emptyStep(step: number, openedAt: number): IStepPicture {
+  return {
+    step,
+    openedAt,
+    text: '',
+    thought: '',
+    cellId: null,
+    language: '',
+    status: 'thinking',
+    waitsBecause: '',
+    isEdited: false,
+    message: '',
+    isStateLost: false,
+    tokens: 0,
+    sampleSeconds: 0,
+    cellSeconds: 0
+  };
+}
+
+/** The run that goes on in a notebook; a notebook has one at most. */
+export function runningRun(notebook: INotebookPicture): IRunPicture | null {
+  return notebook.runs.find(run => run.state === 'running') ?? null;
+}
+
+/** The step whose cell waits for the person, if one does. */
+export function waitingStep(run: IRunPicture): IStepPicture | null {
+  return run.steps.find(step => step.status === 'waiting') ?? null;
+}

@@ -1,0 +1,293 @@
+/**
+ * One open notebook's side of the channel: attaches it, applies what runs do to it, says how far
+ * the document and its file have come.
+ */
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { ChannelClient } from './client';
+import { differsFromDisk } from './disk';
+import type { NotebookContext } from './disk';
+import { nextFrame } from './frame';
+import type { Schedule } from './frame';
+import { applyOperation } from './operations';
+import type { IAttached, IFileWritten, RunMessage } from './protocol.gen';
+import { OperationQueue } from './queue';
+import type { IBatch } from './queue';
+import { FileReconciler } from './reconciler';
+import { QuietSaver } from './saving';
+import { markRunning, showInserted } from './showing';
+
+/** Messages after which the file should hold what the document holds. */
+const CLOSING: readonly RunMessage['kind'][] = [
+  'cell_closed',
+  'run_closed',
+  'run_undone'
+];
+
+export interface ISessionOptions {
+  readonly panel: NotebookPanel;
+  readonly client: Pick<
+    ChannelClient,
+    'clientId' | 'connectionChanged' | 'isConnected' | 'send'
+  >;
+  readonly contents: Contents.IManager;
+  /**
+   * Hands over all messages of a run once more, as they are kept; returns the last one's `seq`.
+   */
+  readonly replay: (runId: string) => Promise<number>;
+  readonly schedule?: Schedule;
+}
+
+/** Attaches a notebook and keeps its document, its file and the server in step. */
+export class NotebookSession implements IDisposable {
+  constructor(options: ISessionOptions) {
+    const { client, contents, panel, replay, schedule = nextFrame } = options;
+    this.panel = panel;
+    this._client = client;
+    this._contents = contents;
+    this._replay = replay;
+    this._context = panel.context;
+    this._queue = new OperationQueue(
+      operation => applyOperation(operation, this._context.model),
+      schedule
+    );
+    this._reconciler = new FileReconciler(
+      this._context,
+      contents,
+      () => this._queue.applied
+    );
+    this._saver = new QuietSaver(
+      this._context,
+      () => this._queue.applied,
+      () => this._writes && !this._reconciler.isPending && client.isConnected
+    );
+    this._queue.advanced.connect(this._onAdvanced, this);
+    this._saver.saved.connect(this._onSaved, this);
+    this._reconciler.settled.connect(() => this._saver.retry());
+    client.connectionChanged.connect(this._onConnection, this);
+    this._context.ready.then(
+      () => {
+        this._isLoaded = true;
+        this._attach();
+      },
+      () => {
+        // The document could not be loaded, and has told the person.
+      }
+    );
+  }
+
+  /** The view of the notebook in which new cells are shown. */
+  panel: NotebookPanel;
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /**
+   * The notebook has another name. Its old name is kept on the server as well, because a run that
+   * goes on knows the notebook by that.
+   */
+  renamed(): void {
+    this._attach();
+  }
+
+  /** The server answers `attach`, or says that another tab writes from now on. */
+  receiveAttached(message: IAttached): void {
+    const isGained = message.is_owner && !this._isOwner;
+    const isFirst = !this._isAttached;
+    const isBack = this._wasCutOff;
+    this._isAttached = true;
+    this._wasCutOff = false;
+    this._isRewinding = false;
+    this._isOwner = message.is_owner;
+    this._isShared = message.is_shared;
+    if (!this._writes) {
+      this._queue.clear();
+      return;
+    }
+    if (isGained) {
+      void this._settle(message, isFirst);
+      if (!isFirst) {
+        this._rewind();
+      }
+      return;
+    }
+    this._acknowledge(this._queue.applied, false);
+    this._acknowledge(this._saved, true);
+    if (isBack) {
+      void this._catchUp();
+    }
+    this._saver.retry();
+  }
+
+  /** Takes a message of a run of this notebook. */
+  receiveRun(message: RunMessage): void {
+    const isKnown = message.seq <= (this._received.get(message.run_id) ?? 0);
+    if (isKnown || this._isRewinding) {
+      return;
+    }
+    this._received.set(message.run_id, message.seq);
+    if (!this._writes) {
+      return;
+    }
+    const isOurs = message.kind === 'operated' && !message.is_applied;
+    this._queue.push({
+      runId: message.run_id,
+      seq: message.seq,
+      operation: isOurs ? message.operation : null,
+      isClosing: CLOSING.includes(message.kind)
+    });
+  }
+
+  /** The server has written the file; the document must come to hold it, and be saved over it. */
+  receiveFileWritten(message: IFileWritten): void {
+    if (this._writes) {
+      this._reconciler.expect(message.in_file);
+    }
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._client.connectionChanged.disconnect(this._onConnection, this);
+    this._queue.dispose();
+    this._reconciler.dispose();
+    this._saver.dispose();
+    if (this._isAttached) {
+      const { localPath } = this._context;
+      this._client.send({ kind: 'detach', notebook_path: localPath });
+    }
+  }
+
+  /** Whether this tab applies operations and saves. */
+  private get _writes(): boolean {
+    return this._isOwner && !this._isShared;
+  }
+
+  private _attach(): void {
+    if (!this._isLoaded || this._isDisposed) {
+      return;
+    }
+    this._client.send({
+      kind: 'attach',
+      notebook_path: this._context.localPath,
+      client_id: this._client.clientId,
+      seen: Object.fromEntries(this._received)
+    });
+  }
+
+  /** Has what came while another tab wrote, and was not applied here, sent again. */
+  private _rewind(): void {
+    this._received = new Map(this._queue.applied);
+    this._isRewinding = true;
+    this._attach();
+  }
+
+  /** Finds out, for a tab that has come to write, what its document holds. */
+  private async _settle(message: IAttached, isFirst: boolean): Promise<void> {
+    const inFile = Object.entries(message.in_file);
+    if (isFirst && inFile.length === 0) {
+      return;
+    }
+    this._queue.pause();
+    try {
+      let isStale = await differsFromDisk(this._context, this._contents);
+      if (isStale && !this._context.model.dirty) {
+        await this._context.revert();
+        isStale = false;
+      }
+      // A stale document with the person's edits takes all operations again instead: doing one
+      // twice changes nothing.
+      if (!isStale) {
+        inFile.forEach(([runId, seq]) => this._queue.skipTo(runId, seq));
+        this._saved = new Map([...this._saved, ...inFile]);
+      }
+    } catch (error) {
+      console.warn('The notebook could not be compared with its file', error);
+    } finally {
+      this._queue.resume();
+    }
+    await this._reconciler.check();
+  }
+
+  /**
+   * After a break: gets what was missed of runs that the file was not known to hold. The server
+   * may have written the file meanwhile, and forgets what it owes a tab when the file holds it.
+   */
+  private async _catchUp(): Promise<void> {
+    const behind = [...this._received].filter(
+      ([runId, seq]) => seq > (this._saved.get(runId) ?? 0)
+    );
+    if (behind.length === 0) {
+      return;
+    }
+    this._reconciler.begin();
+    const inFile: { [runId: string]: number } = {};
+    for (const [runId] of behind) {
+      try {
+        inFile[runId] = await this._replay(runId);
+      } catch (error) {
+        console.warn(`The run ${runId} could not be fetched`, error);
+      }
+    }
+    this._reconciler.expect(inFile);
+  }
+
+  private _onConnection(_: unknown, isConnected: boolean): void {
+    if (isConnected) {
+      this._attach();
+    } else {
+      this._wasCutOff = this._isAttached;
+    }
+  }
+
+  private _onAdvanced(_: OperationQueue, batch: IBatch): void {
+    this._acknowledge(batch.applied, false);
+    if (!this.panel.isDisposed) {
+      showInserted(this.panel, batch.operations);
+    }
+    markRunning(batch.operations);
+    if (batch.isClosing) {
+      this._saver.request();
+    }
+    void this._reconciler.check();
+  }
+
+  private _onSaved(_: QuietSaver, held: ReadonlyMap<string, number>): void {
+    this._saved = held;
+    if (this._writes) {
+      this._acknowledge(held, true);
+    }
+  }
+
+  private _acknowledge(
+    reached: ReadonlyMap<string, number>,
+    isSaved: boolean
+  ): void {
+    for (const [runId, seq] of reached) {
+      const message = { kind: 'ack', run_id: runId, seq } as const;
+      this._client.send({ ...message, is_saved: isSaved });
+    }
+  }
+
+  private readonly _client: ISessionOptions['client'];
+  private readonly _contents: Contents.IManager;
+  private readonly _replay: (runId: string) => Promise<number>;
+  private readonly _context: NotebookContext;
+  private readonly _queue: OperationQueue;
+  private readonly _reconciler: FileReconciler;
+  private readonly _saver: QuietSaver;
+  private _isLoaded = false;
+  private _isAttached = false;
+  private _isOwner = false;
+  private _isShared = false;
+  private _isRewinding = false;
+  private _isDisposed = false;
+  private _wasCutOff = false;
+  private _received = new Map<string, number>();
+  private _saved: ReadonlyMap<string, number> = new Map();
+}

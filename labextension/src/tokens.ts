@@ -1,0 +1,84 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
+import { Token } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+
+import type { Choices } from './choices';
+import type { Drafts } from './draft';
+import type { AnalystModel } from './model';
+import type { Decision } from './protocol.gen';
+import type { AnalystRest, IStatus } from './rest';
+
+/** A question, before the notebook's cells and the kernel's name are known. */
+export interface IQuestion {
+  readonly text: string;
+  readonly files?: readonly string[];
+  readonly variables?: readonly string[];
+}
+
+/** The analyst of this browser tab. */
+export interface IAnalyst {
+  /** What is known of each notebook. */
+  readonly model: AnalystModel;
+  readonly drafts: Drafts;
+  readonly choices: Choices;
+  readonly rest: AnalystRest;
+  readonly contents: Contents.IManager;
+
+  readonly isConnected: boolean;
+  /** How the server stands; `null` until it has answered. */
+  readonly status: IStatus | null;
+  /** Why the server's state can't be read; empty when it can. */
+  readonly statusError: string;
+  /** Emits when the connection or the server's state is another one. */
+  readonly stateChanged: ISignal<IAnalyst, void>;
+
+  /** The notebook that the person looks at; the panel shows its runs. */
+  readonly currentPanel: NotebookPanel | null;
+  /** Its path below the server's root, or an empty text. */
+  readonly currentPath: string;
+  readonly currentChanged: ISignal<IAnalyst, void>;
+
+  /** Returns a view of the notebook at the path, if one is open. */
+  panel(path: string): NotebookPanel | null;
+
+  /**
+   * Asks a question about a notebook that is open.
+   *
+   * @returns Whether it was sent.
+   */
+  ask(path: string, question: IQuestion): Promise<boolean>;
+
+  stop(runId: string): void;
+
+  /**
+   * Says whether a cell that waits shall run.
+   *
+   * @param source The cell's text as the person changed it here; without one, the text that the
+   * cell has in the notebook.
+   */
+  decide(
+    runId: string,
+    cellId: string,
+    decision: Decision,
+    source?: string
+  ): void;
+
+  undo(runId: string): void;
+  rebuild(runId: string): void;
+  takeOver(path: string): void;
+
+  /** Reads the server's state again. */
+  refreshStatus(): Promise<void>;
+
+  /** Reads the list of a notebook's former runs again. */
+  refreshPast(path: string): Promise<void>;
+
+  /** Fetches a past run's messages, so that it can be shown whole. */
+  reopen(path: string, runId: string): Promise<void>;
+}
+
+export const IAnalyst = new Token<IAnalyst>(
+  'dm-jupyter:IAnalyst',
+  'The data analyst of this browser tab: its runs, and what can be said to them.'
+);

@@ -1,0 +1,172 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import { historyIcon } from '@jupyterlab/ui-components';
+import { useCallback, useLayoutEffect, useRef } from 'react';
+import type { ReactElement, RefObject } from 'react';
+
+import { Announcer } from './announcer';
+import { Banners } from './banners';
+import { Composer } from './composer';
+import { useFramedSignal, usePanel, useSignal } from './context';
+import { History } from './history';
+import type { INotebookPicture } from './pictures';
+import type { IRunSummary } from './rest';
+import { Timeline } from './timeline';
+import { Welcome } from './welcome';
+
+/** What the panel shows, apart from what the analyst knows. */
+export interface IViewState {
+  readonly page: 'runs' | 'history';
+  /** A past run that the person asked to see. */
+  readonly shownRun: string | null;
+  /** Grows when the question field is to take the focus. */
+  readonly focusCount: number;
+}
+
+/** The whole panel. */
+export function PanelView(props: {
+  state: IViewState;
+  onPage: (page: IViewState['page']) => void;
+  onShowRun: (run: IRunSummary) => void;
+  onNewNotebook: () => void;
+}): ReactElement {
+  const { analyst } = usePanel();
+  const { onNewNotebook, onPage, onShowRun, state } = props;
+  const path = useSignal(
+    analyst.currentChanged,
+    useCallback(() => analyst.currentPath, [analyst])
+  );
+  const notebook = useFramedSignal(
+    analyst.model.changed,
+    useCallback(() => analyst.model.notebook(path), [analyst, path])
+  );
+  const isConnected = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.isConnected, [analyst])
+  );
+  const status = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.status, [analyst])
+  );
+  const statusError = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.statusError, [analyst])
+  );
+  const isEmpty =
+    notebook.runs.length + notebook.past.length === 0 && !notebook.pending;
+  return (
+    <div className="jp-dm-View" data-testid="dm-panel">
+      <Header
+        path={path}
+        isHistory={state.page === 'history'}
+        onPage={onPage}
+      />
+      <Banners notebook={notebook} isConnected={isConnected} />
+      <Scroller notebook={notebook}>
+        {state.page === 'history' ? (
+          <History path={path} onShow={onShowRun} />
+        ) : isEmpty ? (
+          <Welcome
+            status={status}
+            error={statusError}
+            hasNotebook={path !== ''}
+            onNewNotebook={onNewNotebook}
+          />
+        ) : (
+          <Timeline notebook={notebook} shownRun={state.shownRun} />
+        )}
+      </Scroller>
+      <Announcer run={notebook.runs[notebook.runs.length - 1] ?? null} />
+      <Composer
+        notebook={notebook}
+        status={status}
+        isConnected={isConnected}
+        focusCount={state.focusCount}
+      />
+    </div>
+  );
+}
+
+function Header(props: {
+  path: string;
+  isHistory: boolean;
+  onPage: (page: IViewState['page']) => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { isHistory, onPage, path } = props;
+  const hint = isHistory
+    ? trans.__('Back to this notebook’s runs')
+    : trans.__('History of runs');
+  return (
+    <header className="jp-dm-Header">
+      <h2>{trans.__('Data analyst')}</h2>
+      <span className="jp-dm-Notebook" title={path}>
+        {PathExt.basename(path)}
+      </span>
+      <button
+        type="button"
+        className="jp-dm-IconButton"
+        aria-label={hint}
+        aria-pressed={isHistory}
+        title={hint}
+        onClick={() => onPage(isHistory ? 'runs' : 'history')}
+      >
+        <historyIcon.react tag="span" />
+      </button>
+    </header>
+  );
+}
+
+/** Keeps its end in sight while the run writes, unless the person has scrolled up. */
+function Scroller(props: {
+  notebook: INotebookPicture;
+  children: ReactElement;
+}): ReactElement {
+  const { trans } = usePanel();
+  const outer = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  useStickToEnd(outer, inner, props.notebook.path);
+  return (
+    <div
+      ref={outer}
+      className="jp-dm-Scroller"
+      role="region"
+      aria-label={trans.__('Runs')}
+      // What scrolls must be reached with the keyboard.
+      tabIndex={0}
+    >
+      <div ref={inner}>{props.children}</div>
+    </div>
+  );
+}
+
+const NEAR_END_PX = 40;
+
+function useStickToEnd(
+  outer: RefObject<HTMLElement>,
+  inner: RefObject<HTMLElement>,
+  path: string
+): void {
+  useLayoutEffect(() => {
+    const frame = outer.current;
+    const content = inner.current;
+    if (!frame || !content) {
+      return;
+    }
+    let isAtEnd = true;
+    const onScroll = () => {
+      const rest = frame.scrollHeight - frame.scrollTop - frame.clientHeight;
+      isAtEnd = rest < NEAR_END_PX;
+    };
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd) {
+        frame.scrollTop = frame.scrollHeight;
+      }
+    });
+    frame.addEventListener('scroll', onScroll, { passive: true });
+    observer.observe(content);
+    return () => {
+      frame.removeEventListener('scroll', onScroll);
+      observer.disconnect();
+    };
+  }, [inner, outer, path]);
+}

@@ -1,0 +1,164 @@
+/**
+ * The panel's words for what the protocol names.
+ */
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IRunPicture, RunState, StepStatus } from './pictures';
+
+/** A status in words, with a sign beside them. */
+export interface IStatusWords {
+  readonly sign: string;
+  readonly text: string;
+}
+
+export function stepWords(
+  status: StepStatus,
+  trans: TranslationBundle
+): IStatusWords {
+  switch (status) {
+    case 'thinking':
+      return { sign: '…', text: trans.__('Thinking') };
+    case 'waiting':
+      return { sign: '?', text: trans.__('Waits for you') };
+    case 'running':
+      return { sign: '▸', text: trans.__('Running') };
+    case 'ok':
+      return { sign: '✓', text: trans.__('Done') };
+    case 'answer':
+      return { sign: '✓', text: trans.__('Answer') };
+    case 'error':
+      return { sign: '✗', text: trans.__('Error') };
+    case 'timeout':
+      return { sign: '✗', text: trans.__('Out of time') };
+    case 'memory':
+      return { sign: '✗', text: trans.__('Out of memory') };
+    case 'killed':
+      return { sign: '✗', text: trans.__('Kernel ended') };
+    case 'denied':
+      return { sign: '✗', text: trans.__('Not allowed') };
+    case 'interrupted':
+      return { sign: '■', text: trans.__('Interrupted') };
+    case 'skipped':
+      return { sign: '–', text: trans.__('Skipped') };
+    case 'void':
+      return { sign: '–', text: trans.__('No code') };
+    case 'unfinished':
+      return { sign: '■', text: trans.__('Not finished') };
+    default:
+      return { sign: '–', text: status };
+  }
+}
+
+export function stateWords(
+  state: RunState,
+  trans: TranslationBundle
+): IStatusWords {
+  switch (state) {
+    case 'running':
+      return { sign: '▸', text: trans.__('Running') };
+    case 'answered':
+      return { sign: '✓', text: trans.__('Answered') };
+    case 'stopped':
+      return { sign: '■', text: trans.__('Stopped') };
+    case 'failed':
+      return { sign: '✗', text: trans.__('Failed') };
+    case 'undone':
+      return { sign: '↶', text: trans.__('Undone') };
+  }
+}
+
+/** Says why a run ended without an answer, and what to do; empty for one that was answered. */
+export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
+  const { detail, limits } = run;
+  switch (run.stop) {
+    case null:
+    case 'answered':
+      return '';
+    case 'turn_limit':
+      return trans.__(
+        'The run took all of its %1 turns without an answer. Its cells stay: ask for the next part, or ask a narrower question.',
+        limits.turns
+      );
+    case 'budget':
+      return withDetail(
+        trans.__(
+          'The run met one of its limits. Its cells stay: ask for the next part, or ask a narrower question.'
+        ),
+        detail
+      );
+    case 'cancelled':
+      return trans.__(
+        'The run was stopped. Its cells stay: ask again, or undo the run.'
+      );
+    case 'void':
+      return trans.__(
+        'The model wrote neither code nor an answer. Ask again in other words, or choose another model.'
+      );
+    default:
+      return withDetail(
+        trans.__(
+          'The run failed. Ask again; if it fails once more, look into the server’s log.'
+        ),
+        detail
+      );
+  }
+}
+
+function withDetail(text: string, detail: string): string {
+  return detail ? `${text} (${detail})` : text;
+}
+
+/** Translates what a run waits for, as far as it is known. */
+export function phaseWords(phase: string, trans: TranslationBundle): string {
+  switch (phase) {
+    case '':
+    case 'thinking':
+      return trans.__('Thinking…');
+    case 'reading the files':
+      return trans.__('Reading the files…');
+    case 'loading the model':
+      return trans.__('Loading the model…');
+    default:
+      return phase;
+  }
+}
+
+/** A duration, short: `0.4 s`, `14 s`, `2 min 05 s`. */
+export function secondsWords(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  if (seconds < 10) {
+    return trans.__('%1 s', seconds.toFixed(1));
+  }
+  const whole = Math.round(seconds);
+  if (whole < 60) {
+    return trans.__('%1 s', whole);
+  }
+  const rest = String(whole % 60).padStart(2, '0');
+  return trans.__('%1 min %2 s', Math.floor(whole / 60), rest);
+}
+
+/** What a run has used: `3 turns · 512 tokens of 20,000 · 14 s · 2 cells`. */
+export function meterWords(
+  run: IRunPicture,
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  const { cells, tokens, turns } = run.totals;
+  return [
+    trans._n('%1 turn', '%1 turns', turns),
+    trans.__(
+      '%1 tokens of %2',
+      tokens.toLocaleString(),
+      run.limits.tokens.toLocaleString()
+    ),
+    secondsWords(seconds, trans),
+    trans._n('%1 cell', '%1 cells', cells)
+  ].join(' · ');
+}
+
+/** The names of containment layers, as the server gives them, in plain text. */
+export function layerWords(layers: readonly string[]): string {
+  return layers.map(layer => layer.replace(/_/g, ' ')).join(', ');
+}

@@ -1,0 +1,70 @@
+/**
+ * What the analyst does in the application around the notebooks: opens, creates, uploads.
+ */
+import { PathExt } from '@jupyterlab/coreutils';
+import type { IDocumentManager } from '@jupyterlab/docmanager';
+import { FileBrowserModel } from '@jupyterlab/filebrowser';
+import { NotebookPanel } from '@jupyterlab/notebook';
+
+/** Name of the kernelspec whose kernels are restricted. */
+export const RESTRICTED_KERNEL = 'dm-sandbox';
+
+/** Opens and makes documents for the analyst. */
+export class Workspace {
+  constructor(private readonly _documents: IDocumentManager) {}
+
+  /** Whether the server offers restricted kernels. */
+  get hasRestrictedKernel(): boolean {
+    const specs = this._documents.services.kernelspecs.specs?.kernelspecs;
+    return specs?.[RESTRICTED_KERNEL] !== undefined;
+  }
+
+  /**
+   * Opens a notebook. Returns `null` where the application shows it in a page of its own, as
+   * Notebook 7 does.
+   */
+  async openNotebook(path: string): Promise<NotebookPanel | null> {
+    return this._ready(this._documents.openOrReveal(path));
+  }
+
+  /** Makes a notebook with a restricted kernel in the folder, and opens it. */
+  async newNotebook(folder: string): Promise<NotebookPanel | null> {
+    const { path } = await this._documents.newUntitled({
+      path: folder,
+      type: 'notebook'
+    });
+    const kernel = this.hasRestrictedKernel
+      ? { name: RESTRICTED_KERNEL }
+      : undefined;
+    return this._ready(
+      this._documents.openOrReveal(path, undefined, kernel ?? {})
+    );
+  }
+
+  /** Uploads a file of the person's computer; returns its path. */
+  async upload(file: File, folder: string): Promise<string> {
+    // The file browser's model cuts large files to pieces and asks before it overwrites one.
+    // eslint-disable-next-line jupyter/require-disposable-ownership
+    const model = new FileBrowserModel({ manager: this._documents });
+    try {
+      await model.cd(`/${folder}`);
+      return (await model.upload(file)).path;
+    } finally {
+      model.dispose();
+    }
+  }
+
+  private async _ready(widget: unknown): Promise<NotebookPanel | null> {
+    if (!(widget instanceof NotebookPanel)) {
+      return null;
+    }
+    await widget.context.ready;
+    await widget.sessionContext.ready;
+    return widget;
+  }
+}
+
+/** Returns the folder that a path lies in; an empty text for the server's root. */
+export function folderOf(path: string): string {
+  return PathExt.dirname(path);
+}
