@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import told_before
+from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.handoff import Handoffs, question_of
@@ -89,6 +91,7 @@ class Analyst:
         self.models = models
         self.history = history
         self._settings = settings
+        self._files = DataFiles(root)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
 
@@ -158,12 +161,16 @@ class Analyst:
         if any(run.ask.notebook_path == path for run in self._runs.values()):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
         kernel_id, is_restricted = await self._kernel_for(ask)
-        files = tuple(self._data_file(name) for name in ask.files)
+        ask = replace(ask, files=self._files_meant(ask))
+        try:
+            files = tuple(self._files.place(name) for name in ask.files)
+        except FileNotFoundError as error:
+            raise RefusedError("file", str(error)) from error
         tables = await self.kernels.variables(path) if ask.variables else []
         place = RunPlace(
             kernel_id=kernel_id,
             is_restricted=is_restricted,
-            notebook_folder=(self.root / path.lstrip("/")).parent,
+            notebook_folder=self._files.folder_of(path),
             files=files,
             context=told_before(
                 self.history.summaries(path),
@@ -252,11 +259,13 @@ class Analyst:
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
 
-    def _data_file(self, name: str) -> Path:
-        place = (self.root / name.lstrip("/")).resolve()
-        if not place.is_relative_to(self.root.resolve()) or not place.is_file():
-            raise RefusedError("file", f"{name}: there is no such file here")
-        return place
+    def _files_meant(self, ask: Ask) -> tuple[str, ...]:
+        """Those given, else those that the question names, else those of the run before it."""
+        named = ask.files or self._files.named_in(ask.question, ask.notebook_path)
+        if named or ask.variables:
+            return named
+        last = next(iter(self.history.summaries(ask.notebook_path)), None)
+        return self._files.still_there(last.files) if last is not None else ()
 
     async def _watch_kernels(self) -> None:
         while True:

@@ -67,25 +67,24 @@ class SharedDocuments:
             await self._apply(path, message)
         while not (journal.is_closed and coming.empty()):
             await self._apply(path, await coming.get())
-        await asyncio.sleep(_SAVED_S)
-        if await self._lacks(path, journal):
-            for message in list(journal.messages()):
-                await self._apply(path, message)
+            if journal.is_closed and coming.empty():
+                await asyncio.sleep(_SAVED_S)  # an undoing may come meanwhile
+                await self._mend(path, journal)
         journal.mark_in_file(journal.last)
 
     async def _apply(self, path: str, message: RunMessage) -> None:
         if isinstance(message, Operated):
             apply_shared(message.operation, await self._document(path))
 
-    async def _lacks(self, path: str, journal: Journal) -> bool:
-        """Whether cells of the run are missing that nobody can have deleted on purpose: all."""
-        wanted = {
-            message.operation.cell_id
-            for message in journal.messages()
-            if isinstance(message, Operated) and isinstance(message.operation, InsertCell)
-        }
+    async def _mend(self, path: str, journal: Journal) -> None:
+        """Applies everything again when all of the run's cells are gone, and were not taken out."""
+        operations = [x.operation for x in journal.messages() if isinstance(x, Operated)]
+        wanted = {one.cell_id for one in operations if isinstance(one, InsertCell)}
+        wanted -= {one.cell_id for one in operations if isinstance(one, DeleteCell)}
         document = await self._document(path)
-        return bool(wanted) and not wanted & {str(cell["id"]) for cell in document.ycells}
+        if wanted and not wanted & {str(cell["id"]) for cell in document.ycells}:
+            for operation in operations:
+                apply_shared(operation, document)
 
     async def _document(self, path: str) -> Any:
         return await self._collaboration.get_document(

@@ -192,8 +192,16 @@ class JupyterServer:
 
     def document(self, path: str) -> Any:
         """The notebook as it lies on disk, validated."""
-        content = self.get(f"/api/contents/{path}?type=notebook&content=1")["content"]
-        document = nbformat.from_dict(content)
+        address = f"/api/contents/{path}?type=notebook&content=1"
+        while True:
+            try:
+                document = nbformat.from_dict(self.get(address)["content"])
+                break
+            except urllib.error.HTTPError as error:  # it is being written just now
+                error.close()
+                if error.code != 400:
+                    raise
+                time.sleep(0.05)
         nbformat.validate(document)
         return document
 

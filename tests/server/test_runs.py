@@ -221,6 +221,20 @@ async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: st
     assert name in refused["message"]
 
 
+async def test_the_files_meant_are_those_named_and_then_those_of_before(
+    server: JupyterServer, say
+) -> None:
+    say("print(df.sales.sum())\n```", ANSWER)
+    path = server.notebook("meant.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        for question in ("What is the sum in sales.csv?", "And once more?"):
+            say("print(df.sales.sum())\n```", ANSWER)
+            await panel.ask(path, question)
+            assert (await _ended(panel))["stop"] == "answered"
+    assert [opened["files"] for opened in panel.of("run_opened")] == [["sales.csv"]] * 2
+
+
 async def test_a_kernel_out_of_memory_says_so_everywhere(server: JupyterServer, say) -> None:
     say("hog = [bytearray(2**20) for _ in range(5000)]\n```", ANSWER)
     path = server.notebook("memory.ipynb")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+
+from tests.browser.lab import Lab
+from tests.cli.endpoint import ScriptedEndpoint
+from tests.server.jupyter import JupyterServer
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+BUNDLE = Path("dm_jupyter/labextension/static/style.js")
+LAB_OPTIONS = (
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+    "--LabApp.expose_app_in_browser=True",
+)
+TABLE = "month,sales\n1,10\n2,30\n"
+
+Say = Callable[..., None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tests of this folder where there is nothing to run them with."""
+    reason = ""
+    if CHROMIUM is None:
+        reason = "no chromium on the PATH"
+    elif not BUNDLE.is_file():
+        reason = f"{BUNDLE} is not built: run 'make setup' with Node.js"
+    if reason:
+        for item in items:
+            if item.get_closest_marker("browser"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(["nothing was scripted"]) as running:
+        yield running
+
+
+@pytest.fixture
+def say(endpoint: ScriptedEndpoint) -> Say:
+    """Scripts what the model answers next."""
+
+    def script(*texts: str) -> None:
+        endpoint.texts = list(texts)
+        endpoint.rewind()
+
+    return script
+
+
+@pytest.fixture(scope="session")
+def lab_server(
+    tmp_path_factory: pytest.TempPathFactory, endpoint: ScriptedEndpoint
+) -> Iterator[JupyterServer]:
+    folder = tmp_path_factory.mktemp("lab")
+    with JupyterServer(folder, endpoint.base_url, app="lab", options=LAB_OPTIONS) as running:
+        yield running
+
+
+@pytest.fixture
+def own_server(tmp_path: Path, endpoint: ScriptedEndpoint) -> Iterator[JupyterServer]:
+    """A server that a test may kill."""
+    with JupyterServer(tmp_path, endpoint.base_url, app="lab", options=LAB_OPTIONS) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=30_000)
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM)
+
+
+@pytest.fixture
+def context(browser: Browser, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator:
+    """A browser without cookies; keeps a picture of each page of a test that failed."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    failed_before = request.session.testsfailed
+    yield context
+    if request.session.testsfailed > failed_before:
+        for number, page in enumerate(context.pages):
+            page.screenshot(path=tmp_path / f"page-{number}.png")
+    context.close()
+
+
+@pytest.fixture
+def folder() -> str:
+    """A folder of the server for this test alone."""
+    return uuid4().hex[:8]
+
+
+@pytest.fixture
+def open_lab(
+    request: pytest.FixtureRequest, context: BrowserContext, folder: str
+) -> Iterator[Callable[..., Lab]]:
+    """Opens a notebook of the test's folder in a new tab; makes it when it is not there."""
+    opened: list[Lab] = []
+
+    def open_tab(
+        name: str = "work.ipynb",
+        kernel: str = "dm-sandbox",
+        sources: tuple[str, ...] = ("mine = 1", "other = 2"),
+        server: JupyterServer | None = None,
+    ) -> Lab:
+        server = server or request.getfixturevalue("lab_server")
+        path = f"{folder}/{name}"
+        if not (server.root / path).exists():
+            (server.root / folder).mkdir(exist_ok=True)
+            (server.root / folder / "sales.csv").write_text(TABLE)
+            server.notebook(path, kernel, sources)
+        lab = Lab(context.new_page(), server, path)
+        opened.append(lab)
+        return lab.open()
+
+    yield open_tab
+    with ExitStack() as stack:
+        for lab in opened:
+            stack.callback(_end_kernels, lab)
+    assert [fault for lab in opened for fault in lab.faults] == []
+
+
+@pytest.fixture
+def lab(open_lab: Callable[..., Lab]) -> Lab:
+    """A notebook of two cells in a restricted kernel, the panel beside it."""
+    return open_lab()
+
+
+def _end_kernels(lab: Lab) -> None:
+    for session in lab.server.get("/api/sessions"):
+        if session["path"] == lab.path:
+            lab.server.request("DELETE", f"/api/sessions/{session['id']}")

@@ -1,0 +1,67 @@
+"""Kernels and servers that die in the middle of a run."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+from tests.server.jupyter import JupyterServer
+
+pytestmark = pytest.mark.browser
+
+HOG = """print("before the flood", flush=True)
+hog = [bytearray(2**20) for _ in range(5000)]
+```"""
+COUNT = """import time
+for i in range(300):
+    print("line", i, flush=True)
+    time.sleep(0.2)
+```"""
+ANSWER = "There was not enough memory."
+
+
+def test_a_kernel_out_of_memory_names_the_limit_and_is_filled_again(lab: Lab, say) -> None:
+    say(HOG, ANSWER)
+    lab.write_cell(0, "mine = 41")
+    lab.run_cell(0)
+    expect(lab.prompt("mine = 41")).to_have_text("[1]:")
+    lab.ask("Fill the memory")
+    expect(lab.steps.first).to_have_attribute("data-status", "memory", timeout=60_000)
+    expect(lab.steps.first).to_contain_text("2048 MiB")
+    cell = lab.cell("bytearray").locator(".jp-OutputArea").first
+    expect(cell).to_contain_text("before the flood")
+    expect(cell).to_contain_text("2048 MiB")
+    lab.expect_run("answered")
+    lab.saved_document(cells=5)
+
+    lab.panel.get_by_role("button", name="Run the notebook’s cells again").click()
+    expect(lab.run).to_contain_text("1 cells were run again")
+    lab.write_cell(4, "print('kept:', mine + 1)")
+    lab.run_cell(4)
+    expect(lab.cells.nth(4).locator(".jp-OutputArea")).to_contain_text("kept: 42")
+
+
+def test_a_server_that_crashes_ends_the_run_and_loses_no_output(
+    open_lab, own_server: JupyterServer, say
+) -> None:
+    say(COUNT, ANSWER)
+    lab = open_lab(server=own_server)
+    lab.write_cell(0, "mine = 'never lost'")
+    lab.ask("Count")
+    expect(lab.cell("line 5").last).to_be_visible()
+    own_server.kill()
+    expect(lab.button("offline-banner")).to_be_visible()
+    seen = lab.lines(r"line (\d+)")
+    own_server.start()
+    expect(lab.button("offline-banner")).to_have_count(0, timeout=60_000)
+    lab.expect_run("failed")
+    expect(lab.run).to_contain_text("the server ended")
+    document = lab.saved_document(cells=5)
+    assert [document.cells[place].source for place in (0, 4)] == [
+        "mine = 'never lost'",
+        "other = 2",
+    ]
+    lines = document.cells[2].outputs[0].text.splitlines()
+    assert lines == [f"line {i}" for i in range(len(lines))]
+    assert len(lines) >= len(seen)
+    assert lab.lines(r"line (\d+)") == list(range(len(lines)))
+    expect(lab.prompt("time.sleep")).not_to_have_text("[*]:")

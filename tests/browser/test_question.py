@@ -1,0 +1,152 @@
+"""A question, from the completion of a file's name to the notebook on disk."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+CHART = """import time
+print("the sum is", df.sales.sum(), flush=True)
+time.sleep(2)
+ax = df.plot(x="month", y="sales")
+```"""
+ANSWER = "The sales add up to **40**."
+
+
+def test_a_question_becomes_cells_outputs_and_an_answer(lab: Lab, say) -> None:
+    say(CHART, ANSWER)
+    lab.ask("What is the sum of sales?")
+    cell = lab.cell("the sum is")
+    expect(lab.prompt("the sum is")).to_have_text("[*]:")
+    expect(cell.locator(".jp-OutputArea")).to_contain_text("the sum is 40")
+    lab.expect_run("answered")
+    expect(lab.prompt("the sum is")).to_have_text("[1]:")
+    expect(cell.locator("img")).to_be_visible()
+    expect(lab.answer.locator("strong")).to_have_text("40")
+    expect(lab.steps).to_have_count(2)
+    expect(lab.steps.first).to_have_attribute("data-status", "ok")
+    expect(lab.button("meter")).to_have_text(re.compile(r"2 turns · \d+ tokens of .* · 1 cell"))
+    expect(lab.cells.nth(3)).to_contain_text("Answer")
+
+    document = lab.saved_document(cells=5)
+    assert [document.cells[place].source for place in (0, 4)] == ["mine = 1", "other = 2"]
+    printed, picture = document.cells[2].outputs
+    assert printed.text == "the sum is 40\n"
+    assert picture.data["image/png"]
+    assert document.cells[2].execution_count == 1
+    assert ANSWER in document.cells[3].source
+
+
+def test_cells_come_below_the_active_cell(lab: Lab, say) -> None:
+    say(CHART, ANSWER)
+    lab.run_cell(1)
+    lab.ask("What is the sum of sales?")
+    lab.expect_run("answered")
+    document = lab.saved_document(cells=5)
+    assert [cell.source for cell in document.cells[:2]] == ["mine = 1", "other = 2"]
+    assert ANSWER in document.cells[-1].source
+
+
+def test_a_file_dropped_on_the_composer_becomes_a_chip(lab: Lab) -> None:
+    file = lab.page.locator(".jp-DirListing-item", has_text="sales.csv")
+    file.drag_to(lab.composer)
+    expect(lab.chips).to_contain_text("sales.csv")
+
+
+def test_a_file_is_analyzed_from_its_context_menu(lab: Lab) -> None:
+    file = lab.page.locator(".jp-DirListing-item", has_text="sales.csv")
+    file.click(button="right")
+    lab.page.locator(".lm-Menu-item", has_text="Analyze this file").click()
+    expect(lab.chips).to_contain_text("sales.csv")
+    expect(lab.composer).to_be_focused()
+
+
+def test_an_error_of_the_person_is_fixed_on_request(lab: Lab, say, endpoint) -> None:
+    say("The name was wrong.\n\n```python\nprint(mine_too := 1)\n```", "It works now.")
+    lab.write_cell(0, "print(not_there)")
+    lab.run_cell(0)
+    cell = lab.cells.first
+    expect(cell).to_contain_text("NameError")
+    cell.click(button="right")
+    lab.page.locator(".lm-Menu-item", has_text="Fix this error").click()
+    lab.expect_run("answered")
+    expect(lab.run).to_contain_text("Fix the error in this cell")
+    assert "name 'not_there' is not defined" in str(endpoint.bodies[-1]["messages"])
+    document = lab.saved_document(cells=6)
+    assert document.cells[0].source == "print(not_there)"
+
+
+def test_a_toolbar_button_appears_on_a_cell_that_failed(lab: Lab) -> None:
+    button = lab.cells.first.get_by_role("button", name="Fix this error")
+    lab.write_cell(0, "1 / 0")
+    expect(button).to_have_count(0)
+    lab.run_cell(0)
+    expect(button).to_be_visible()
+
+
+def test_another_kernel_is_switched_when_the_person_says_so(open_lab, say) -> None:
+    say(CHART, ANSWER)
+    lab = open_lab(kernel="python3")
+    expect(lab.button("kernel-status")).to_contain_text("Not restricted")
+    lab.composer.fill("What is the sum of sales? ")
+    lab.attach("sales.csv")
+    lab.composer.press("Enter")
+    expect(lab.dialog).to_contain_text("this notebook's kernel is not restricted")
+    lab.dialog.get_by_role("radio", name="Switch this notebook").check()
+    lab.dialog.get_by_role("button", name="Continue").click()
+    lab.expect_run("answered")
+    expect(lab.button("kernel-status")).to_have_attribute("data-restricted", "true")
+    assert lab.saved_document(cells=5).metadata.kernelspec.name == "dm-sandbox"
+
+
+def test_the_magic_writes_cells_below_its_own(open_lab, say) -> None:
+    say(CHART, ANSWER)
+    magic = "%%analyze sales.csv\nWhat is the sum of sales?"
+    lab = open_lab(sources=("%load_ext dm_jupyter", magic, "other = 2"))
+    lab.run_cell(0)
+    expect(lab.prompt("load_ext")).to_have_text("[1]:")
+    lab.run_cell(1)
+    lab.expect_run("answered")
+    document = lab.saved_document(cells=6)
+    assert document.cells[1].source == magic
+    assert "the sum is 40\n" in document.cells[3].outputs[0].text
+    assert document.cells[5].source == "other = 2"
+
+
+def test_everything_works_from_the_keyboard(lab: Lab, say) -> None:
+    say("import time\ntime.sleep(60)\n```")
+    page = lab.page
+    lab.cells.first.click()
+    page.keyboard.press("Control+Shift+A")
+    expect(lab.composer).to_be_focused()
+    page.keyboard.type("How much? @sal")
+    expect(lab.button("completion")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(lab.button("completion")).to_have_count(0)
+    expect(lab.composer).to_be_focused()
+    for _ in range(len("@sal")):
+        page.keyboard.press("Backspace")
+    lab.attach("sales.csv")
+    page.keyboard.press("Enter")
+    expect(lab.button("stop")).to_be_visible()
+    _tab_to(lab, "dm-stop")
+    page.keyboard.press("Enter")
+    lab.expect_run("stopped")
+    page.keyboard.press("Control+Shift+A")
+    _tab_to(lab, "dm-undo", "Shift+Tab")
+    page.keyboard.press("Enter")
+    lab.expect_run("undone")
+
+
+def _tab_to(lab: Lab, name: str, key: str = "Tab") -> None:
+    """Goes with the Tab key to the element, which must come within a dozen of stops."""
+    focused = "document.activeElement?.dataset.testid"
+    for _ in range(12):
+        lab.page.keyboard.press(key)
+        if lab.page.evaluate(focused) == name:
+            return
+    raise AssertionError(f"{name} can't be reached with {key}")
