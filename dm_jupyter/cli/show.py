@@ -96,10 +96,11 @@ class Screen:
         self._status.update(line)
 
     def show(self, event: Event) -> None:
-        """Prints what the event adds, and brings the progress line up to date."""
+        """Prints what the event adds."""
         match event:
             case RunStarted(trajectory):
                 self._trajectory = trajectory
+                self._status.update(self)
                 self._console.print(_headline(trajectory))
             case TextSampled():
                 self._pieces += 1
@@ -120,16 +121,14 @@ class Screen:
             case RunFinished(trajectory):
                 self._console.print(_ending(trajectory, time.monotonic() - self._started))
                 self._status.stop()
-        self._update()
 
-    def _update(self) -> None:
+    def __rich__(self) -> Text:
+        """The progress line as it is now; drawn anew many times a second."""
         if self._trajectory is None:
-            return
+            return Text("starting")
         tokens = self._trajectory.tokens + self._pieces
         seconds = time.monotonic() - self._started
-        self._status.update(
-            f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s"
-        )
+        return Text(f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s")
 
     def _print_remark(self, step: Step, trajectory: Trajectory) -> None:
         """Says why a turn that ran no cell did not end the run."""

@@ -3,6 +3,7 @@ import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
 import type { INotebookPicture } from './pictures';
+import { asSentence } from './wording';
 
 /** What the person should know before anything else about the notebook. */
 export function Banners(props: {
@@ -38,14 +39,14 @@ export function Banners(props: {
       )}
       {notebook.refusal && (
         <Dismissable
-          text={notebook.refusal.message}
+          text={asSentence(notebook.refusal.message)}
           onDismiss={() => analyst.model.settle(path)}
         />
       )}
       {notebook.notices.map(notice => (
         <Dismissable
           key={notice.id}
-          text={notice.text}
+          text={asSentence(notice.text)}
           onDismiss={() => analyst.model.dismiss(path, notice.id)}
         />
       ))}

@@ -2,9 +2,13 @@
  * The notebook's file as another hand may have left it.
  */
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
+import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
-import { PromiseDelegate } from '@lumino/coreutils';
+import { JSONExt, PromiseDelegate } from '@lumino/coreutils';
+import type { JSONArray } from '@lumino/coreutils';
+
+import { MARK } from './operations';
 
 export type NotebookContext = DocumentRegistry.IContext<INotebookModel>;
 
@@ -21,6 +25,34 @@ export async function differsFromDisk(
   return known.hash && disk.hash
     ? known.hash !== disk.hash
     : known.last_modified !== disk.last_modified;
+}
+
+/**
+ * Whether all that the document holds besides the cells of runs stands in the file as well, so that
+ * reading the file again loses nothing of the person's.
+ */
+export async function isWhollyOnDisk(
+  context: NotebookContext,
+  contents: Contents.IManager
+): Promise<boolean> {
+  if (!context.model.dirty) {
+    return true;
+  }
+  const disk = await contents.get(context.path, { content: true });
+  return JSONExt.deepEqual(
+    personsCells(context.model.toJSON() as INotebookContent),
+    personsCells(disk.content)
+  );
+}
+
+/** What a person writes into and gets out of the cells that are not a run's. */
+function personsCells(notebook: INotebookContent): JSONArray {
+  return notebook.cells
+    .filter(cell => cell.metadata[MARK] === undefined)
+    .map(
+      ({ cell_type, id, outputs, source }) =>
+        [cell_type, id, outputs ?? [], source] as JSONArray
+    );
 }
 
 /**

@@ -8,6 +8,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReactElement } from 'react';
 
 import type { Analyst, IKernelRefusal } from './analyst';
+import { asSentence } from './wording';
 import { RESTRICTED_KERNEL, folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
@@ -24,7 +25,7 @@ export async function chooseKernel(
   const result = await showDialog<Choice>({
     title: trans.__('Where should this run?'),
     body: new KernelChoices(
-      refusal.message,
+      asSentence(refusal.message),
       workspace.hasRestrictedKernel,
       trans
     ),

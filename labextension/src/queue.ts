@@ -11,8 +11,13 @@ import type { IAppendOutput, Operation } from './protocol.gen';
 
 /** Half of a frame of 16 ms; the other half is for drawing what changed. */
 const BUDGET_MS = 8;
-/** Characters of a stream that are joined to one output; more would not fit in a frame. */
-const JOINED_CHARACTERS = 200_000;
+/**
+ * JupyterLab draws the whole text of a stream for each piece that is added to it. After a piece
+ * that took longer than its share of a frame, the next waits this many times as long, and pieces
+ * gather meanwhile.
+ */
+const PAUSE_FACTOR = 4;
+const LONGEST_PAUSE_MS = 2000;
 
 /** A message of a run in its turn; `null` where it changes nothing in the notebook. */
 export interface IQueued {
@@ -89,15 +94,27 @@ export class OperationQueue implements IDisposable {
     }
     this._cancel = this._schedule(() => {
       this._cancel = null;
-      if (!this._isDisposed && !this._isPaused) {
-        this._drain();
-        this._wake();
+      if (this._isDisposed || this._isPaused) {
+        return;
       }
+      if (!this._isGathering()) {
+        this._drain();
+      }
+      this._wake();
     });
   }
 
+  /** Whether more pieces of a stream are waited for; what follows on the stream ends the wait. */
+  private _isGathering(): boolean {
+    return (
+      performance.now() < this._pauseEnd &&
+      this._waiting.every(item => isStream(item.operation))
+    );
+  }
+
   private _drain(): void {
-    const deadline = performance.now() + BUDGET_MS;
+    const start = performance.now();
+    const deadline = start + BUDGET_MS;
     const applied = new Map<string, number>();
     const operations: Operation[] = [];
     let isClosing = false;
@@ -120,6 +137,11 @@ export class OperationQueue implements IDisposable {
       index += length;
     }
     this._waiting = this._waiting.slice(index);
+    const end = performance.now();
+    if (end > deadline) {
+      const pause = Math.min((end - start) * PAUSE_FACTOR, LONGEST_PAUSE_MS);
+      this._pauseEnd = end + pause;
+    }
     this._advanced.emit({ applied, operations, isClosing });
   }
 
@@ -130,9 +152,8 @@ export class OperationQueue implements IDisposable {
       return [first.operation, 1];
     }
     const pieces: string[] = [];
-    let size = 0;
     let end = start;
-    while (end < this._waiting.length && size < JOINED_CHARACTERS) {
+    while (end < this._waiting.length) {
       const { operation, runId } = this._waiting[end];
       if (
         runId !== first.runId ||
@@ -144,7 +165,6 @@ export class OperationQueue implements IDisposable {
       }
       const { text } = operation.output;
       pieces.push(Array.isArray(text) ? text.join('') : text);
-      size += pieces[pieces.length - 1].length;
       end += 1;
     }
     const output = { ...first.operation.output, text: pieces.join('') };
@@ -154,6 +174,7 @@ export class OperationQueue implements IDisposable {
   private _waiting: IQueued[] = [];
   private _applied = new Map<string, number>();
   private _isPaused = false;
+  private _pauseEnd = 0;
   private _isDisposed = false;
   private _cancel: (() => void) | null = null;
   private _advanced = new Signal<this, IBatch>(this);

@@ -7,7 +7,7 @@ import type { Contents } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { ChannelClient } from './client';
-import { differsFromDisk } from './disk';
+import { differsFromDisk, isWhollyOnDisk } from './disk';
 import type { NotebookContext } from './disk';
 import { nextFrame } from './frame';
 import type { Schedule } from './frame';
@@ -33,10 +33,8 @@ export interface ISessionOptions {
     'clientId' | 'connectionChanged' | 'isConnected' | 'send'
   >;
   readonly contents: Contents.IManager;
-  /**
-   * Hands over all messages of a run once more, as they are kept; returns the last one's `seq`.
-   */
-  readonly replay: (runId: string) => Promise<number>;
+  /** Fetches all messages of a run, as they are kept. */
+  readonly replay: (runId: string) => Promise<readonly RunMessage[]>;
   readonly schedule?: Schedule;
 }
 
@@ -114,6 +112,12 @@ export class NotebookSession implements IDisposable {
       }
       return;
     }
+    for (const [runId, seq] of Object.entries(message.in_file)) {
+      // Of a run that this tab knows nothing of, its document holds what the file held.
+      if (!this._received.has(runId)) {
+        this._queue.skipTo(runId, seq);
+      }
+    }
     this._acknowledge(this._queue.applied, false);
     this._acknowledge(this._saved, true);
     if (isBack) {
@@ -124,21 +128,9 @@ export class NotebookSession implements IDisposable {
 
   /** Takes a message of a run of this notebook. */
   receiveRun(message: RunMessage): void {
-    const isKnown = message.seq <= (this._received.get(message.run_id) ?? 0);
-    if (isKnown || this._isRewinding) {
-      return;
+    if (!this._isRewinding) {
+      this._take(message);
     }
-    this._received.set(message.run_id, message.seq);
-    if (!this._writes) {
-      return;
-    }
-    const isOurs = message.kind === 'operated' && !message.is_applied;
-    this._queue.push({
-      runId: message.run_id,
-      seq: message.seq,
-      operation: isOurs ? message.operation : null,
-      isClosing: CLOSING.includes(message.kind)
-    });
   }
 
   /** The server has written the file; the document must come to hold it, and be saved over it. */
@@ -168,6 +160,23 @@ export class NotebookSession implements IDisposable {
     return this._isOwner && !this._isShared;
   }
 
+  private _take(message: RunMessage): void {
+    if (message.seq <= (this._received.get(message.run_id) ?? 0)) {
+      return;
+    }
+    this._received.set(message.run_id, message.seq);
+    if (!this._writes) {
+      return;
+    }
+    const isOurs = message.kind === 'operated' && !message.is_applied;
+    this._queue.push({
+      runId: message.run_id,
+      seq: message.seq,
+      operation: isOurs ? message.operation : null,
+      isClosing: CLOSING.includes(message.kind)
+    });
+  }
+
   private _attach(): void {
     if (!this._isLoaded || this._isDisposed) {
       return;
@@ -195,16 +204,12 @@ export class NotebookSession implements IDisposable {
     }
     this._queue.pause();
     try {
-      let isStale = await differsFromDisk(this._context, this._contents);
-      if (isStale && !this._context.model.dirty) {
-        await this._context.revert();
-        isStale = false;
-      }
-      // A stale document with the person's edits takes all operations again instead: doing one
-      // twice changes nothing.
-      if (!isStale) {
+      if (await this._agreesWithFile()) {
         inFile.forEach(([runId, seq]) => this._queue.skipTo(runId, seq));
         this._saved = new Map([...this._saved, ...inFile]);
+      } else if (!isFirst) {
+        // The document has edits of the person's, so it is not read again but filled up.
+        await this._replayUnsaved();
       }
     } catch (error) {
       console.warn('The notebook could not be compared with its file', error);
@@ -214,27 +219,51 @@ export class NotebookSession implements IDisposable {
     await this._reconciler.check();
   }
 
+  /** Whether the document is what the file is, read again if that loses nothing. */
+  private async _agreesWithFile(): Promise<boolean> {
+    if (!(await differsFromDisk(this._context, this._contents))) {
+      return true;
+    }
+    if (!(await isWhollyOnDisk(this._context, this._contents))) {
+      return false;
+    }
+    await this._context.revert();
+    // What the file holds wholly is not sent again, nor must it be fetched.
+    this._received.clear();
+    return true;
+  }
+
   /**
    * After a break: gets what was missed of runs that the file was not known to hold. The server
    * may have written the file meanwhile, and forgets what it owes a tab when the file holds it.
    */
   private async _catchUp(): Promise<void> {
-    const behind = [...this._received].filter(
-      ([runId, seq]) => seq > (this._saved.get(runId) ?? 0)
-    );
-    if (behind.length === 0) {
-      return;
+    if (this._unsaved().length > 0) {
+      this._reconciler.begin();
+      this._reconciler.expect(await this._replayUnsaved());
     }
-    this._reconciler.begin();
-    const inFile: { [runId: string]: number } = {};
-    for (const [runId] of behind) {
+  }
+
+  /** The runs of which this tab has messages that the file is not known to hold. */
+  private _unsaved(): string[] {
+    return [...this._received]
+      .filter(([runId, seq]) => seq > (this._saved.get(runId) ?? 0))
+      .map(([runId]) => runId);
+  }
+
+  /** Fetches all messages of those runs; returns how far each has come. */
+  private async _replayUnsaved(): Promise<{ [runId: string]: number }> {
+    const reached: { [runId: string]: number } = {};
+    for (const runId of this._unsaved()) {
       try {
-        inFile[runId] = await this._replay(runId);
+        const messages = await this._replay(runId);
+        messages.forEach(message => this._take(message));
+        reached[runId] = messages[messages.length - 1]?.seq ?? 0;
       } catch (error) {
         console.warn(`The run ${runId} could not be fetched`, error);
       }
     }
-    this._reconciler.expect(inFile);
+    return reached;
   }
 
   private _onConnection(_: unknown, isConnected: boolean): void {
@@ -276,7 +305,7 @@ export class NotebookSession implements IDisposable {
 
   private readonly _client: ISessionOptions['client'];
   private readonly _contents: Contents.IManager;
-  private readonly _replay: (runId: string) => Promise<number>;
+  private readonly _replay: ISessionOptions['replay'];
   private readonly _context: NotebookContext;
   private readonly _queue: OperationQueue;
   private readonly _reconciler: FileReconciler;

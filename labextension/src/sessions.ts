@@ -9,7 +9,7 @@ import { Signal } from '@lumino/signaling';
 import type { ChannelClient } from './client';
 import type { NotebookContext } from './disk';
 import type { AnalystModel } from './model';
-import type { ServerMessage } from './protocol.gen';
+import type { RunMessage, ServerMessage } from './protocol.gen';
 import type { AnalystRest } from './rest';
 import { NotebookSession } from './session';
 
@@ -58,13 +58,10 @@ export class NotebookSessions {
     }
   }
 
-  private async _replay(runId: string): Promise<number> {
+  private async _replay(runId: string): Promise<readonly RunMessage[]> {
     const messages = await this._rest.messages(runId);
-    for (const message of messages) {
-      this._model.receive(message);
-      this.receive(message);
-    }
-    return messages[messages.length - 1]?.seq ?? 0;
+    messages.forEach(message => this._model.receive(message));
+    return messages;
   }
 
   private _at(path: string): NotebookSession | undefined {

@@ -8,7 +8,7 @@ import { Markdown } from './markdown';
 import type { IRunPicture, IStepPicture } from './pictures';
 import { goToCell } from './showing';
 import { StreamingText } from './streaming';
-import { secondsWords, stepWords } from './wording';
+import { asSentence, secondsWords, stepWords } from './wording';
 
 /** Statuses of a cell whose message the person should read at once. */
 const LIMIT_STATUSES: readonly string[] = [
@@ -83,7 +83,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
             </span>
           )}
         </button>
-        {step.cellId && (
+        {step.cellId && step.status !== 'skipped' && (
           <CellLink runId={runId} cellId={step.cellId} number={step.step} />
         )}
       </div>
@@ -106,7 +106,9 @@ function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
       {!isThinking && step.thought && <Markdown source={step.thought} />}
       {step.isEdited && <p>{trans.__('You changed this cell.')}</p>}
       {step.message && (
-        <p className={isLimit ? 'jp-dm-Warning' : undefined}>{step.message}</p>
+        <p className={isLimit ? 'jp-dm-Warning' : undefined}>
+          {asSentence(step.message)}
+        </p>
       )}
       {step.isStateLost && (
         <div className="jp-dm-Warning">

@@ -97,7 +97,7 @@ function Header(props: {
     ? trans.__('Back to this notebook’s runs')
     : trans.__('History of runs');
   return (
-    <header className="jp-dm-Header">
+    <div className="jp-dm-Header">
       <h2>{trans.__('Data analyst')}</h2>
       <span className="jp-dm-Notebook" title={path}>
         {PathExt.basename(path)}
@@ -112,7 +112,7 @@ function Header(props: {
       >
         <historyIcon.react tag="span" />
       </button>
-    </header>
+    </div>
   );
 }
 

@@ -162,3 +162,8 @@ export function meterWords(
 export function layerWords(layers: readonly string[]): string {
   return layers.map(layer => layer.replace(/_/g, ' ')).join(', ');
 }
+
+/** A message of the server, which may begin small, as a sentence of its own. */
+export function asSentence(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1);
+}

@@ -12,9 +12,14 @@ import { PATH } from './messages';
 export class FakeFile {
   version = 1;
   renames = 0;
+  cells: unknown[] = [];
 
   readonly contents = {
-    get: async () => ({ hash: `v${this.version}`, last_modified: '' }),
+    get: async () => ({
+      hash: `v${this.version}`,
+      last_modified: '',
+      content: { cells: this.cells }
+    }),
     rename: async () => {
       this.renames += 1;
       this.context?.takeOver();

@@ -336,7 +336,7 @@ describe('PanelView', () => {
       })
     );
     await show();
-    expect(one('dm-step').textContent).toContain('stopped at 1.5 GB');
+    expect(one('dm-step').textContent).toContain('Stopped at 1.5 GB');
     const buttons = Array.from(one('dm-step').querySelectorAll('button'));
     await act(async () =>
       buttons.find(one => one.textContent?.includes('again'))?.click()
