@@ -182,6 +182,11 @@ def _refuse_foreign(name: str, head: bytes, suffix: str) -> None:
             f"{name}: not a workbook, or a damaged one: neither a zip archive nor an old Excel "
             "file. Download or save it again."
         )
+    if _is_binary(head.replace(b"\0", b"")):  # zeros alone are UTF-16 without its mark, or damage
+        raise DataFileError(
+            f"{name}: this is no text, and no kind of data file that can be read. Check that it "
+            "is the right file, or download it again."
+        )
 
 
 def _is_binary(head: bytes) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import zipfile
@@ -95,6 +96,13 @@ def test_foreign_content(tmp_path, content, words):
     path = tmp_path / "x.xls"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=words):
+        profile_file(path)
+
+
+def test_noise_is_no_table(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(random.Random(3).randbytes(5000))
+    with pytest.raises(DataFileError, match="no text"):
         profile_file(path)
 
 
