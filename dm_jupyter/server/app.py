@@ -53,6 +53,10 @@ class DmJupyterApp(ExtensionApp):
     ).tag(config=True)
     history_dir = Unicode(help="Where runs are kept.").tag(config=True)
 
+    training_file = Unicode(
+        "", help="JSONL file to which every run is added for training; empty: none is."
+    ).tag(config=True)
+
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "dm_jupyter" / "runs")
@@ -79,7 +83,11 @@ class DmJupyterApp(ExtensionApp):
             desks=Desks(server.contents_manager, self.absence_s),
             kernels=Kernels(server.session_manager, server.kernel_manager, limits),
             models=ModelHouse(choice, self.model_idle_s),
-            history=History(Path(self.history_dir), redaction),
+            history=History(
+                Path(self.history_dir),
+                redaction,
+                Path(self.training_file) if self.training_file else None,
+            ),
             settings=RunSettings(
                 max_turns=self.max_turns,
                 max_cells=self.max_turns,

@@ -61,15 +61,20 @@ class Summary:
 class History:
     """A folder of journals, one folder a run; nobody else may read it."""
 
-    def __init__(self, folder: Path, redaction: Redaction) -> None:
+    def __init__(
+        self, folder: Path, redaction: Redaction, training_file: Path | None = None
+    ) -> None:
         """Opens the folder, which need not exist yet.
 
         Args:
             folder: where the runs lie.
-            redaction: what must not stand in an exported trajectory.
+            redaction: what must not stand in a trajectory.
+            training_file: where every trajectory is added as a line; `None` keeps none for
+                training.
         """
         self.folder = folder
         self._redaction = redaction
+        self._training_file = training_file
 
     def begin(self) -> Journal:
         """Returns the journal of a new run.
@@ -132,6 +137,9 @@ class History:
         """
         text = json.dumps(self._redaction.applied_to(trajectory.to_json()), ensure_ascii=False)
         (journal.folder / "trajectory.json").write_text(text + "\n", encoding="utf-8")
+        if self._training_file is not None:
+            with self._training_file.open("a", encoding="utf-8") as file:
+                file.write(text + "\n")
 
     def trajectory_line(self, run_id: str) -> str:
         """Returns the run's trajectory as one line of JSON.

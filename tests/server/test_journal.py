@@ -12,6 +12,8 @@ from jupyter_ydoc import YNotebook
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.history import History, Summary
 from dm_jupyter.server.journal import Journal
@@ -264,6 +266,18 @@ def test_the_exported_notebook_holds_the_run_and_no_undoing(history: History) ->
     journal.operate(DeleteCell("a"))
     document = nbformat.reads(history.notebook(journal.run_id), as_version=4)
     assert document.cells[0].outputs[0].text == "1"
+
+
+def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
+    trajectory = Trajectory(Task("t", "What is in /home/ann/x?"), "markdown")
+    file = tmp_path / "kept.jsonl"
+    for training_file in (None, file, file):
+        history = History(tmp_path / "runs", Redaction((Path("/home/ann"),), ()), training_file)
+        history.keep_trajectory(history.begin(), trajectory)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [Trajectory.from_json(line).task.question for line in lines] == [
+        "What is in [folder]/x?"
+    ] * 2
 
 
 def test_secrets_and_places_are_taken_out() -> None:
