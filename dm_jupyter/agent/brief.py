@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,40 @@ _IMPORTS = "import pandas as pd\nimport numpy as np\nfrom scipy import stats\n"
 def brief_of(names: Mapping[str, Path]) -> Brief:
     """Returns what to show of the files: `names` maps how code calls each to where it lies.
 
+    A file that has not changed is not read again.
+
     Raises:
         DataFileError: a file can't be read; the message names it and the way out.
     """
-    from dm_jupyter.agent.profile import profile_file, render  # noqa: PLC0415  (pandas: 0.5 s)
-
     if not names:
         return Brief(opening=_IMPORTS)
-    profiles = [_trimmed(profile_file(path, name=name)) for name, path in names.items()]
-    share = _CHARS if len(profiles) == 1 else 2 * _CHARS // len(profiles)
+    share = _CHARS if len(names) == 1 else 2 * _CHARS // len(names)
+    profiles = [_trimmed(_profile(name, path)) for name, path in names.items()]
+    return _brief(profiles, share)
+
+
+def _profile(name: str, path: Path) -> FileProfile:
+    from dm_jupyter.agent.profile import profile_file  # noqa: PLC0415  (pandas: 0.5 s)
+
+    try:
+        state = path.stat()
+    except OSError:
+        return profile_file(path, name=name)  # which says what is wrong with it
+    if path.with_name(f"{path.name}-wal").exists():  # a database that is being written
+        return profile_file(path, name=name)
+    return _unchanged(name, path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=32)
+def _unchanged(name: str, path: Path, _mtime_ns: int, _size: int) -> FileProfile:
+    from dm_jupyter.agent.profile import profile_file  # noqa: PLC0415
+
+    return profile_file(path, name=name)
+
+
+def _brief(profiles: list[FileProfile], share: int) -> Brief:
+    from dm_jupyter.agent.profile import render  # noqa: PLC0415
+
     loads = _loads(profiles)
     return Brief(
         text="\n\n".join(render(profile, max_chars=share) for profile in profiles),

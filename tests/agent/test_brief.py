@@ -105,3 +105,20 @@ def test_several_files_share_the_room(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=r"gone\.csv"):
         brief_of({"gone.csv": tmp_path / "gone.csv"})
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "people.csv")
+    assert brief_of({"people.csv": path}) == brief_of({"people.csv": path})
+    _csv(path, "Age,Height\n30,180\n")
+    assert "Height" in brief_of({"people.csv": path}).columns
+
+
+def test_a_database_in_use_is_read_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "live.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode=wal")
+        for name in ("first", "second"):
+            connection.execute(f"create table {name} (n integer)")
+            connection.commit()
+            assert name in brief_of({"live.sqlite": path}).text

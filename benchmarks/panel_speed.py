@@ -1,0 +1,146 @@
+"""How soon the side panel shows what happens, measured in Chromium with a model that needs no time.
+
+1. From Enter to the first token on screen.
+2. From the model's last token to the cell shown running.
+3. The work of one frame while a run streams into a notebook of 200 cells with 5 MB of output.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from playwright.sync_api import Page, sync_playwright
+
+from tests.cli.endpoint import ScriptedEndpoint
+from tests.server.jupyter import TOKEN, JupyterServer
+
+RUNS = 15
+CELLS, OUTPUT_BYTES = 200, 5 * 2**20
+QUICK = "print(df.sales.sum())\n```"
+STREAM = "import time\nfor i in range(400):\n    print('line', i)\n    time.sleep(0.01)\n```"
+ANSWER = "The sales add up to 40."
+# The message is handled once the frame that the callback belongs to has been drawn.
+FRAMES = """() => {
+  window.frames_ms = [];
+  const channel = new MessageChannel();
+  let began = 0;
+  channel.port1.onmessage = () => window.frames_ms.push(performance.now() - began);
+  const tick = () => {
+    began = performance.now();
+    channel.port2.postMessage(0);
+    requestAnimationFrame(tick);
+  };
+  requestAnimationFrame(tick);
+}"""
+MARK = """name => {
+  const marks = performance.getEntriesByName(name);
+  return marks.length ? performance.timeOrigin + marks[marks.length - 1].startTime : 0;
+}"""
+
+
+class TimedEndpoint(ScriptedEndpoint):
+    """Notes when each of its answers was sent."""
+
+    def __init__(self) -> None:
+        super().__init__([QUICK, ANSWER])
+        self.sent_ms: list[float] = []
+
+    def next_answer(self, body: dict[str, Any], headers: Any) -> Any:
+        """Notes the time, then answers."""
+        self.sent_ms.append(1000 * time.time())
+        return super().next_answer(body, headers)
+
+
+def open_lab(page: Page, server: JupyterServer, path: str) -> None:
+    page.goto(f"{server.url}/lab/workspaces/{Path(path).stem}/tree/{path}?token={TOKEN}&reset")
+    page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=90_000)
+    page.get_by_text("| Idle").wait_for(timeout=90_000)
+    page.keyboard.press("Control+Shift+A")
+    page.get_by_test_id("dm-composer").wait_for(timeout=30_000)
+
+
+def ask(page: Page, endpoint: TimedEndpoint, question: str) -> None:
+    endpoint.rewind()
+    done = page.locator('[data-testid="dm-run"]:not([data-state="running"])').count()
+    page.get_by_test_id("dm-composer").fill(question)
+    page.get_by_test_id("dm-composer").press("Enter")
+    runs = page.locator('[data-testid="dm-run"]:not([data-state="running"])')
+    runs.nth(done).wait_for(timeout=60_000)
+
+
+def latencies(page: Page, endpoint: TimedEndpoint) -> tuple[list[float], list[float]]:
+    tokens, cells = [], []
+    for number in range(RUNS + 1):
+        endpoint.sent_ms.clear()
+        page.evaluate("() => performance.clearMarks()")
+        ask(page, endpoint, f"What is the sum in sales.csv? ({number})")
+        if number == 0:  # the first question loads pandas
+            continue
+        enter, first, running = (
+            page.evaluate(MARK, name) for name in ("dm:enter", "dm:first-token", "dm:cell-running")
+        )
+        tokens.append(first - enter)
+        cells.append(running - endpoint.sent_ms[0])
+    return tokens, cells
+
+
+def frames(page: Page, endpoint: TimedEndpoint) -> list[float]:
+    endpoint.texts = [STREAM, ANSWER]
+    page.evaluate(FRAMES)
+    ask(page, endpoint, "Print many lines from sales.csv")
+    return list(page.evaluate("() => window.frames_ms"))
+
+
+def large_notebook(server: JupyterServer) -> str:
+    path = server.notebook("large.ipynb")
+    text = "x" * 79 + "\n"
+    output = new_output("stream", name="stdout", text=text * (OUTPUT_BYTES // CELLS // len(text)))
+    cells = [
+        new_code_cell(f"# cell {number}", outputs=[output], execution_count=number + 1)
+        for number in range(CELLS)
+    ]
+    nbformat.write(new_notebook(cells=cells), server.root / path)
+    return path
+
+
+def told(name: str, values: list[float]) -> str:
+    ordered = sorted(values)
+    p95 = ordered[int(0.95 * (len(ordered) - 1))]
+    return f"{name:<44} median {statistics.median(values):6.1f} ms   95 % {p95:6.1f} ms"
+
+
+def main() -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        raise SystemExit("chromium is missing: apt-get install chromium")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {RUNS} runs")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        TimedEndpoint() as endpoint,
+        JupyterServer(Path(folder), endpoint.base_url, app="lab") as server,
+        sync_playwright() as playwright,
+    ):
+        (server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
+        browser = playwright.chromium.launch(executable_path=chromium)
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        open_lab(page, server, server.notebook("small.ipynb"))
+        tokens, cells = latencies(page, endpoint)
+        print(told("Enter to the first token on screen", tokens))
+        print(told("request at the model to the cell running", cells))
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        open_lab(page, server, large_notebook(server))
+        print(told("work of a frame, 200 cells, 5 MB, streaming", frames(page, endpoint)))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
