@@ -85,11 +85,11 @@ def latencies(page: Page, endpoint: TimedEndpoint) -> tuple[list[float], list[fl
         ask(page, endpoint, f"What is the sum in sales.csv? ({number})")
         if number == 0:  # the first question loads pandas
             continue
-        enter, first, running = (
-            page.evaluate(MARK, name) for name in ("dm:enter", "dm:first-token", "dm:cell-running")
-        )
-        tokens.append(first - enter)
-        cells.append(running - endpoint.sent_ms[0])
+        names = ("dm:enter", "dm:first-token", "dm:cell-running")
+        enter, first, running = (page.evaluate(MARK, name) for name in names)
+        if first and running:  # a frame that came too late for the text marks nothing
+            tokens.append(first - enter)
+            cells.append(running - endpoint.sent_ms[0])
     return tokens, cells
 
 
@@ -134,6 +134,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         open_lab(page, server, server.notebook("small.ipynb"))
         tokens, cells = latencies(page, endpoint)
+        print(f"{len(tokens)} of {RUNS} runs had both marks")
         print(told("Enter to the first token on screen", tokens))
         print(told("request at the model to the cell running", cells))
         page = browser.new_page(viewport={"width": 1400, "height": 900})

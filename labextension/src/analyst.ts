@@ -10,6 +10,7 @@ import { Signal } from '@lumino/signaling';
 import { anchors, liveSource } from './cells';
 import { Choices } from './choices';
 import { ChannelClient } from './client';
+import { saveAlone } from './disk';
 import { Drafts } from './draft';
 import { AnalystModel } from './model';
 import type {
@@ -177,7 +178,12 @@ export class Analyst implements IAnalyst {
     this._client.send({ kind: 'undo', run_id: runId });
   }
 
-  rebuild(runId: string): void {
+  async rebuild(runId: string): Promise<void> {
+    const context = this.panel(this.model.pathOf(runId) ?? '')?.context;
+    if (context?.model.dirty) {
+      // The server takes the cells from the file.
+      await saveAlone(context);
+    }
     this._client.send({ kind: 'rebuild', run_id: runId });
   }
 

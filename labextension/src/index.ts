@@ -101,4 +101,5 @@ async function followSettings(
   }
 }
 
+export { IAnalyst } from './tokens';
 export default plugin;

@@ -112,11 +112,13 @@ function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
       )}
       {step.isStateLost && (
         <div className="jp-dm-Warning">
-          <p>{trans.__('The kernel’s variables are gone.')}</p>
+          {!step.message && (
+            <p>{trans.__('The kernel’s variables are gone.')}</p>
+          )}
           <button
             type="button"
             className="jp-dm-Button"
-            onClick={() => analyst.rebuild(runId)}
+            onClick={() => void analyst.rebuild(runId)}
           >
             {trans.__('Run the notebook’s cells again')}
           </button>

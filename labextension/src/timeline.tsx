@@ -1,6 +1,6 @@
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { memo, useEffect, useId, useRef, useState } from 'react';
-import type { ReactElement } from 'react';
+import type { ReactElement, RefObject } from 'react';
 
 import { usePanel } from './context';
 import { Meter, Outcome, RunButtons } from './outcome';
@@ -13,7 +13,7 @@ import { phaseWords, stateWords } from './wording';
 /** The runs of a notebook, oldest first: former ones as a line each, this tab's whole. */
 export function Timeline(props: {
   notebook: INotebookPicture;
-  /** A past run that the person asked to see. */
+  /** The run that the person asked to see. */
   shownRun: string | null;
 }): ReactElement {
   const { trans } = usePanel();
@@ -33,7 +33,12 @@ export function Timeline(props: {
         />
       ))}
       {runs.map((run, index) => (
-        <Run key={run.runId} run={run} isLatest={index === runs.length - 1} />
+        <Run
+          key={run.runId}
+          run={run}
+          isLatest={index === runs.length - 1}
+          isShown={run.runId === shownRun}
+        />
       ))}
       {pending && (
         <article className="jp-dm-Run" aria-label={pending.question}>
@@ -49,22 +54,32 @@ export function Timeline(props: {
 const Run = memo(function Run(props: {
   run: IRunPicture;
   isLatest: boolean;
+  /** Whether the question stands above the run already. */
+  isTitled?: boolean;
+  isShown?: boolean;
 }): ReactElement {
   const { trans } = usePanel();
-  const { isLatest, run } = props;
+  const { isLatest, isShown = false, isTitled = false, run } = props;
+  const node = useRef<HTMLElement>(null);
+  useScrolledTo(node, isShown);
   const isRunning = run.state === 'running';
   const isAtCell = run.steps.some(
     step => step.status === 'running' || step.status === 'waiting'
   );
   return (
     <article
+      ref={node}
       className="jp-dm-Run"
       data-testid="dm-run"
       data-run-id={run.runId}
       data-state={run.state}
       aria-label={run.question}
     >
-      <h3 className="jp-dm-Question">{run.question}</h3>
+      {!isTitled && (
+        <h3 className="jp-dm-Question" title={run.question}>
+          {run.question}
+        </h3>
+      )}
       {run.files.length > 0 && (
         <p className="jp-dm-Files">{run.files.join(', ')}</p>
       )}
@@ -134,9 +149,9 @@ function PastRun(props: {
   useEffect(() => {
     if (isShown) {
       setIsOpen(true);
-      node.current?.scrollIntoView({ block: 'nearest' });
     }
   }, [isShown]);
+  useScrolledTo(node, isShown);
   useEffect(() => {
     if (isOpen && !run) {
       analyst.reopen(path, summary.run_id).catch(error => {
@@ -164,7 +179,16 @@ function PastRun(props: {
         </span>
       </button>
       {isOpen && !run && <p className="jp-dm-Phase">{trans.__('Loading…')}</p>}
-      {isOpen && run && <Run run={run} isLatest={true} />}
+      {isOpen && run && <Run run={run} isLatest isTitled />}
     </div>
   );
+}
+
+/** Brings a run into view when the person asks to see it. */
+function useScrolledTo(node: RefObject<HTMLElement>, isShown: boolean): void {
+  useEffect(() => {
+    if (isShown) {
+      node.current?.scrollIntoView({ block: 'nearest' });
+    }
+  }, [isShown, node]);
 }

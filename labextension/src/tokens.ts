@@ -65,7 +65,10 @@ export interface IAnalyst {
   ): void;
 
   undo(runId: string): void;
-  rebuild(runId: string): void;
+
+  /** Runs the notebook's own cells again, after their kernel has ended. */
+  rebuild(runId: string): Promise<void>;
+
   takeOver(path: string): void;
 
   /** Reads the server's state again. */

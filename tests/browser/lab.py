@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
+from urllib.error import HTTPError
 from uuid import uuid4
 
 from playwright.sync_api import Locator, Page, expect
@@ -137,7 +138,11 @@ class Lab:
         """The valid document on disk, once it has so many cells and the tab has saved it."""
 
         def read() -> Any:
-            document = self.server.document(self.path)
+            try:
+                document = self.server.document(self.path)
+            except HTTPError as error:  # it is being written
+                error.close()
+                return None
             return len(document.cells) == cells and document
 
         return until(self.page, read, f"{cells} cells in {self.path}")

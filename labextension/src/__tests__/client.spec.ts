@@ -2,33 +2,7 @@ import { ServerConnection } from '@jupyterlab/services';
 
 import { ChannelClient } from '../client';
 import type { ClientMessage, ServerMessage } from '../protocol.gen';
-
-/** A socket whose other end is the test. */
-class FakeSocket {
-  static made: FakeSocket[] = [];
-
-  constructor(readonly url: string) {
-    FakeSocket.made.push(this);
-  }
-
-  onopen: (() => void) | null = null;
-  onmessage: ((event: { data: string }) => void) | null = null;
-  onclose: (() => void) | null = null;
-  readonly sent: ClientMessage[] = [];
-  isClosed = false;
-
-  send(text: string): void {
-    this.sent.push(JSON.parse(text));
-  }
-
-  close(): void {
-    this.isClosed = true;
-  }
-
-  drop(): void {
-    this.onclose?.();
-  }
-}
+import { FakeSocket, lastSocket as last } from './socket';
 
 const STOP: ClientMessage = { kind: 'stop', run_id: 'run-1' };
 const ACK: ClientMessage = { kind: 'ack', run_id: 'run-1', seq: 3 };
@@ -45,10 +19,6 @@ function made(
       ...settings
     })
   );
-}
-
-function last(): FakeSocket {
-  return FakeSocket.made[FakeSocket.made.length - 1];
 }
 
 describe('ChannelClient', () => {

@@ -100,7 +100,7 @@ class FakeAnalyst {
   stop = (...args: unknown[]) => this.said.push(['stop', ...args]);
   decide = (...args: unknown[]) => this.said.push(['decide', ...args]);
   undo = (...args: unknown[]) => this.said.push(['undo', ...args]);
-  rebuild = (...args: unknown[]) => this.said.push(['rebuild', ...args]);
+  rebuild = async (...args: unknown[]) => this.said.push(['rebuild', ...args]);
   takeOver = (...args: unknown[]) => this.said.push(['takeOver', ...args]);
 }
 
