@@ -66,7 +66,7 @@ def test_a_file_is_analyzed_from_its_context_menu(lab: Lab) -> None:
 
 
 def test_an_error_of_the_person_is_fixed_on_request(lab: Lab, say, endpoint) -> None:
-    say("The name was wrong.\n\n```python\nprint(mine_too := 1)\n```", "It works now.")
+    say("print('mended')\n```", "It works now.")
     lab.write_cell(0, "print(not_there)")
     lab.run_cell(0)
     cell = lab.cells.first

@@ -1,0 +1,159 @@
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { ServerConnection } from '@jupyterlab/services';
+import type { ServiceManager } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
+
+import { Analyst } from '../analyst';
+import type { IKernelRefusal } from '../analyst';
+import type { IAsk, IRefused, ServerMessage } from '../protocol.gen';
+import { FakeContext, FakeFile, panelOf } from './document';
+import {
+  PATH,
+  RUN,
+  cellOpened,
+  insertCell,
+  operated,
+  runOpened
+} from './messages';
+import { FakeSocket, lastSocket } from './socket';
+
+/** A tracker with one notebook open, in a kernel that has an id. */
+function trackerOf(panel: NotebookPanel): INotebookTracker {
+  return {
+    currentWidget: panel,
+    currentChanged: new Signal({}),
+    widgetAdded: new Signal({}),
+    forEach: (visit: (panel: NotebookPanel) => void) => visit(panel),
+    find: (test: (panel: NotebookPanel) => boolean) =>
+      test(panel) ? panel : undefined
+  } as unknown as INotebookTracker;
+}
+
+function openPanel(context: FakeContext): NotebookPanel {
+  const panel = panelOf(context);
+  const widgets = ['a', 'b', 'c'].map(id => ({ model: { id } }));
+  return Object.assign(panel, {
+    content: { ...panel.content, widgets, activeCellIndex: 1 },
+    disposed: new Signal({}),
+    sessionContext: {
+      ready: Promise.resolve(),
+      session: { kernel: { id: 'kernel-1' } }
+    }
+  });
+}
+
+describe('Analyst', () => {
+  let analyst: Analyst;
+  let context: FakeContext;
+
+  beforeEach(async () => {
+    Object.assign(performance, { mark: jest.fn() });
+    jest.spyOn(console, 'warn').mockImplementation();
+    const file = new FakeFile();
+    context = new FakeContext(file);
+    Object.assign(context, {
+      pathChanged: new Signal({}),
+      disposed: new Signal({})
+    });
+    analyst = new Analyst(trackerOf(openPanel(context)), {
+      contents: file.contents,
+      serverSettings: ServerConnection.makeSettings({
+        WebSocket: FakeSocket as unknown as typeof WebSocket,
+        fetch: async () => new Response('{"runs": []}', { status: 200 })
+      })
+    } as unknown as ServiceManager.IManager);
+    await Promise.resolve();
+    analyst.start();
+    lastSocket().onopen?.();
+  });
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  function receive(message: ServerMessage): void {
+    lastSocket().onmessage?.({ data: JSON.stringify(message) });
+  }
+
+  function sent(kind: string): unknown[] {
+    return lastSocket().sent.filter(message => message.kind === kind);
+  }
+
+  function refuse(reason: IRefused['reason']): IAsk {
+    const ask = sent('ask').pop() as IAsk;
+    receive({
+      kind: 'refused',
+      request_id: ask.request_id,
+      reason,
+      message: 'why'
+    });
+    return ask;
+  }
+
+  it('asks about the notebook, below the active cell', async () => {
+    analyst.choices.approval = 'ask';
+    expect(await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] })).toBe(
+      true
+    );
+    expect(sent('ask')[0]).toMatchObject({
+      notebook_path: PATH,
+      question: 'How?',
+      files: ['f.csv'],
+      after: ['b', 'a'],
+      approval: 'ask',
+      kernel: 'restricted'
+    });
+    expect(performance.mark).toHaveBeenCalledWith('dm:enter');
+  });
+
+  it('asks nothing about a notebook that is not open', async () => {
+    expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);
+  });
+
+  it('puts a refused question back', async () => {
+    await analyst.ask(PATH, { text: 'How?' });
+    refuse('file');
+    expect(analyst.drafts.get(PATH).text).toBe('How?');
+    expect(analyst.model.notebook(PATH).refusal?.message).toBe('why');
+  });
+
+  it('has the person choose when the kernel is not restricted', async () => {
+    const refusals: IKernelRefusal[] = [];
+    analyst.kernelRefused.connect((_, refusal) => refusals.push(refusal));
+    await analyst.ask(PATH, { text: 'How?' });
+    const ask = refuse('kernel');
+    expect(refusals).toHaveLength(1);
+    expect(sent('ask')).toHaveLength(1);
+    analyst.askAgain(ask, PATH, 'own');
+    expect(sent('ask')[1]).toMatchObject({ kernel: 'own', approval: 'ask' });
+    // The choice holds for as long as the kernel lives.
+    await analyst.ask(PATH, { text: 'And?' });
+    expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'ask' });
+  });
+
+  it('sends a waiting cell as the person changed it in the notebook', () => {
+    context.model.sharedModel.insertCell(0, {
+      id: 'cell-1',
+      cell_type: 'code',
+      source: 'print(1)'
+    });
+    receive(runOpened());
+    receive(operated(2, insertCell('cell-1')));
+    receive(cellOpened({ seq: 3, waits_because: 'asked' }));
+    analyst.decide(RUN, 'cell-1', 'approve');
+    expect(sent('decide')[0]).toMatchObject({ source: null });
+    context.model.sharedModel.cells[0].setSource('print(2)');
+    analyst.decide(RUN, 'cell-1', 'approve');
+    expect(sent('decide')[1]).toMatchObject({ source: 'print(2)' });
+    analyst.decide(RUN, 'cell-1', 'approve', 'print(3)');
+    expect(sent('decide')[2]).toMatchObject({ source: 'print(3)' });
+  });
+
+  it('saves the notebook before its cells are run again', async () => {
+    receive(runOpened());
+    context.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'x' });
+    await analyst.rebuild(RUN);
+    expect(context.saves).toBe(1);
+    expect(sent('rebuild')).toEqual([{ kind: 'rebuild', run_id: RUN }]);
+  });
+});

@@ -1,0 +1,109 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { announcement } from '../announcer';
+import { statusText } from '../kernelstatus';
+import type { IRunPicture } from '../pictures';
+import type { IKernelMeter, RunMessage } from '../protocol.gen';
+import { reduceRun } from '../reduce';
+import { secondsWords, stopWords } from '../wording';
+import { PATH, cellOpened, runClosed, runOpened, stepOpened } from './messages';
+
+const trans = nullTranslator.load('dm_jupyter');
+const MEBIBYTE = 1024 * 1024;
+
+function runOf(...messages: RunMessage[]): IRunPicture {
+  const run = messages.reduce<IRunPicture | null>(
+    reduceRun,
+    reduceRun(null, runOpened())
+  );
+  if (!run) {
+    throw new Error('the run was not opened');
+  }
+  return run;
+}
+
+const METER: IKernelMeter = {
+  kind: 'kernel_meter',
+  notebook_path: PATH,
+  kernel_id: 'kernel-1',
+  is_restricted: true,
+  layers_active: ['rlimits'],
+  layers_missing: [],
+  memory_bytes: 100 * MEBIBYTE,
+  memory_limit_bytes: 1000 * MEBIBYTE,
+  cpu_s: 4.4,
+  cpu_limit_s: 60,
+  processes: 3,
+  process_limit: 64
+};
+
+describe('secondsWords', () => {
+  it.each([
+    [0.44, '0.4 s'],
+    [14.2, '14 s'],
+    [59.6, '1 min 00 s'],
+    [125, '2 min 05 s']
+  ])('of %d', (seconds, words) => {
+    expect(secondsWords(seconds, trans)).toBe(words);
+  });
+});
+
+describe('stopWords', () => {
+  it('is silent about a run that was answered', () => {
+    expect(stopWords(runOf(runClosed({ seq: 2 })), trans)).toBe('');
+  });
+
+  it.each([
+    ['turn_limit', 'all of its 10 turns'],
+    ['budget', '(20000 tokens)'],
+    ['cancelled', 'was stopped'],
+    ['void', 'another model'],
+    ['fault', '(20000 tokens)']
+  ])('says what happened: %s', (stop, words) => {
+    const run = runOf(
+      runClosed({ seq: 2, stop, answer: null, detail: '20000 tokens' })
+    );
+    expect(stopWords(run, trans)).toContain(words);
+  });
+});
+
+describe('announcement', () => {
+  const opened = runOf();
+  const stepped = runOf(stepOpened(2));
+  const waiting = runOf(stepOpened(2), cellOpened({ waits_because: 'risky' }));
+  const closed = runOf(runClosed({ seq: 2 }));
+
+  it('tells of a step, of a cell that waits, and of the answer, once each', () => {
+    expect(announcement(null, opened, trans)).toBe('');
+    expect(announcement(opened, stepped, trans)).toBe('Step 1');
+    expect(announcement(stepped, stepped, trans)).toBe('');
+    expect(announcement(stepped, waiting, trans)).toContain('risky');
+    expect(announcement(waiting, waiting, trans)).toBe('');
+    expect(announcement(waiting, closed, trans)).toContain('There are');
+    expect(announcement(closed, closed, trans)).toBe('');
+  });
+
+  it('does not tell of a run that had ended before', () => {
+    expect(announcement(null, closed, trans)).toBe('');
+  });
+});
+
+describe('statusText', () => {
+  it('says how much of its limits a restricted kernel uses', () => {
+    expect(statusText(METER, trans)).toBe(
+      'Restricted · 100 of 1000 MiB · 4 of 60 s'
+    );
+  });
+
+  it('warns of a kernel without restrictions', () => {
+    expect(statusText({ ...METER, is_restricted: false }, trans)).toBe(
+      '⚠ Not restricted'
+    );
+  });
+
+  it('warns near a limit', () => {
+    expect(statusText({ ...METER, cpu_s: 55 }, trans)).toContain(
+      'Nearly at a limit'
+    );
+  });
+});
