@@ -68,7 +68,8 @@ ifdef NODE_OK
 endif
 
 test-all: setup model
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -m 'not browser'
+	$(BIN)/python -m pytest -m browser tests/browser
 
 model: setup
 	$(BIN)/dm-jupyter model pull

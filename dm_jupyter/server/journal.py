@@ -51,6 +51,7 @@ class Journal:
         self.is_closed = False
         """Whether the run has ended."""
         self._listeners: list[Callable[[RunMessage], None]] = []
+        self._is_torn = False
         for raw in self._lines():
             if "in_file" in raw:
                 self.in_file = int(raw["in_file"])
@@ -131,7 +132,8 @@ class Journal:
         line = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
         try:
             with (self.folder / FILE_NAME).open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+                file.write(f"\n{line}\n" if self._is_torn else f"{line}\n")
+            self._is_torn = False
         except OSError as error:
             raise NotebookError(
                 f"the run can't be kept in {self.folder}: {error.strerror}; free some space"
@@ -144,9 +146,10 @@ class Journal:
             return
         with file:
             for line in file:
+                self._is_torn = not line.endswith("\n")  # by a crash, or a full disk
                 try:
                     raw = json.loads(line)
-                except ValueError:  # torn by a crash: what follows was written after it
+                except ValueError:
                     continue
                 if isinstance(raw, dict):
                     yield raw

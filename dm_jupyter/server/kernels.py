@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import filecmp
 import json
 import logging
 import shutil
@@ -190,7 +191,8 @@ class Kernels:
     def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
         """Returns how the code names a data file, and where it lies.
 
-        A restricted kernel sees its working folder only: a file elsewhere is copied into it.
+        A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
+        never over another file.
 
         Raises:
             DataFileError: it is not there or can't be copied.
@@ -203,9 +205,8 @@ class Kernels:
             return place.relative_to(workspace).as_posix(), place
         if not self.is_restricted(kernel_id):
             return str(place), place
-        target = workspace / place.name
         try:
-            shutil.copyfile(place, target)
+            target = _copied(place, workspace)
         except OSError as error:
             raise DataFileError(
                 f"{place.name} can't be copied to where the restricted kernel works: "
@@ -228,6 +229,17 @@ class Kernels:
 
     def _manager(self, kernel_id: str) -> Any:
         return self._managers.get_kernel(kernel_id)
+
+
+def _copied(file: Path, folder: Path) -> Path:
+    """The copy of the file in the folder, which may be there already."""
+    number, target = 2, folder / file.name
+    while target.exists() and not filecmp.cmp(file, target, shallow=False):
+        target = folder / f"{file.stem} ({number}){file.suffix}"
+        number += 1
+    if not target.exists():
+        shutil.copyfile(file, target)
+    return target
 
 
 def _literal(text: str) -> str:

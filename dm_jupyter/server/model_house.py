@@ -8,10 +8,11 @@ import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import MODELS
+from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.config import ModelChoice
@@ -52,14 +53,16 @@ class ModelHouse:
 
     def listed(self) -> list[dict[str, Any]]:
         """Returns what the panel's picker shows, the default first."""
-        found = []
+        local = {
+            model.name: _entry(model.name, f"{model.name} (local)", True, is_present(model))
+            for model in MODELS
+        }
         if not self.default.is_local:
-            found.append(
-                _entry(self.default.model, f"{self.default.model} (endpoint)", False, True)
-            )
-        return found + [
-            _entry(model.name, f"{model.name} (local)", True, is_present(model)) for model in MODELS
-        ]
+            name = self.default.model
+            return [_entry(name, f"{name} (endpoint)", False, True), *local.values()]
+        name = DEFAULT_MODEL if self.default.model == "local" else self.default.model
+        first = local.pop(name, None) or _entry(name, f"{name} (local)", True, Path(name).is_file())
+        return [first, *local.values()]
 
     @asynccontextmanager
     async def use(

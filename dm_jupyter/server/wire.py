@@ -117,7 +117,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Run the notebook's own code cells up to the run's first again in the new, empty kernel."""
+    """Run the notebook's cells that had worked again, in the kernel that is empty now."""
 
     kind: ClassVar[str] = "rebuild"
     run_id: str

@@ -16,7 +16,9 @@ const DATA_EXTENSIONS: readonly string[] = [
   '.parquet',
   '.xlsx',
   '.xls',
+  '.ods',
   '.sqlite',
+  '.sqlite3',
   '.db'
 ];
 const LONGEST_LIST = 12;

@@ -123,7 +123,7 @@ export interface IUndo {
   run_id: string;
 }
 
-/** Run the notebook's own code cells up to the run's first again in the new, empty kernel. */
+/** Run the notebook's cells that had worked again, in the kernel that is empty now. */
 export interface IRebuild {
   kind: 'rebuild';
   run_id: string;

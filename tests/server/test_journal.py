@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from jupyter_ydoc import YNotebook
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.history import History, Summary
 from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernels import _copied
+from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.operations import (
     AppendOutput,
     ClearOutputs,
@@ -149,6 +152,8 @@ def test_a_journal_is_read_again_after_a_torn_line(tmp_path: Path) -> None:
     again = Journal(tmp_path)
     assert (again.last, again.in_file, again.is_closed) == (3, 2, False)
     assert [message.seq for message in again.messages(after=1)] == [2, 3]
+    _close_cell(again, "a")
+    assert [message.seq for message in Journal(tmp_path).messages()] == [1, 2, 3, 4]
 
 
 def test_the_outputs_of_a_cell_that_ran_during_the_save_are_filled_anew(tmp_path: Path) -> None:
@@ -196,6 +201,28 @@ async def test_a_cell_that_the_person_deleted_does_not_come_back(tmp_path: Path)
     journal.operate(AppendOutput("a", _line("1")))
     await write_file(contents, "n.ipynb", [journal])
     assert [cell["id"] for cell in contents.document["cells"]] == ["person"]
+
+
+def test_a_data_file_is_never_copied_over_another(tmp_path: Path) -> None:
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "work"
+    elsewhere.mkdir()
+    folder.mkdir()
+    (elsewhere / "a.csv").write_text("theirs")
+    (folder / "a.csv").write_text("mine")
+    for _ in range(2):
+        assert _copied(elsewhere / "a.csv", folder).name == "a (2).csv"
+    assert (folder / "a.csv").read_text() == "mine"
+
+
+def test_the_models_begin_with_the_one_that_answers() -> None:
+    for choice, first in (
+        (ModelChoice(), "qwen2.5-coder-1.5b"),
+        (ModelChoice("smollm2-135m"), "smollm2-135m"),
+        (ModelChoice("m", "http://localhost/v1"), "m"),
+    ):
+        listed = ModelHouse(choice).listed()
+        assert listed[0]["name"] == first
+        assert len({model["name"] for model in listed}) == len(listed)
 
 
 async def test_an_old_notebook_gets_the_ids_it_lacks(tmp_path: Path) -> None:
