@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized, ws_authenticated
@@ -16,8 +15,6 @@ from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.wire import Attach, ServerMessage, client_message, to_json
 
 __all__ = ["ChannelHandler"]
-
-_log = logging.getLogger(__name__)
 
 
 class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
@@ -68,6 +65,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     def _send_json(self, raw: dict[str, Any]) -> None:
         try:
-            self.write_message(json.dumps(raw, ensure_ascii=False))
+            sent = self.write_message(json.dumps(raw, ensure_ascii=False))
         except WebSocketClosedError:  # the journal has it for when the tab comes back
-            _log.debug("a tab was gone before a message reached it")
+            return
+        sent.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -90,13 +90,13 @@ class Journal:
                 listener(message)
         return message
 
-    def operate(self, operation: Operation, *, is_applied: bool = False) -> None:
+    def operate(self, operation: Operation) -> None:
         """Adds an operation on the notebook.
 
         Raises:
             NotebookError: it can't be kept.
         """
-        self.add(Operated, operation=operation, is_applied=is_applied)
+        self.add(Operated, operation=operation)
 
     def mark_in_file(self, seq: int) -> None:
         """Notes that the notebook's file holds the operations up to `seq`."""

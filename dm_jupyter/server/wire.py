@@ -171,8 +171,6 @@ class Operated:
     run_id: str
     seq: int
     operation: Operation
-    is_applied: bool = False
-    """Whether the server has changed the shared document itself, so that no tab must."""
 
 
 @dataclass(frozen=True, slots=True)

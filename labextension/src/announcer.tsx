@@ -33,19 +33,26 @@ export function announcement(
   run: IRunPicture,
   trans: TranslationBundle
 ): string {
-  const isSame = before?.runId === run.runId;
-  if (run.state !== 'running') {
-    // A run that had ended when it was first seen is no news.
-    return isSame && before.state !== run.state ? ending(run, trans) : '';
+  const known = before?.runId === run.runId ? before : null;
+  if (run.state === 'running') {
+    return progress(known, run, trans);
   }
+  // A run that had ended when it was first seen is no news.
+  return known && known.state !== run.state ? ending(run, trans) : '';
+}
+
+function progress(
+  known: IRunPicture | null,
+  run: IRunPicture,
+  trans: TranslationBundle
+): string {
   const waiting = waitingStep(run);
-  if (waiting && !(isSame && waitingStep(before)?.step === waiting.step)) {
+  const wasWaiting = known && waitingStep(known);
+  if (waiting && waiting.step !== wasWaiting?.step) {
     return trans.__('A cell waits for you: %1', waiting.waitsBecause);
   }
-  if (run.steps.length > (isSame ? before.steps.length : 0)) {
-    return trans.__('Step %1', run.steps[run.steps.length - 1].step);
-  }
-  return '';
+  const isNewStep = run.steps.length > (known?.steps.length ?? 0);
+  return isNewStep ? trans.__('Step %1', run.steps.length) : '';
 }
 
 function ending(run: IRunPicture, trans: TranslationBundle): string {

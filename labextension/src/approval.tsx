@@ -27,21 +27,7 @@ export function Approval(props: {
   return (
     <div role="group" aria-labelledby={reasonId} className="jp-dm-Approval">
       <p id={reasonId}>{trans.__('This cell waits for you: %1', because)}</p>
-      {isEditing ? (
-        <textarea
-          autoFocus
-          aria-label={trans.__('Text of the cell')}
-          className="jp-dm-Code"
-          rows={Math.min(16, edited.split('\n').length + 1)}
-          spellCheck={false}
-          value={edited}
-          onChange={event => setEdited(event.target.value)}
-        />
-      ) : (
-        <pre className="jp-dm-Code" tabIndex={0}>
-          {source}
-        </pre>
-      )}
+      <CellText source={source} edited={edited} onEdit={setEdited} />
       <div className="jp-dm-Buttons">
         <button
           type="button"
@@ -69,5 +55,30 @@ export function Approval(props: {
         </button>
       </div>
     </div>
+  );
+}
+
+/** The cell's text, to read or to change. */
+function CellText(props: {
+  source: string;
+  edited: string | null;
+  onEdit: (text: string) => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { edited, onEdit, source } = props;
+  return edited === null ? (
+    <pre className="jp-dm-Code" tabIndex={0}>
+      {source}
+    </pre>
+  ) : (
+    <textarea
+      autoFocus
+      aria-label={trans.__('Text of the cell')}
+      className="jp-dm-Code"
+      rows={Math.min(16, edited.split('\n').length + 1)}
+      spellCheck={false}
+      value={edited}
+      onChange={event => onEdit(event.target.value)}
+    />
   );
 }

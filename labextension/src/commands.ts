@@ -8,7 +8,6 @@ import type { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { historyIcon, stopIcon, undoIcon } from '@jupyterlab/ui-components';
-import type { CommandRegistry } from '@lumino/commands';
 
 import type { Analyst } from './analyst';
 import { errorOf, errorQuestion } from './cells';
@@ -45,6 +44,7 @@ export interface ICommandOptions {
 const NO_ARGUMENTS = { type: 'object', properties: {} } as const;
 
 export function addCommands(options: ICommandOptions): void {
+  addPanelCommands(options);
   addRunCommands(options);
   addFileCommand(options);
   addErrorCommands(options);
@@ -61,21 +61,17 @@ function openPanel({ app, panel }: ICommandOptions): void {
   panel.focusComposer();
 }
 
-function addRunCommands(options: ICommandOptions): void {
-  const { analyst, app, panel, trans, workspace } = options;
+function addPanelCommands(options: ICommandOptions): void {
+  const { app, panel, trans, workspace } = options;
   const { commands } = app;
-  const add = (
-    id: string,
-    part: Omit<CommandRegistry.ICommandOptions, 'describedBy'>
-  ) =>
-    commands.addCommand(id, { describedBy: { args: NO_ARGUMENTS }, ...part });
-
-  add(CommandIDs.ask, {
+  commands.addCommand(CommandIDs.ask, {
+    describedBy: { args: NO_ARGUMENTS },
     label: trans.__('Ask the data analyst'),
     icon: analystIcon,
     execute: () => openPanel(options)
   });
-  add(CommandIDs.history, {
+  commands.addCommand(CommandIDs.history, {
+    describedBy: { args: NO_ARGUMENTS },
     label: trans.__('Show the history of runs'),
     icon: historyIcon,
     execute: () => {
@@ -83,7 +79,8 @@ function addRunCommands(options: ICommandOptions): void {
       panel.showHistory();
     }
   });
-  add(CommandIDs.newNotebook, {
+  commands.addCommand(CommandIDs.newNotebook, {
+    describedBy: { args: NO_ARGUMENTS },
     label: trans.__('New notebook for analysis'),
     icon: analystIcon,
     execute: async () => {
@@ -91,7 +88,12 @@ function addRunCommands(options: ICommandOptions): void {
       openPanel(options);
     }
   });
-  add(CommandIDs.stop, {
+}
+
+function addRunCommands({ analyst, app, trans }: ICommandOptions): void {
+  const { commands } = app;
+  commands.addCommand(CommandIDs.stop, {
+    describedBy: { args: NO_ARGUMENTS },
     label: trans.__('Stop the run'),
     icon: stopIcon,
     isEnabled: () => currentRun(analyst) !== null,
@@ -102,7 +104,8 @@ function addRunCommands(options: ICommandOptions): void {
       }
     }
   });
-  add(CommandIDs.undo, {
+  commands.addCommand(CommandIDs.undo, {
+    describedBy: { args: NO_ARGUMENTS },
     label: trans.__('Undo the last run'),
     icon: undoIcon,
     isEnabled: () => lastEndedRun(analyst) !== null,

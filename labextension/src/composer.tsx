@@ -4,7 +4,7 @@ import type { FormEvent, ReactElement } from 'react';
 
 import { usePanel, useSignal } from './context';
 import { runningRun } from './pictures';
-import type { INotebookPicture } from './pictures';
+import type { INotebookPicture, IRunPicture } from './pictures';
 import type { Approval } from './protocol.gen';
 import { QuestionField } from './question';
 import type { IModelInfo, IStatus } from './rest';
@@ -25,21 +25,17 @@ export function Composer(props: {
     useCallback(() => analyst.drafts.get(path), [analyst, path])
   );
   const running = runningRun(notebook);
-  const canSend =
-    path !== '' && isConnected && !notebook.pending && draft.text.trim() !== '';
+  const isReady = path !== '' && isConnected && !notebook.pending;
+  const canSend = isReady && !running && draft.text.trim() !== '';
 
   const send = async () => {
-    if (!canSend || running) {
+    if (!canSend) {
       return;
     }
     const { files, text, variables } = draft;
     analyst.drafts.clear(path);
-    const isSent = await analyst.ask(path, {
-      text: text.trim(),
-      files,
-      variables
-    });
-    if (!isSent) {
+    const question = { text: text.trim(), files, variables };
+    if (!(await analyst.ask(path, question))) {
       analyst.drafts.change(path, draft);
     }
   };
@@ -64,32 +60,41 @@ export function Composer(props: {
       />
       <div className="jp-dm-Composer-foot">
         <Pickers status={status} />
-        {running ? (
-          <button
-            type="button"
-            className="jp-dm-Button jp-mod-warn"
-            data-testid="dm-stop"
-            aria-label={
-              running.isStopping ? undefined : trans.__('Stop the run')
-            }
-            disabled={running.isStopping}
-            onClick={() => analyst.stop(running.runId)}
-          >
-            {running.isStopping ? trans.__('Stopping…') : trans.__('Stop')}
-          </button>
-        ) : (
-          <button
-            type="submit"
-            className="jp-dm-Button jp-mod-accept"
-            data-testid="dm-send"
-            disabled={!canSend}
-          >
-            {trans.__('Send')}
-          </button>
-        )}
+        {running ? <StopButton run={running} /> : <SendButton can={canSend} />}
       </div>
       <Leaving status={status} />
     </form>
+  );
+}
+
+function SendButton(props: { can: boolean }): ReactElement {
+  const { trans } = usePanel();
+  return (
+    <button
+      type="submit"
+      className="jp-dm-Button jp-mod-accept"
+      data-testid="dm-send"
+      disabled={!props.can}
+    >
+      {trans.__('Send')}
+    </button>
+  );
+}
+
+function StopButton(props: { run: IRunPicture }): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { isStopping, runId } = props.run;
+  return (
+    <button
+      type="button"
+      className="jp-dm-Button jp-mod-warn"
+      data-testid="dm-stop"
+      aria-label={isStopping ? undefined : trans.__('Stop the run')}
+      disabled={isStopping}
+      onClick={() => analyst.stop(runId)}
+    >
+      {isStopping ? trans.__('Stopping…') : trans.__('Stop')}
+    </button>
   );
 }
 

@@ -46,27 +46,28 @@ export function applyOperation(
     case 'delete_cell':
       deleteCell(operation, notebook);
       return;
-    case 'set_source':
-      ownCell(notebook, operation.cell_id)?.sharedModel.setSource(
-        operation.source
-      );
-      return;
   }
   const cell = ownCell(notebook, operation.cell_id);
-  if (!cell || !isCodeCellModel(cell)) {
-    return;
+  if (cell && operation.op === 'set_source') {
+    cell.sharedModel.setSource(operation.source);
+  } else if (cell && isCodeCellModel(cell)) {
+    changeOutcome(operation, cell);
   }
+}
+
+function changeOutcome(operation: Operation, cell: ICodeCellModel): void {
+  const { outputs } = cell;
   switch (operation.op) {
     case 'append_output':
-      cell.outputs.add(operation.output as IOutput);
+      outputs.add(operation.output as IOutput);
       return;
     case 'replace_output':
-      if (operation.index < cell.outputs.length) {
-        cell.outputs.set(operation.index, operation.output as IOutput);
+      if (operation.index < outputs.length) {
+        outputs.set(operation.index, operation.output as IOutput);
       }
       return;
     case 'clear_outputs':
-      cell.outputs.clear();
+      outputs.clear();
       return;
     case 'set_execution':
       setExecution(operation, cell);

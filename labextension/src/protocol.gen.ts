@@ -163,7 +163,6 @@ export interface IOperated {
   run_id: string;
   seq: number;
   operation: Operation;
-  is_applied: boolean;
 }
 
 /** The turn's code stands in the notebook; it runs at once, or waits for the person. */

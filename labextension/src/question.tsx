@@ -1,9 +1,8 @@
-import { useEffect, useId, useMemo, useRef, useState } from 'react';
+import { useEffect, useRef } from 'react';
 import type { KeyboardEvent, ReactElement, RefObject } from 'react';
 
-import { listCandidates, matching, mentionAt } from './completion';
-import type { ICandidate } from './completion';
 import { usePanel } from './context';
+import { MentionList, useMentions } from './mention';
 
 /** The field for a question, with `@` completion of files and variables. */
 export function QuestionField(props: {
@@ -17,68 +16,19 @@ export function QuestionField(props: {
   const { analyst, trans } = usePanel();
   const { focusCount, isDisabled, onSubmit, path, text } = props;
   const field = useRef<HTMLTextAreaElement>(null);
-  const listId = useId();
-  const [caret, setCaret] = useState(0);
-  const [chosen, setChosen] = useState(0);
-  const [dismissed, setDismissed] = useState<number | null>(null);
-  const mention = mentionAt(text, caret);
-  const isWanted = mention !== null && mention.start !== dismissed;
-  const candidates = useCandidates(path, isWanted);
-  const shown = useMemo(
-    () => (isWanted ? matching(candidates, mention.query) : []),
-    // The mention is a new object for each key; what it says decides.
-    [candidates, isWanted, mention?.query]
-  );
-  const isOpen = shown.length > 0;
-  const active = Math.min(chosen, shown.length - 1);
-
-  useEffect(() => {
-    if (focusCount > 0) {
-      field.current?.focus();
-    }
-  }, [focusCount]);
+  useFocus(field, focusCount);
   useFittingHeight(field, text);
 
-  const change = (value: string, at: number) => {
-    analyst.drafts.change(path, { text: value });
-    setCaret(at);
-    setChosen(0);
-  };
-  const accept = (candidate: ICandidate) => {
-    if (!mention) {
-      return;
-    }
-    const before = `${text.slice(0, mention.start)}${candidate.label} `;
-    change(before + text.slice(caret), before.length);
-    if (candidate.kind === 'file') {
-      analyst.drafts.addFile(path, candidate.value);
-    } else {
-      analyst.drafts.addVariable(path, candidate.value);
-    }
-    field.current?.focus();
-    requestAnimationFrame(() => {
-      field.current?.setSelectionRange(before.length, before.length);
-    });
-  };
-  const onListKey = (event: KeyboardEvent): boolean => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) {
-      setChosen((active + step + shown.length) % shown.length);
-    } else if (event.key === 'Enter' || event.key === 'Tab') {
-      accept(shown[active]);
-    } else if (event.key === 'Escape') {
-      setDismissed(mention?.start ?? null);
-    } else {
-      return false;
-    }
-    return true;
-  };
+  const mentions = useMentions(path, text, field);
+  const { active, listId, shown } = mentions;
+  const isOpen = shown.length > 0;
+
   const onKeyDown = (event: KeyboardEvent) => {
     // An input method uses Enter to end its own composition.
     if (event.nativeEvent.isComposing) {
       return;
     }
-    if (isOpen && onListKey(event)) {
+    if (mentions.onKey(event)) {
       event.preventDefault();
       event.stopPropagation();
     } else if (event.key === 'Enter' && !event.shiftKey) {
@@ -89,30 +39,7 @@ export function QuestionField(props: {
 
   return (
     <div className="jp-dm-QuestionField">
-      {isOpen && (
-        <ul
-          id={listId}
-          role="listbox"
-          className="jp-dm-Completion"
-          data-testid="dm-completion"
-          aria-label={trans.__('Files and variables')}
-        >
-          {shown.map((candidate, index) => (
-            <li
-              key={`${candidate.kind} ${candidate.value}`}
-              id={`${listId}-${index}`}
-              role="option"
-              aria-selected={index === active}
-              className={index === active ? 'jp-mod-active' : undefined}
-              // The field must keep the focus.
-              onMouseDown={event => event.preventDefault()}
-              onClick={() => accept(candidate)}
-            >
-              <span>{candidate.label}</span> <small>{candidate.detail}</small>
-            </li>
-          ))}
-        </ul>
-      )}
+      <MentionList mentions={mentions} />
       <textarea
         ref={field}
         rows={2}
@@ -128,37 +55,28 @@ export function QuestionField(props: {
         )}
         disabled={isDisabled}
         value={text}
-        onChange={event =>
-          change(event.target.value, event.target.selectionStart)
+        onChange={({ target }) => {
+          analyst.drafts.change(path, { text: target.value });
+          mentions.moved(target.selectionStart, true);
+        }}
+        onSelect={event =>
+          mentions.moved(event.currentTarget.selectionStart, false)
         }
-        onSelect={event => setCaret(event.currentTarget.selectionStart)}
         onKeyDown={onKeyDown}
       />
     </div>
   );
 }
 
-/** Lists candidates each time that a mention begins. */
-function useCandidates(path: string, isWanted: boolean): readonly ICandidate[] {
-  const { analyst, trans } = usePanel();
-  const [candidates, setCandidates] = useState<readonly ICandidate[]>([]);
+function useFocus(
+  field: RefObject<HTMLTextAreaElement>,
+  focusCount: number
+): void {
   useEffect(() => {
-    if (!isWanted) {
-      return;
+    if (focusCount > 0) {
+      field.current?.focus();
     }
-    let isCurrent = true;
-    void listCandidates(path, analyst.contents, analyst.rest, trans).then(
-      found => {
-        if (isCurrent) {
-          setCandidates(found);
-        }
-      }
-    );
-    return () => {
-      isCurrent = false;
-    };
-  }, [analyst, isWanted, path, trans]);
-  return candidates;
+  }, [field, focusCount]);
 }
 
 /** Lets the field grow with its text, up to what its style allows. */

@@ -168,11 +168,10 @@ export class NotebookSession implements IDisposable {
     if (!this._writes) {
       return;
     }
-    const isOurs = message.kind === 'operated' && !message.is_applied;
     this._queue.push({
       runId: message.run_id,
       seq: message.seq,
-      operation: isOurs ? message.operation : null,
+      operation: message.kind === 'operated' ? message.operation : null,
       isClosing: CLOSING.includes(message.kind)
     });
   }

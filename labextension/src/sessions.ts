@@ -38,23 +38,13 @@ export class NotebookSessions {
 
   /** Hands a message to the notebook that it is about. */
   receive(message: ServerMessage): void {
-    switch (message.kind) {
-      case 'attached':
-        this._at(message.notebook_path)?.receiveAttached(message);
-        return;
-      case 'file_written':
-        this._at(message.notebook_path)?.receiveFileWritten(message);
-        return;
-      case 'refused':
-      case 'kernel_meter':
-      case 'kernel_ended':
-      case 'text_delta':
-      case 'phase':
-        return;
-      default: {
-        const path = this._model.pathOf(message.run_id);
-        this._at(path ?? '')?.receiveRun(message);
-      }
+    if (message.kind === 'attached') {
+      this._at(message.notebook_path)?.receiveAttached(message);
+    } else if (message.kind === 'file_written') {
+      this._at(message.notebook_path)?.receiveFileWritten(message);
+    } else if (isKept(message)) {
+      const path = this._model.pathOf(message.run_id);
+      this._at(path ?? '')?.receiveRun(message);
     }
   }
 
@@ -114,4 +104,9 @@ export class NotebookSessions {
 
   private readonly _sessions = new Map<NotebookContext, NotebookSession>();
   private _opened = new Signal<this, string>(this);
+}
+
+/** Whether a message belongs to a run's record; `seq` 0 marks what only passes by. */
+function isKept(message: ServerMessage): message is RunMessage {
+  return 'seq' in message && message.seq > 0;
 }

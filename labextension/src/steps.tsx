@@ -95,7 +95,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
 });
 
 function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
-  const { analyst, trans } = usePanel();
+  const { trans } = usePanel();
   const { isLimit, runId, source, step } = props;
   const isThinking = step.status === 'thinking';
   return (
@@ -110,20 +110,7 @@ function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
           {asSentence(step.message)}
         </p>
       )}
-      {step.isStateLost && (
-        <div className="jp-dm-Warning">
-          {!step.message && (
-            <p>{trans.__('The kernel’s variables are gone.')}</p>
-          )}
-          <button
-            type="button"
-            className="jp-dm-Button"
-            onClick={() => void analyst.rebuild(runId)}
-          >
-            {trans.__('Run the notebook’s cells again')}
-          </button>
-        </div>
-      )}
+      {step.isStateLost && <StateLost runId={runId} step={step} />}
       {step.status === 'waiting' && step.cellId && (
         <Approval
           runId={runId}
@@ -133,6 +120,23 @@ function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
         />
       )}
     </>
+  );
+}
+
+function StateLost(props: { runId: string; step: IStepPicture }): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { runId, step } = props;
+  return (
+    <div className="jp-dm-Warning">
+      {!step.message && <p>{trans.__('The kernel’s variables are gone.')}</p>}
+      <button
+        type="button"
+        className="jp-dm-Button"
+        onClick={() => void analyst.rebuild(runId)}
+      >
+        {trans.__('Run the notebook’s cells again')}
+      </button>
+    </div>
   );
 }
 

@@ -58,14 +58,10 @@ const Run = memo(function Run(props: {
   isTitled?: boolean;
   isShown?: boolean;
 }): ReactElement {
-  const { trans } = usePanel();
   const { isLatest, isShown = false, isTitled = false, run } = props;
   const node = useRef<HTMLElement>(null);
   useScrolledTo(node, isShown);
   const isRunning = run.state === 'running';
-  const isAtCell = run.steps.some(
-    step => step.status === 'running' || step.status === 'waiting'
-  );
   return (
     <article
       ref={node}
@@ -84,20 +80,31 @@ const Run = memo(function Run(props: {
         <p className="jp-dm-Files">{run.files.join(', ')}</p>
       )}
       <StepList run={run} isLatest={isLatest || isRunning} />
-      {isRunning && (run.isStopping || !isAtCell) && (
-        <p className="jp-dm-Phase">
-          {run.isStopping
-            ? trans.__('Stopping…')
-            : phaseWords(run.phase, trans)}
-        </p>
-      )}
+      <Phase run={run} />
       <Outcome run={run} />
-      {!isRunning && run.phase && <p className="jp-dm-Phase">{run.phase}</p>}
       <Meter run={run} />
       {!isRunning && <RunButtons run={run} />}
     </article>
   );
 });
+
+/** What a run waits for; after its end, how running its cells again goes on. */
+function Phase(props: { run: IRunPicture }): ReactElement | null {
+  const { trans } = usePanel();
+  const { run } = props;
+  const isAtCell = run.steps.some(
+    step => step.status === 'running' || step.status === 'waiting'
+  );
+  let text = '';
+  if (run.isStopping) {
+    text = trans.__('Stopping…');
+  } else if (run.state !== 'running') {
+    text = run.phase;
+  } else if (!isAtCell) {
+    text = phaseWords(run.phase, trans);
+  }
+  return text ? <p className="jp-dm-Phase">{text}</p> : null;
+}
 
 function StepList(props: {
   run: IRunPicture;

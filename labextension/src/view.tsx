@@ -47,12 +47,6 @@ export function PanelView(props: {
     analyst.stateChanged,
     useCallback(() => analyst.status, [analyst])
   );
-  const statusError = useSignal(
-    analyst.stateChanged,
-    useCallback(() => analyst.statusError, [analyst])
-  );
-  const isEmpty =
-    notebook.runs.length + notebook.past.length === 0 && !notebook.pending;
   return (
     <div className="jp-dm-View" data-testid="dm-panel">
       <Header
@@ -64,15 +58,12 @@ export function PanelView(props: {
       <Scroller notebook={notebook}>
         {state.page === 'history' ? (
           <History path={path} onShow={onShowRun} />
-        ) : isEmpty ? (
-          <Welcome
-            status={status}
-            error={statusError}
-            hasNotebook={path !== ''}
+        ) : (
+          <Runs
+            notebook={notebook}
+            shownRun={state.shownRun}
             onNewNotebook={onNewNotebook}
           />
-        ) : (
-          <Timeline notebook={notebook} shownRun={state.shownRun} />
         )}
       </Scroller>
       <Announcer run={notebook.runs[notebook.runs.length - 1] ?? null} />
@@ -83,6 +74,35 @@ export function PanelView(props: {
         focusCount={state.focusCount}
       />
     </div>
+  );
+}
+
+/** The notebook's runs, or what to know before the first. */
+function Runs(props: {
+  notebook: INotebookPicture;
+  shownRun: string | null;
+  onNewNotebook: () => void;
+}): ReactElement {
+  const { analyst } = usePanel();
+  const { notebook, onNewNotebook, shownRun } = props;
+  const status = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.status, [analyst])
+  );
+  const error = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.statusError, [analyst])
+  );
+  const { past, path, pending, runs } = notebook;
+  return runs.length + past.length === 0 && !pending ? (
+    <Welcome
+      status={status}
+      error={error}
+      hasNotebook={path !== ''}
+      onNewNotebook={onNewNotebook}
+    />
+  ) : (
+    <Timeline notebook={notebook} shownRun={shownRun} />
   );
 }
 

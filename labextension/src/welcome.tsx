@@ -1,6 +1,7 @@
+import { useCallback } from 'react';
 import type { ReactElement } from 'react';
 
-import { usePanel } from './context';
+import { usePanel, useSignal } from './context';
 import type { IModelInfo, IStatus } from './rest';
 import { layerWords } from './wording';
 
@@ -57,7 +58,12 @@ function WhatRunsWhere(props: { status: IStatus }): ReactElement {
   const { analyst, trans } = usePanel();
   const { status } = props;
   const { active, missing } = status.containment;
-  const model = chosenModel(status, analyst.choices.model);
+  const { choices } = analyst;
+  const choice = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
+  );
+  const model = chosenModel(status, choice);
   return (
     <>
       {status.problems.map(problem => (

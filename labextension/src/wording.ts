@@ -15,38 +15,23 @@ export function stepWords(
   status: StepStatus,
   trans: TranslationBundle
 ): IStatusWords {
-  switch (status) {
-    case 'thinking':
-      return { sign: '…', text: trans.__('Thinking') };
-    case 'waiting':
-      return { sign: '?', text: trans.__('Waits for you') };
-    case 'running':
-      return { sign: '▸', text: trans.__('Running') };
-    case 'ok':
-      return { sign: '✓', text: trans.__('Done') };
-    case 'answer':
-      return { sign: '✓', text: trans.__('Answer') };
-    case 'error':
-      return { sign: '✗', text: trans.__('Error') };
-    case 'timeout':
-      return { sign: '✗', text: trans.__('Out of time') };
-    case 'memory':
-      return { sign: '✗', text: trans.__('Out of memory') };
-    case 'killed':
-      return { sign: '✗', text: trans.__('Kernel ended') };
-    case 'denied':
-      return { sign: '✗', text: trans.__('Not allowed') };
-    case 'interrupted':
-      return { sign: '■', text: trans.__('Interrupted') };
-    case 'skipped':
-      return { sign: '–', text: trans.__('Skipped') };
-    case 'void':
-      return { sign: '–', text: trans.__('No code') };
-    case 'unfinished':
-      return { sign: '■', text: trans.__('Not finished') };
-    default:
-      return { sign: '–', text: status };
-  }
+  const words: { [status: string]: IStatusWords } = {
+    thinking: { sign: '…', text: trans.__('Thinking') },
+    waiting: { sign: '?', text: trans.__('Waits for you') },
+    running: { sign: '▸', text: trans.__('Running') },
+    ok: { sign: '✓', text: trans.__('Done') },
+    answer: { sign: '✓', text: trans.__('Answer') },
+    error: { sign: '✗', text: trans.__('Error') },
+    timeout: { sign: '✗', text: trans.__('Out of time') },
+    memory: { sign: '✗', text: trans.__('Out of memory') },
+    killed: { sign: '✗', text: trans.__('Kernel ended') },
+    denied: { sign: '✗', text: trans.__('Not allowed') },
+    interrupted: { sign: '■', text: trans.__('Interrupted') },
+    unfinished: { sign: '■', text: trans.__('Not finished') },
+    skipped: { sign: '–', text: trans.__('Skipped') },
+    void: { sign: '–', text: trans.__('No code') }
+  };
+  return words[status] ?? { sign: '–', text: status };
 }
 
 export function stateWords(

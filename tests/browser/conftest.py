@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +22,7 @@ LAB_OPTIONS = (
 TABLE = "month,sales\n1,10\n2,30\n"
 
 Say = Callable[..., None]
+OpenLab = Callable[..., Lab]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -79,14 +79,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def context(browser: Browser, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator:
-    """A browser without cookies; keeps a picture of each page of a test that failed."""
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser without cookies."""
     context = browser.new_context(viewport={"width": 1400, "height": 900})
-    failed_before = request.session.testsfailed
     yield context
-    if request.session.testsfailed > failed_before:
-        for number, page in enumerate(context.pages):
-            page.screenshot(path=tmp_path / f"page-{number}.png")
     context.close()
 
 
@@ -98,10 +94,11 @@ def folder() -> str:
 
 @pytest.fixture
 def open_lab(
-    request: pytest.FixtureRequest, context: BrowserContext, folder: str
-) -> Iterator[Callable[..., Lab]]:
+    request: pytest.FixtureRequest, context: BrowserContext, folder: str, tmp_path: Path
+) -> Iterator[OpenLab]:
     """Opens a notebook of the test's folder in a new tab; makes it when it is not there."""
     opened: list[Lab] = []
+    failed_before = request.session.testsfailed
 
     def open_tab(
         name: str = "work.ipynb",
@@ -120,19 +117,21 @@ def open_lab(
         return lab.open()
 
     yield open_tab
-    with ExitStack() as stack:
-        for lab in opened:
-            stack.callback(_end_kernels, lab)
+    if request.session.testsfailed > failed_before:
+        for number, page in enumerate(context.pages):
+            page.screenshot(path=tmp_path / f"page-{number}.png")
+    for server in {lab.server for lab in opened}:
+        _end_kernels(server, folder)
     assert [fault for lab in opened for fault in lab.faults] == []
 
 
 @pytest.fixture
-def lab(open_lab: Callable[..., Lab]) -> Lab:
+def lab(open_lab: OpenLab) -> Lab:
     """A notebook of two cells in a restricted kernel, the panel beside it."""
     return open_lab()
 
 
-def _end_kernels(lab: Lab) -> None:
-    for session in lab.server.get("/api/sessions"):
-        if session["path"] == lab.path:
-            lab.server.request("DELETE", f"/api/sessions/{session['id']}")
+def _end_kernels(server: JupyterServer, folder: str) -> None:
+    for session in server.get("/api/sessions"):
+        if session["path"].startswith(folder):
+            server.request("DELETE", f"/api/sessions/{session['id']}")

@@ -118,16 +118,15 @@ class Lab:
         """What stands left of a code cell's text: `[*]:`, `[1]:`."""
         return self.cell(text).locator(".jp-InputArea-prompt")
 
-    def write_cell(self, index: int, text: str, *, at_end: bool = False) -> None:
-        """Types into a cell: in its stead, or after what it holds."""
-        editor = self.cells.nth(index).locator(".cm-content")
-        editor.click()
+    def write_cell(self, cell: Locator, text: str, *, at_end: bool = False) -> None:
+        """Types into a cell: in its text's stead, or after it."""
+        cell.locator(".cm-content").click()
         self.page.keyboard.press("Control+End" if at_end else "Control+A")
         self.page.keyboard.type(text)
 
-    def run_cell(self, index: int) -> None:
+    def run_cell(self, cell: Locator) -> None:
         """Runs a cell and stays on it."""
-        self.cells.nth(index).locator(".jp-InputArea-editor").click()
+        cell.locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
 
     def open_document(self) -> Any:

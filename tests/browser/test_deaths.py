@@ -21,8 +21,8 @@ ANSWER = "There was not enough memory."
 
 def test_a_kernel_out_of_memory_names_the_limit_and_is_filled_again(lab: Lab, say) -> None:
     say(HOG, "print('less of it')\n```", ANSWER)
-    lab.write_cell(0, "mine = 41")
-    lab.run_cell(0)
+    lab.write_cell(lab.cells.first, "mine = 41")
+    lab.run_cell(lab.cells.first)
     expect(lab.prompt("mine = 41")).to_have_text("[1]:")
     lab.ask("Fill the memory")
     expect(lab.steps.first).to_have_attribute("data-status", "memory", timeout=60_000)
@@ -35,8 +35,8 @@ def test_a_kernel_out_of_memory_names_the_limit_and_is_filled_again(lab: Lab, sa
 
     lab.panel.get_by_role("button", name="Run the notebook’s cells again").click()
     expect(lab.run).to_contain_text("2 cells were run again")
-    lab.write_cell(5, "print('kept:', mine + 1)")
-    lab.run_cell(5)
+    lab.write_cell(lab.cells.nth(5), "print('kept:', mine + 1)")
+    lab.run_cell(lab.cells.nth(5))
     expect(lab.cells.nth(5).locator(".jp-OutputArea")).to_contain_text("kept: 42")
 
 
@@ -45,7 +45,7 @@ def test_a_server_that_crashes_ends_the_run_and_loses_no_output(
 ) -> None:
     say(COUNT, ANSWER)
     lab = open_lab(server=own_server)
-    lab.write_cell(0, "mine = 'never lost'")
+    lab.write_cell(lab.cells.first, "mine = 'never lost'")
     lab.ask("Count")
     expect(lab.cell("line 5").last).to_be_visible()
     own_server.kill()

@@ -86,7 +86,7 @@ def test_what_the_person_writes_without_a_network_is_kept(
     _begin(lab)
     context.set_offline(True)
     expect(lab.button("offline-banner")).to_be_visible()
-    lab.write_cell(0, "mine = 'written offline'")
+    lab.write_cell(lab.cells.first, "mine = 'written offline'")
     lab.page.wait_for_timeout(2000)  # long enough for the server to write the file itself
     context.set_offline(False)
     lab.expect_run("answered")

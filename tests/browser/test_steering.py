@@ -27,7 +27,7 @@ def test_stop_ends_the_cell_within_seconds_and_keeps_its_output(lab: Lab, say) -
     document = lab.saved_document(cells=5)
     assert document.cells[2].outputs[0].text == "begun\n"
     # The kernel is the same one, and free.
-    lab.run_cell(0)
+    lab.run_cell(lab.cells.first)
     expect(lab.prompt("mine = 1")).to_have_text("[2]:")
 
 
@@ -61,7 +61,7 @@ def test_a_waiting_cell_may_be_changed_in_the_notebook_itself(lab: Lab, say) -> 
     say(RISKY, ANSWER)
     lab.ask("List")
     expect(lab.button("approve")).to_be_visible()
-    lab.write_cell(2, "print('changed in place')")
+    lab.write_cell(lab.cell("as written"), "print('changed in place')")
     lab.button("approve").click()
     lab.expect_run("answered")
     cell = lab.saved_document(cells=5).cells[2]
@@ -94,7 +94,7 @@ def test_undo_leaves_a_cell_that_the_person_changed(lab: Lab, say) -> None:
     say("print(df.sales.sum())\n```", ANSWER)
     lab.ask("Sum")
     lab.expect_run("answered")
-    lab.write_cell(2, "  # a note of mine", at_end=True)
+    lab.write_cell(lab.cell("df.sales.sum"), "  # a note of mine", at_end=True)
     lab.button("undo").click()
     lab.expect_run("undone")
     left = lab.saved_document(cells=3)

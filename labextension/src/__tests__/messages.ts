@@ -33,18 +33,8 @@ export function runOpened(part: Partial<IRunOpened> = {}): IRunOpened {
   };
 }
 
-export function operated(
-  seq: number,
-  operation: Operation,
-  isApplied = false
-): RunMessage {
-  return {
-    kind: 'operated',
-    run_id: RUN,
-    seq,
-    operation,
-    is_applied: isApplied
-  };
+export function operated(seq: number, operation: Operation): RunMessage {
+  return { kind: 'operated', run_id: RUN, seq, operation };
 }
 
 export function insertCell(

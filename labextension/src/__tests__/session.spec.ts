@@ -140,14 +140,6 @@ describe('NotebookSession', () => {
     expect(client.acks(false)).toEqual([]);
   });
 
-  it('does not apply what the server has applied, but acknowledges it', async () => {
-    attached(true);
-    send([runOpened(), operated(2, insertCell('cell-1'), true)]);
-    await pass(16);
-    expect(ids()).toEqual([]);
-    expect(client.acks(false)[0]).toMatchObject({ seq: 2 });
-  });
-
   it('saves after a cell, and says what the file holds then', async () => {
     attached(true);
     send(WITH_OUTPUT);

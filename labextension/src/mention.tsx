@@ -1,0 +1,137 @@
+import { useEffect, useId, useMemo, useState } from 'react';
+import type { KeyboardEvent, ReactElement, RefObject } from 'react';
+
+import { listCandidates, matching, mentionAt } from './completion';
+import type { ICandidate } from './completion';
+import { usePanel } from './context';
+
+/** The `@` completion of a field, as far as it is open. */
+export interface IMentions {
+  readonly listId: string;
+  /** What is offered; empty when nothing is being completed. */
+  readonly shown: readonly ICandidate[];
+  readonly active: number;
+  /** The text or the caret is another one. */
+  moved(caret: number, isTyped: boolean): void;
+  /** Puts what was chosen into the text, and with the question. */
+  accept(candidate: ICandidate): void;
+  /** Takes a key for the list; returns whether it did. */
+  onKey(event: KeyboardEvent): boolean;
+}
+
+/** Follows what is typed after an `@`. */
+export function useMentions(
+  path: string,
+  text: string,
+  field: RefObject<HTMLTextAreaElement>
+): IMentions {
+  const { analyst } = usePanel();
+  const listId = useId();
+  const [caret, setCaret] = useState(0);
+  const [chosen, setChosen] = useState(0);
+  const [dismissed, setDismissed] = useState<number | null>(null);
+  const mention = mentionAt(text, caret);
+  const isWanted = mention !== null && mention.start !== dismissed;
+  const candidates = useCandidates(path, isWanted);
+  const shown = useMemo(
+    () => (isWanted ? matching(candidates, mention.query) : []),
+    // The mention is a new object for each key; what it says decides.
+    [candidates, isWanted, mention?.query]
+  );
+  const active = Math.min(chosen, shown.length - 1);
+
+  const moved = (at: number, isTyped: boolean) => {
+    setCaret(at);
+    if (isTyped) {
+      setChosen(0);
+    }
+  };
+  const accept = (candidate: ICandidate) => {
+    const before = `${text.slice(0, mention?.start ?? caret)}${candidate.label} `;
+    analyst.drafts.change(path, { text: before + text.slice(caret) });
+    if (candidate.kind === 'file') {
+      analyst.drafts.addFile(path, candidate.value);
+    } else {
+      analyst.drafts.addVariable(path, candidate.value);
+    }
+    moved(before.length, true);
+    field.current?.focus();
+    requestAnimationFrame(() => {
+      field.current?.setSelectionRange(before.length, before.length);
+    });
+  };
+  const onKey = (event: KeyboardEvent): boolean => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (shown.length === 0) {
+      return false;
+    } else if (step) {
+      setChosen((active + step + shown.length) % shown.length);
+    } else if (event.key === 'Enter' || event.key === 'Tab') {
+      accept(shown[active]);
+    } else if (event.key === 'Escape') {
+      setDismissed(mention?.start ?? null);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  return { listId, shown, active, moved, accept, onKey };
+}
+
+/** What can be named, above the field. */
+export function MentionList(props: {
+  mentions: IMentions;
+}): ReactElement | null {
+  const { trans } = usePanel();
+  const { accept, active, listId, shown } = props.mentions;
+  if (shown.length === 0) {
+    return null;
+  }
+  return (
+    <ul
+      id={listId}
+      role="listbox"
+      className="jp-dm-Completion"
+      data-testid="dm-completion"
+      aria-label={trans.__('Files and variables')}
+    >
+      {shown.map((candidate, index) => (
+        <li
+          key={`${candidate.kind} ${candidate.value}`}
+          id={`${listId}-${index}`}
+          role="option"
+          aria-selected={index === active}
+          className={index === active ? 'jp-mod-active' : undefined}
+          // The field must keep the focus.
+          onMouseDown={event => event.preventDefault()}
+          onClick={() => accept(candidate)}
+        >
+          <span>{candidate.label}</span> <small>{candidate.detail}</small>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Lists candidates each time that a mention begins. */
+function useCandidates(path: string, isWanted: boolean): readonly ICandidate[] {
+  const { analyst, trans } = usePanel();
+  const [candidates, setCandidates] = useState<readonly ICandidate[]>([]);
+  useEffect(() => {
+    if (!isWanted) {
+      return;
+    }
+    let isCurrent = true;
+    void listCandidates(path, analyst.contents, analyst.rest, trans).then(
+      found => {
+        if (isCurrent) {
+          setCandidates(found);
+        }
+      }
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [analyst, isWanted, path, trans]);
+  return candidates;
+}
