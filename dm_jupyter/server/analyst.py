@@ -14,7 +14,7 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import told_before
 from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.desk import Tab
+from dm_jupyter.server.desk import Desk, Tab
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.handoff import Handoffs, question_of
 from dm_jupyter.server.history import History
@@ -94,6 +94,8 @@ class Analyst:
         self._files = DataFiles(root)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
+        self._watched: set[str] = set()
+        """Paths of the notebooks whose kernels' meters are published."""
 
     def open(self) -> None:
         """Ends the runs that an earlier server left open, and begins to watch kernels."""
@@ -103,7 +105,6 @@ class Analyst:
             self.desks.settle(summary.notebook_path)
         self.kernels.on_death = self._died
         self.kernels.on_attached = self._listen
-        self._tasks.spawn(self._watch_kernels())
 
     async def close(self) -> None:
         """Ends all runs, writes what no tab has written, lets go of kernels and models."""
@@ -222,7 +223,10 @@ class Analyst:
         _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)
 
     def _attach(self, message: Attach, tab: Tab) -> None:
-        self.desks.attach(message, tab)
+        desk = self.desks.attach(message, tab)
+        if desk.notebook_path not in self._watched:
+            self._watched.add(desk.notebook_path)
+            self._tasks.spawn(self._watch(desk))
         for run in self._runs.values():
             if run.ask.notebook_path == message.notebook_path and run.passing is not None:
                 tab.send(run.passing)
@@ -267,13 +271,16 @@ class Analyst:
         last = next(iter(self.history.summaries(ask.notebook_path)), None)
         return self._files.still_there(last.files) if last is not None else ()
 
-    async def _watch_kernels(self) -> None:
-        while True:
-            for desk in list(self.desks):
+    async def _watch(self, desk: Desk) -> None:
+        """Publishes the meter of the notebook's kernel for as long as a tab is there."""
+        try:
+            while desk.tabs:
                 meter = await self.kernels.meter(desk.notebook_path)
                 if meter is not None:
                     desk.publish(meter)
-            await asyncio.sleep(_METER_S)
+                await asyncio.sleep(_METER_S)
+        finally:
+            self._watched.discard(desk.notebook_path)
 
     def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
         """Hears what `%%analyze` hands over in this kernel."""

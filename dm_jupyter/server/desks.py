@@ -52,8 +52,8 @@ class Desks:
         if desk is not None:
             desk.publish(message)
 
-    def attach(self, message: Attach, tab: Tab) -> None:
-        """Takes a tab to a notebook, and sends it what it has missed."""
+    def attach(self, message: Attach, tab: Tab) -> Desk:
+        """Takes a tab to a notebook, and sends it what it has missed; returns the desk."""
         path = message.notebook_path
         desk = self._desks.setdefault(path, Desk(path))
         tab.seen = dict(message.seen)
@@ -62,6 +62,7 @@ class Desks:
         for journal in self._journals(path):
             for missed in journal.messages(after=tab.seen.get(journal.run_id, 0)):
                 tab.send(missed)
+        return desk
 
     def leave(self, path: str, client_id: str) -> None:
         """Lets a tab go; another one owns the notebook now, or its file is written here."""

@@ -9,6 +9,7 @@ import filecmp
 import json
 import logging
 import shutil
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Kernels:
         self._limits = limits
         self._attached: dict[str, AttachedKernel] = {}
         self._deaths: dict[str, asyncio.Task[None]] = {}
-        self._lock = asyncio.Lock()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.on_death: Callable[[str, str], None] = lambda *_: None
         """Called with a kernel's id and why it ended, when that was not asked for."""
         self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
@@ -109,7 +110,7 @@ class Kernels:
         Raises:
             KernelStartError: no process came up.
         """
-        async with self._lock:
+        async with self._locks[kernel_id]:  # a busy kernel keeps nobody from another one
             attached = self._attached.get(kernel_id)
             if attached is not None and not attached.dead.is_set():
                 return attached

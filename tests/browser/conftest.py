@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -98,6 +99,7 @@ def open_lab(
 ) -> Iterator[OpenLab]:
     """Opens a notebook of the test's folder in a new tab; makes it when it is not there."""
     opened: list[Lab] = []
+    ends = ExitStack()
     failed_before = request.session.testsfailed
 
     def open_tab(
@@ -106,7 +108,9 @@ def open_lab(
         sources: tuple[str, ...] = ("mine = 1", "other = 2"),
         server: JupyterServer | None = None,
     ) -> Lab:
-        server = server or request.getfixturevalue("lab_server")
+        if server is None:
+            server = request.getfixturevalue("lab_server")
+            ends.callback(_end_kernels, server, folder)
         path = f"{folder}/{name}"
         if not (server.root / path).exists():
             (server.root / folder).mkdir(exist_ok=True)
@@ -120,8 +124,8 @@ def open_lab(
     if request.session.testsfailed > failed_before:
         for number, page in enumerate(context.pages):
             page.screenshot(path=tmp_path / f"page-{number}.png")
-    for server in {lab.server for lab in opened}:
-        _end_kernels(server, folder)
+    context.close()
+    ends.close()
     assert [fault for lab in opened for fault in lab.faults] == []
 
 

@@ -135,6 +135,20 @@ async def test_meters_tell_a_restricted_kernel_from_another(server: JupyterServe
     assert not meters[other]["is_restricted"]
 
 
+async def test_a_busy_kernel_keeps_no_other_notebook_waiting(server: JupyterServer, say) -> None:
+    say("print(df.sales.sum())\n```", "The sum is 40.")
+    busy, free = server.notebook("busy-kernel.ipynb"), server.notebook("free-kernel.ipynb")
+    working = asyncio.create_task(_execute(server, busy, "import time; time.sleep(30)"))
+    await asyncio.sleep(1)
+    async with asyncio.timeout(20), Panel(server) as panel:
+        await panel.attach(busy)
+        await panel.attach(free)
+        await panel.ask(free, "What is the sum?", files=["sales.csv"])
+        assert (await panel.until("run_closed"))["stop"] == "answered"
+    server.request("POST", f"/api/kernels/{server.kernel_id(busy)}/interrupt")
+    await working
+
+
 async def test_the_kernel_sees_no_secret_of_the_server(server: JupyterServer, say) -> None:
     say("import os\nprint(sorted(os.environ))\nprint(os.listdir('/'))\n```", "Seen.")
     path = server.notebook("secrets.ipynb")
