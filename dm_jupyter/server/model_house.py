@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.config import ModelChoice
@@ -53,6 +51,10 @@ class ModelHouse:
 
     def listed(self) -> list[dict[str, Any]]:
         """Returns what the panel's picker shows, the default first."""
+        # Not at the start of the server: it is needed when a panel asks.
+        from dm_jupyter.agent.local_model.cache import is_present  # noqa: PLC0415
+        from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
+
         local = {
             model.name: _entry(model.name, f"{model.name} (local)", True, is_present(model))
             for model in MODELS
