@@ -1,0 +1,119 @@
+"""Cells in a kernel that somebody else started: a restricted one, and one that is not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+
+from kernel_sandbox.attached import AttachedKernel
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.outputs import Added, Change
+from kernel_sandbox.types import CellStatus, Limits, Stream
+
+SPECS = Path(__file__).parents[2] / "kernel_sandbox"
+LIMITS = Limits(wall_s=2)
+
+
+async def _started(folder: Path, *, is_restricted: bool) -> AsyncKernelManager:
+    if is_restricted:
+        specs = KernelSpecManager(kernel_dirs=[str(SPECS)], ensure_native_kernel=False)
+        manager = AsyncKernelManager(kernel_name="kernelspec", kernel_spec_manager=specs)
+    else:
+        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "k"))
+    await manager.start_kernel(cwd=str(folder))
+    return manager
+
+
+@pytest.fixture(params=[True, False], ids=["restricted", "plain"])
+async def kernel(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[AttachedKernel]:
+    manager = await _started(tmp_path, is_restricted=request.param)
+    attached = AttachedKernel(manager, LIMITS)
+    await attached.open()
+    assert attached.is_restricted is request.param
+    yield attached
+    await attached.close()
+    await manager.shutdown_kernel(now=True)
+
+
+async def test_outputs_come_while_the_cell_runs(kernel: AttachedKernel) -> None:
+    changes: list[Change] = []
+    source = "import time\nfor i in range(3):\n    print(i, flush=True)\n    time.sleep(0.1)\n1 + 1"
+    result = await kernel.run(source, changes.append)
+    assert result.status is CellStatus.OK
+    assert (result.peak_bytes is not None) is kernel.is_restricted
+    texts = [
+        change.output.text
+        for change in changes
+        if isinstance(change, Added) and isinstance(change.output, Stream)
+    ]
+    assert "".join(texts) == "0\n1\n2\n"
+    assert result.outputs[-1].to_nbformat()["data"]["text/plain"] == "2"
+
+
+async def test_a_cell_past_its_time_is_interrupted_and_the_variables_stay(
+    kernel: AttachedKernel,
+) -> None:
+    result = await kernel.run("kept = 7\nimport time\ntime.sleep(30)")
+    assert (result.status, result.state_lost) == (CellStatus.TIMEOUT, False)
+    assert await kernel.evaluate("", "kept", 5) == "7"
+
+
+async def test_a_cancelled_cell_is_stopped(kernel: AttachedKernel) -> None:
+    running = asyncio.create_task(kernel.run("import time\ntime.sleep(30)"))
+    await asyncio.sleep(0.5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (await kernel.run("1")).ok
+
+
+async def test_an_expression_waits_no_longer_than_it_may(kernel: AttachedKernel) -> None:
+    assert await kernel.evaluate("import json", "json.dumps([1])", 5) == "'[1]'"
+    assert await kernel.evaluate("", "nowhere", 5) is None
+    assert await kernel.evaluate("import time; time.sleep(1)", "1", 0.1) is None
+
+
+async def test_what_it_uses_is_known(kernel: AttachedKernel) -> None:
+    usage, cpu_s = kernel.usage()
+    assert usage.memory_bytes > 2**20
+    assert usage.processes >= 1
+    assert cpu_s > 0
+
+
+async def test_a_death_is_told_and_the_next_cell_refused(kernel: AttachedKernel) -> None:
+    result = await kernel.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert (result.status, result.state_lost) == (CellStatus.KILLED, True)
+    assert kernel.dead.is_set()
+    with pytest.raises(KernelStartError, match="ended"):
+        await kernel.run("1")
+
+
+async def test_a_kernel_that_ignores_the_interrupt_is_killed(kernel: AttachedKernel) -> None:
+    source = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(60)"
+    result = await kernel.run(source)
+    assert result.status is CellStatus.TIMEOUT
+    assert result.state_lost
+    assert kernel.exit_status not in (None, 0)
+
+
+async def test_comms_are_heard_and_answered(kernel: AttachedKernel) -> None:
+    opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    kernel.wire.on_comm = lambda kind, content: (
+        opened.set_result(content["comm_id"]) if kind == "comm_open" else None
+    )
+    await kernel.run(
+        "from comm import create_comm\nheard = []\nline = create_comm(target_name='t')\n"
+        "line.on_msg(lambda message: heard.append(message['content']['data']))"
+    )
+    await kernel.wire.answer_comm(await opened, {"kind": "accepted"})
+    assert await kernel.evaluate("", "heard", 5) == "[{'kind': 'accepted'}]"
+
+
+async def test_a_manager_without_a_kernel_is_refused() -> None:
+    attached = AttachedKernel(AsyncKernelManager(), LIMITS)
+    with pytest.raises(KernelStartError, match="not running"):
+        await attached.open()
+    await attached.close()
