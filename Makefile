@@ -14,7 +14,7 @@ LINKED := $(VENV)/.linked
 # With the folders, whose times tell of a removed file.
 PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
-.PHONY: setup no-node check format test test-all model demo picture lab bench docs clean
+.PHONY: setup no-node check format test test-all model demo picture lab screenshots bench docs clean
 
 setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
 
@@ -83,6 +83,9 @@ picture: setup model
 lab: setup model
 	@test -f $(BUNDLE) || { echo "'make lab' shows the side panel, so it needs Node.js." >&2; exit 1; }
 	cd examples && "$(CURDIR)/$(BIN)/jupyter" lab $(LAB_FLAGS)
+
+screenshots: setup model
+	$(BIN)/python -m examples.screenshots
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -36,6 +36,7 @@ class JupyterServer:
         base_url: str,
         *,
         app: str = "server",
+        model: str = "scripted",
         options: tuple[str, ...] = (),
     ) -> None:
         """Prepares the folders; entering the context starts the server.
@@ -44,6 +45,7 @@ class JupyterServer:
             folder: everything of the server lies in it; `root` is what it shows.
             base_url: the model's endpoint.
             app: `server` or `lab`.
+            model: name of the model; `local` with an empty `base_url` runs the real one.
             options: further command line options.
         """
         self.folder = folder
@@ -52,6 +54,7 @@ class JupyterServer:
         self.log = folder / "server.log"
         self.history = folder / "runs"
         self._app = app
+        self._model = model
         self._model_url = base_url
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,7 +87,7 @@ class JupyterServer:
             f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={self.root}",
             "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
             "--ServerApp.allow_unauthenticated_access=False",
-            f"--DmJupyterApp.base_url={self._model_url}", "--DmJupyterApp.model=scripted",
+            f"--DmJupyterApp.base_url={self._model_url}", f"--DmJupyterApp.model={self._model}",
             f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.absence_s=0.3",
             *self._options,
         ]  # fmt: skip
@@ -130,6 +133,7 @@ class JupyterServer:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("DM_JUPYTER", "JUPYTER"))}
         return kept | {name: str(path) for name, path in made.items()} | {
             "SECRET_OF_THE_SERVER": "must-not-leave",
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
             "XDG_RUNTIME_DIR": str(runtime),
         }  # fmt: skip
 
