@@ -31,7 +31,8 @@ export function useMentions(
   const [chosen, setChosen] = useState(0);
   const [dismissed, setDismissed] = useState<number | null>(null);
   const mention = mentionAt(text, caret);
-  const isWanted = mention !== null && mention.start !== dismissed;
+  const isMentioning = mention !== null;
+  const isWanted = isMentioning && mention.start !== dismissed;
   const candidates = useCandidates(path, isWanted);
   const shown = useMemo(
     () => (isWanted ? matching(candidates, mention.query) : []),
@@ -39,6 +40,13 @@ export function useMentions(
     [candidates, isWanted, mention?.query]
   );
   const active = Math.min(chosen, shown.length - 1);
+
+  useEffect(() => {
+    // Another mention may begin where one was dismissed and deleted.
+    if (!isMentioning) {
+      setDismissed(null);
+    }
+  }, [isMentioning]);
 
   const moved = (at: number, isTyped: boolean) => {
     setCaret(at);

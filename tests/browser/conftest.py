@@ -9,17 +9,12 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.lab import Lab
+from tests.browser.lab import LAB_OPTIONS, Lab
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 BUNDLE = Path("dm_jupyter/labextension/static/style.js")
-LAB_OPTIONS = (
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    "--LabApp.extension_manager=readonly",
-    "--LabApp.expose_app_in_browser=True",
-)
 TABLE = "month,sales\n1,10\n2,30\n"
 
 Say = Callable[..., None]

@@ -10,14 +10,22 @@ from typing import Any, Self
 from urllib.error import HTTPError
 from uuid import uuid4
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from tests.server.jupyter import TOKEN, JupyterServer
 
-__all__ = ["Lab", "until"]
+__all__ = ["LAB_OPTIONS", "Lab", "until"]
+
+LAB_OPTIONS = (
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+    "--LabApp.expose_app_in_browser=True",
+)
+"""What a `JupyterServer` for these tests is started with."""
 
 _AXE = Path("node_modules/axe-core/axe.min.js")
 _POLL_MS = 100
+_NEWS = re.compile("Server Connection Error|Kernel Restarting")
 
 
 def until(page: Page, holds: Callable[[], Any], what: str, timeout_s: float = 30.0) -> Any:
@@ -44,7 +52,7 @@ class Lab:
         self.server = server
         self.path = path
         self.faults: list[str] = []
-        """Errors that nothing in the page caught."""
+        """Errors of our own scripts that nothing in the page caught."""
         self.panel = page.get_by_test_id("dm-panel")
         self.composer = page.get_by_test_id("dm-composer")
         self.chips = page.get_by_test_id("dm-file-chip")
@@ -54,7 +62,10 @@ class Lab:
         self.answer = self.run.get_by_test_id("dm-answer")
         self.cells = page.locator(".jp-NotebookPanel .jp-Notebook .jp-Cell")
         self.dialog = page.locator(".jp-Dialog")
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        # JupyterLab tells by itself of its server and of a kernel that it starts again.
+        self.news = self.dialog.filter(has_text=_NEWS)
+        self.questions = self.dialog.filter(has_not_text=_NEWS)
+        page.on("pageerror", self._on_fault)
         # A browser asks before it leaves a notebook with unsaved changes.
         page.on("dialog", lambda dialog: dialog.accept())
 
@@ -102,6 +113,11 @@ class Lab:
         self.composer.press("Enter")
         expect(self.runs).to_have_count(before + 1)
 
+    def open_past_run(self, question: str) -> None:
+        """Unfolds a run that had ended before this page was there."""
+        self.panel.get_by_role("button", name=question).click()
+        expect(self.run).to_be_visible()
+
     def expect_run(self, state: str, timeout_s: float = 60.0) -> None:
         """Waits until the last run stands so."""
         expect(self.run).to_have_attribute("data-state", state, timeout=timeout_s * 1000)
@@ -133,22 +149,37 @@ class Lab:
         """The document as the tab holds it."""
         return self.page.evaluate("jupyterapp.shell.currentWidget.content.model.toJSON()")
 
-    def saved_document(self, cells: int) -> Any:
-        """The valid document on disk, once it has so many cells and the tab has saved it."""
+    def document(self) -> Any:
+        """The document on disk, valid."""
 
         def read() -> Any:
             try:
-                document = self.server.document(self.path)
+                return self.server.document(self.path)
             except HTTPError as error:  # it is being written
                 error.close()
                 return None
-            return len(document.cells) == cells and document
 
-        return until(self.page, read, f"{cells} cells in {self.path}")
+        return until(self.page, read, f"a readable {self.path}")
+
+    def saved_document(self, cells: int, first: str = "") -> Any:
+        """The valid document on disk, once it has so many cells and begins with this text."""
+
+        def read() -> Any:
+            document = self.document()
+            is_it = len(document.cells) == cells and document.cells[0].source.startswith(first)
+            return is_it and document
+
+        return until(self.page, read, f"{cells} cells in {self.path}, the first of them {first!r}")
 
     def save(self) -> None:
         """Saves the notebook, as the person does, and returns when it is saved."""
         self.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+
+    def dismiss_news(self) -> None:
+        """Closes what JupyterLab says by itself."""
+        for left in reversed(range(self.news.count())):
+            self.news.last.get_by_role("button").last.click()
+            expect(self.news).to_have_count(left)
 
     def use_theme(self, name: str) -> None:
         """Changes the theme."""
@@ -174,3 +205,7 @@ class Lab:
         """The numbers in the lines of output that look like this, as the page shows them."""
         text = "\n".join(self.page.locator(".jp-OutputArea-output").all_inner_texts())
         return [int(number) for number in re.findall(pattern, text)]
+
+    def _on_fault(self, error: Error) -> None:
+        if "/dm-jupyter/" in str(error.stack):
+            self.faults.append(str(error.stack))

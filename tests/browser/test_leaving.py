@@ -25,7 +25,9 @@ def test_a_closed_tab_loses_nothing(open_lab: Callable[..., Lab], say) -> None:
     _begin(lab)
     lab.page.close()
     again = open_lab()
-    again.expect_run("answered")
+    again.saved_document(cells=5)
+    again.reload()
+    again.open_past_run("Count")
     _expect_all(again)
 
 
@@ -101,10 +103,10 @@ def _begin(lab: Lab) -> None:
 def _expect_all(lab: Lab, mine: str = "mine = 1") -> None:
     """All that the run wrote is there once, in the tab and on disk, and nobody was asked."""
     expect(lab.cells).to_have_count(5)
-    document = lab.saved_document(cells=5)
+    document = lab.saved_document(cells=5, first=mine)
     _check(document, mine)
     _check(lab.open_document(), mine)
-    expect(lab.dialog).to_have_count(0)
+    expect(lab.questions).to_have_count(0)
     expect(lab.steps).to_have_count(2)
 
 
