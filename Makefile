@@ -14,7 +14,7 @@ LINKED := $(VENV)/.linked
 # With the folders, whose times tell of a removed file.
 PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
-.PHONY: setup no-node check format test test-all model demo picture lab screenshots bench docs clean
+.PHONY: setup no-node check format test test-browser test-all model demo picture lab screenshots bench docs clean
 
 setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
 
@@ -66,6 +66,10 @@ test: setup
 ifdef NODE_OK
 	$(JLPM) test --passWithNoTests
 endif
+
+# In a process of their own: Playwright's event loop bears no other.
+test-browser: setup
+	$(BIN)/python -m pytest -m 'browser and not slow and not model' tests/browser
 
 test-all: setup model
 	$(BIN)/python -m pytest -m 'not browser'
