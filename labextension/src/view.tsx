@@ -184,6 +184,8 @@ function useStickToEnd(
     });
     frame.addEventListener('scroll', onScroll, { passive: true });
     observer.observe(content);
+    // The field below may grow and leave less room.
+    observer.observe(frame);
     return () => {
       frame.removeEventListener('scroll', onScroll);
       observer.disconnect();
