@@ -14,6 +14,9 @@ LINKED := $(VENV)/.linked
 # With the folders, whose times tell of a removed file.
 PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
+BROWSER_TESTS := browser and not slow and not model
+
 .PHONY: setup no-node check format test test-browser test-all model demo picture lab screenshots bench docs clean
 
 setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
@@ -69,11 +72,15 @@ endif
 
 # In a process of their own: Playwright's event loop bears no other.
 test-browser: setup
-	$(BIN)/python -m pytest -m 'browser and not slow and not model' tests/browser
+ifeq ($(and $(NODE_OK),$(CHROMIUM)),)
+	@echo "The tests in a browser are left out: they take Node.js and Chromium ('sudo apt-get install chromium')."
+else
+	$(BIN)/python -m pytest -m '$(BROWSER_TESTS)' tests/browser
+endif
 
 test-all: setup model
 	$(BIN)/python -m pytest -m 'not browser'
-	$(BIN)/python -m pytest -m browser tests/browser
+	@$(MAKE) --no-print-directory test-browser BROWSER_TESTS=browser
 
 model: setup
 	$(BIN)/dm-jupyter model pull
