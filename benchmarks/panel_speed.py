@@ -1,8 +1,9 @@
-"""How soon the side panel shows what happens, measured in Chromium with a model that needs no time.
+"""How soon the side panel shows what happens, in Chromium with a model that answers at once.
 
 1. From Enter to the first token on screen.
 2. From the model's last token to the cell shown running.
 3. The work of one frame while a run streams into a notebook of 200 cells with 5 MB of output.
+4. The same, while one cell prints 5 MB.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -24,9 +24,14 @@ from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import TOKEN, JupyterServer
 
 RUNS = 15
+OPTIONS = ("--DmJupyterApp.output_bytes=8388608",)
 CELLS, OUTPUT_BYTES = 200, 5 * 2**20
 QUICK = "print(df.sales.sum())\n```"
 STREAM = "import time\nfor i in range(400):\n    print('line', i)\n    time.sleep(0.01)\n```"
+FLOOD = (
+    "import time\nline = 'x' * 79 + '\\n'\nfor i in range(400):\n"
+    "    print(line * 160, end='')\n    time.sleep(0.01)\n```"
+)
 ANSWER = "The sales add up to 40."
 # The message is handled once the frame that the callback belongs to has been drawn.
 FRAMES = """() => {
@@ -48,16 +53,15 @@ MARK = """name => {
 
 
 class TimedEndpoint(ScriptedEndpoint):
-    """Notes when each of its answers was sent."""
+    """Begins at once, goes on at a model's pace, and notes when each answer was complete."""
 
     def __init__(self) -> None:
-        super().__init__([QUICK, ANSWER])
+        super().__init__([QUICK, ANSWER], piece_pause_s=0.05)
         self.sent_ms: list[float] = []
 
-    def next_answer(self, body: dict[str, Any], headers: Any) -> Any:
-        """Notes the time, then answers."""
+    def answered(self) -> None:
+        """Notes the time."""
         self.sent_ms.append(1000 * time.time())
-        return super().next_answer(body, headers)
 
 
 def open_lab(page: Page, server: JupyterServer, path: str) -> None:
@@ -93,9 +97,9 @@ def latencies(page: Page, endpoint: TimedEndpoint) -> tuple[list[float], list[fl
     return tokens, cells
 
 
-def frames(page: Page, endpoint: TimedEndpoint) -> list[float]:
-    endpoint.texts = [STREAM, ANSWER]
-    page.evaluate(FRAMES)
+def frames(page: Page, endpoint: TimedEndpoint, cell: str) -> list[float]:
+    endpoint.texts = [cell, ANSWER]
+    page.evaluate("() => { window.frames_ms = []; }")
     ask(page, endpoint, "Print many lines from sales.csv")
     return list(page.evaluate("() => window.frames_ms"))
 
@@ -126,7 +130,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         TimedEndpoint() as endpoint,
-        JupyterServer(Path(folder), endpoint.base_url, app="lab") as server,
+        JupyterServer(Path(folder), endpoint.base_url, app="lab", options=OPTIONS) as server,
         sync_playwright() as playwright,
     ):
         (server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
@@ -136,10 +140,12 @@ def main() -> None:
         tokens, cells = latencies(page, endpoint)
         print(f"{len(tokens)} of {RUNS} runs had both marks")
         print(told("Enter to the first token on screen", tokens))
-        print(told("request at the model to the cell running", cells))
+        print(told("the model's last token to the cell running", cells))
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         open_lab(page, server, large_notebook(server))
-        print(told("work of a frame, 200 cells, 5 MB, streaming", frames(page, endpoint)))
+        page.evaluate(FRAMES)
+        print(told("work of a frame, 200 cells, 5 MB, streaming", frames(page, endpoint, STREAM)))
+        print(told("work of a frame, one cell prints 5 MB", frames(page, endpoint, FLOOD)))
         browser.close()
 
 

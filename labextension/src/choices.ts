@@ -7,6 +7,9 @@ import { Signal } from '@lumino/signaling';
 
 import type { Approval } from './protocol.gen';
 
+/** The setting's own default, which holds until the settings are read. */
+const LONG_TEXT = 200_000;
+
 /** Holds the settings' values; the pickers change them until the page is left. */
 export class Choices {
   get changed(): ISignal<this, void> {
@@ -34,12 +37,18 @@ export class Choices {
     return this._opensPanel;
   }
 
+  /** Characters above which printed text is drawn in part; 0 for never. */
+  get longText(): number {
+    return this._longText;
+  }
+
   /** Follows the settings from now on. */
   follow(settings: ISettingRegistry.ISettings): void {
     const read = () => {
       this._approval = settings.get('approval').composite as Approval;
       this._model = settings.get('model').composite as string;
       this._opensPanel = settings.get('opensPanel').composite as boolean;
+      this._longText = settings.get('longText').composite as number;
       this._changed.emit();
     };
     settings.changed.connect(read);
@@ -49,5 +58,6 @@ export class Choices {
   private _approval: Approval = 'risky';
   private _model = '';
   private _opensPanel = false;
+  private _longText = LONG_TEXT;
   private _changed = new Signal<this, void>(this);
 }

@@ -18,6 +18,7 @@ import { Analyst } from './analyst';
 import { addCommands } from './commands';
 import { chooseKernel } from './kernelchoice';
 import { KernelStatus } from './kernelstatus';
+import { cutLongText } from './longtext';
 import { AnalystPanel, PANEL_ID } from './panel';
 import { IAnalyst } from './tokens';
 import { Workspace } from './workspace';
@@ -56,6 +57,10 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     const workspace = new Workspace(documents);
     const panel = new AnalystPanel({ analyst, workspace, rendermime, trans });
 
+    cutLongText(rendermime, {
+      limit: () => analyst.choices.longText,
+      trans
+    });
     app.shell.add(panel, 'right', { rank: 600, type: 'Data analyst' });
     restorer?.add(panel, PANEL_ID);
     addCommands({

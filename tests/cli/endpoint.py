@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -25,6 +26,7 @@ class ScriptedEndpoint:
         breaks_at: int | None = None,
         breaks_politely: bool = False,
         piece_chars: int = 7,
+        piece_pause_s: float = 0.0,
     ) -> None:
         """Prepares the server; entering the context starts it.
 
@@ -35,6 +37,7 @@ class ScriptedEndpoint:
             breaks_at: the number of the answer (from 0) whose connection breaks half-way.
             breaks_politely: whether that answer ends by the rules of HTTP, only too early.
             piece_chars: length of the pieces in which a text is streamed.
+            piece_pause_s: the time between two pieces: a model's own pace.
         """
         self.texts = list(texts)
         self.bodies: list[dict[str, Any]] = []
@@ -46,6 +49,7 @@ class ScriptedEndpoint:
         self._breaks_at = breaks_at
         self.breaks_politely = breaks_politely
         self._piece_chars = piece_chars
+        self.piece_pause_s = piece_pause_s
         self._answers = 0
         self._lock = threading.Lock()
 
@@ -80,6 +84,9 @@ class ScriptedEndpoint:
     def rewind(self) -> None:
         """Begins the script again."""
         self._answers = 0
+
+    def answered(self) -> None:
+        """Called when the last piece of an answer has been sent."""
 
     def next_answer(self, body: dict[str, Any], headers: Mapping[str, str]) -> _Reply:
         """Keeps the request and says how to answer it."""
@@ -138,8 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, reply: _Reply, model: str) -> None:
         self._event(_chunk(model, {"role": "assistant", "content": ""}))
         pieces = reply.pieces[: len(reply.pieces) // 2] if reply.breaks else reply.pieces
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
+            time.sleep(self.endpoint.piece_pause_s if number else 0)
             self._event(_chunk(model, {"content": piece}))
+        self.endpoint.answered()
         if reply.breaks and self.endpoint.breaks_politely:
             self._send(b"")
             return
