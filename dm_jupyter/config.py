@@ -6,9 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jupyter_core.paths import jupyter_data_dir
+
 from dm_jupyter.core.errors import UsageError
 
-__all__ = ["ModelChoice", "model_choice"]
+__all__ = ["ModelChoice", "model_choice", "packages_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,8 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
         if not api_key:
             raise UsageError(f"--api-key-file {api_key_file} is empty")
     return ModelChoice(model, base_url, api_key)
+
+
+def packages_folder() -> Path:
+    """Returns where packages that cells lacked are installed; JupyterLab and `ask` share it."""
+    return Path(jupyter_data_dir()) / "dm_jupyter" / "packages"

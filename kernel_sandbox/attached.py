@@ -20,7 +20,7 @@ from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.outputs import Change
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import CellResult, Limits
-from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.watchdog import Breach, Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context
 
 __all__ = ["AttachedKernel"]
@@ -42,6 +42,9 @@ class AttachedKernel:
         self._manager = manager
         self._provisioner = manager.provisioner
         self._process = getattr(self._provisioner, "process", None)
+        self._ran_out: Callable[[], bool] = lambda: False
+        if isinstance(self._provisioner, SandboxProvisioner):
+            self._ran_out = self._provisioner.out_of_memory()
         self.limits = limits
         # A session of its own: two clients that share one take each other's replies.
         self._context = new_context()
@@ -84,8 +87,12 @@ class AttachedKernel:
         if isinstance(self._provisioner, SandboxProvisioner):
             kernel_pid = self._provisioner.kernel_pid
             if kernel_pid is not None:
-                limits = self._provisioner.limits
-                self._watchdog = Watchdog(self._process.pid, kernel_pid, limits)
+                provisioner = self._provisioner
+                inside = (provisioner.workspace, provisioner.run_dir)
+                folders = tuple(folder for folder in inside if folder is not None)
+                self._watchdog = Watchdog(
+                    self._process.pid, kernel_pid, provisioner.limits, folders, self._ran_out
+                )
                 self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
 
     async def run(
@@ -180,6 +187,9 @@ class AttachedKernel:
     async def _await_death(self) -> None:
         if self._process is not None:
             await processes.exited(self._process)
+        provisioner = self._provisioner
+        if isinstance(provisioner, SandboxProvisioner) and self._ran_out() and not self.breach:
+            self.breach = out_of_memory(provisioner.limits)
         self.dead.set()
 
     async def _guard(self, watchdog: Watchdog) -> None:

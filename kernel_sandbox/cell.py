@@ -11,9 +11,9 @@ from kernel_sandbox.outputs import Change, OutputCollector
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.watchdog import Breach
-from kernel_sandbox.wire import Execution, Wire
+from kernel_sandbox.wire import Execution
 
-__all__ = ["CellRun", "RunningKernel"]
+__all__ = ["CellChannel", "CellRun", "RunningKernel"]
 
 INTERRUPT_GRACE_S = 2.0
 _PRESS_AGAIN_S = 0.5
@@ -23,11 +23,23 @@ _INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter w
 _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
 
 
+class CellChannel(Protocol):
+    """What a `CellRun` needs of the way to a kernel; it may call both at the same time."""
+
+    async def execute(self, source: str, execution: Execution) -> None:
+        """Runs a cell; returns when its reply and its last output have come, or never."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when the kernel has finished all that was sent to it before, or never."""
+        ...
+
+
 class RunningKernel(Protocol):
     """A kernel that takes cells; used by one `CellRun` at a time."""
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> CellChannel:
         """Its channels."""
         ...
 

@@ -1,7 +1,8 @@
-"""The environment of a kernel: an allow-list. The only module here that reads `os.environ`.
+"""The environments of a kernel and of pip: allow-lists. Only this module reads `os.environ`.
 
-Covered: no variable of the parent reaches a kernel unless this page names it, so no API key,
-token or proxy password does. Not covered: secrets in files; the file layers hide those.
+Covered: no variable of the parent reaches a kernel or pip unless this page names it, so no API
+key or token does, and no proxy password a kernel. Not covered: secrets in files; the file layers
+hide those.
 """
 
 from __future__ import annotations
@@ -11,12 +12,28 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["find_program", "font_caches", "kernel_environment", "runtime_base", "unexpected_names"]
+__all__ = [
+    "find_program",
+    "font_caches",
+    "kernel_environment",
+    "pip_environment",
+    "runtime_base",
+    "unexpected_names",
+]
 
 RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
 """Marks every process that a kernel leaves behind: they all inherit it."""
 
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
+_KEPT_FOR_PIP = (
+    *("PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CERT"),
+    *("PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_TRUSTED_HOST", "PIP_PROXY", "PIP_CACHE_DIR"),
+    *("PIP_NO_CACHE_DIR", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_KEYRING_PROVIDER"),
+)
 
 # The kernel launcher of Jupyter, bwrap and the C locale start-up of Python each set one.
 _SET_BY_OTHERS = frozenset({"JPY_PARENT_PID", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"})
@@ -53,6 +70,17 @@ def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         RUN_DIR_VARIABLE: str(run_dir),
     }
+
+
+def pip_environment(folder: Path) -> dict[str, str]:
+    """Returns all variables that pip is started with.
+
+    Args:
+        folder: for temporary files.
+    """
+    kept = {name: os.environ[name] for name in _KEPT_FOR_PIP if name in os.environ}
+    # PIP_USER: a person's own setting would contradict `--target`.
+    return kept | {"TMPDIR": str(folder), "PIP_USER": "0", "PYTHONIOENCODING": "utf-8"}
 
 
 def unexpected_names(expected: Iterable[str]) -> tuple[str, ...]:

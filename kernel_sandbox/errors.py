@@ -3,6 +3,7 @@
 SandboxError
 ├── KernelStartError        the kernel did not come up
 ├── ContainmentError        a required layer is not active (strict), or a limit is not possible here
+├── PackageError            a package can't be installed, or the list or lock of packages is wrong
 ├── SessionClosedError      the session was closed, or used before it was started
 └── WorkspaceError          an input or the working folder can't be used
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 __all__ = [
     "ContainmentError",
     "KernelStartError",
+    "PackageError",
     "SandboxError",
     "SessionClosedError",
     "WorkspaceError",
@@ -28,6 +30,10 @@ class KernelStartError(SandboxError):
 
 class ContainmentError(SandboxError):
     """A layer that the caller requires is not active; the message names it and the remedy."""
+
+
+class PackageError(SandboxError):
+    """A package was not installed; the overlay is as it was, the message says what to do."""
 
 
 class SessionClosedError(SandboxError):

@@ -1,4 +1,4 @@
-"""Runs inside the sandbox: confines this process, reports what held, becomes the kernel.
+"""Starts in the place of the kernel: confines a process, reports what held, becomes the kernel.
 
 Started as `python -I -m kernel_sandbox.launch CONNECTION_FILE POLICY_FILE`. Isolated mode (-I)
 keeps the working folder off the import path while the kernel boots, so that a file `random.py`
@@ -11,49 +11,16 @@ import os
 import sys
 from pathlib import Path
 
-from kernel_sandbox.contain import namespaces, privileges, rlimits
-from kernel_sandbox.containment import Containment, Layer, LayerState
-from kernel_sandbox.environment import unexpected_names
+from kernel_sandbox.contain.confine import confine_late, contained
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.policy import Policy, Report
 
-__all__ = ["confine", "main"]
+__all__ = ["main"]
 
 
-def confine(policy: Policy) -> Containment:
-    """Confines this process, for good, and returns the layers as they turned out.
-
-    Args:
-        policy: what to confine it to.
-    """
-    if policy.no_view:  # where there is a view, bwrap itself does this
-        privileges.die_with_parent(policy.parent_pid)
-    if os.getpgrp() != os.getpid():  # a group of its own: an interrupt reaches what a cell started
-        os.setpgrp()
-    layers = [
-        *namespaces.observe(policy),
-        _workspace(policy),
-        _environment(policy),
-        rlimits.apply(policy, counts_processes=namespaces.has_own_user(policy)),
-        privileges.drop_privileges(),
-    ]
-    return Containment().with_layers(layers)
-
-
-def _workspace(policy: Policy) -> Layer:
-    here = Path.cwd()
-    if here != Path(policy.workspace) or not os.access(here, os.W_OK):
-        return Layer("private_workspace", LayerState.REFUSED, f"{here} is not the working folder")
-    return Layer("private_workspace", LayerState.ACTIVE, f"works in {here}")
-
-
-def _environment(policy: Policy) -> Layer:
-    extra = unexpected_names(policy.environment)
-    if extra:
-        return Layer("environment", LayerState.REFUSED, f"not on the list: {', '.join(extra)}")
-    return Layer("environment", LayerState.ACTIVE, "only the listed variables")
-
-
-def run_kernel(connection_file: str) -> None:  # pragma: no cover (runs in the child for good)
+def _run_kernel(  # pragma: no cover (runs in the child for good)
+    connection_file: str, policy: Policy, containment: Containment
+) -> int:
     """Runs ipykernel in this process until it is told to end."""
     # Most of ipykernel's start is the import of a debugger that no restricted kernel uses.
     # ipykernel works without it; afterwards the name is free again for whoever imports it.
@@ -74,20 +41,32 @@ def run_kernel(connection_file: str) -> None:  # pragma: no cover (runs in the c
     del sys.modules["debugpy"]
     # Isolated mode leaves the working folder out. Last: it adds modules and replaces none.
     sys.path.append("")
+    if policy.overlay:
+        sys.path.append(policy.overlay)
+    containment = confine_late(policy, containment)
+    if containment.is_active("late_seccomp"):
+        os.register_at_fork(after_in_child=_print_plainly)
+    Report(os.getpid(), containment).write(policy.report)
     app.start()  # type: ignore[no-untyped-call]
+    return 0
 
 
-def main(arguments: list[str]) -> None:  # pragma: no cover (runs in the child)
-    """Confines this process and runs the kernel.
+def _print_plainly() -> None:  # pragma: no cover (runs in a child of the child)
+    """Gives a forked process ordinary streams: those of ipykernel would open a socket."""
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+
+
+def main(arguments: list[str]) -> int:  # pragma: no cover (runs in the child)
+    """Confines a process, runs the kernel in it and returns how it ended.
 
     Args:
         arguments: the connection file and the policy file.
     """
     connection_file, policy_file = arguments
     policy = Policy.read(Path(policy_file))
-    Report(os.getpid(), confine(policy)).write(Path(policy.report))
-    run_kernel(connection_file)
+    return contained(policy, lambda layers: _run_kernel(connection_file, policy, layers))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

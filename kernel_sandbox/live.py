@@ -13,11 +13,12 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
-from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.watchdog import Breach, Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context
 from kernel_sandbox.workspace import Workspace
 
@@ -32,19 +33,23 @@ _KERNELSPEC = Path(__file__).parent / "kernelspec"
 class LiveKernel:
     """A running kernel; `start` and `stop` are called once each, by one owner."""
 
-    def __init__(self, limits: Limits, workspace: Workspace, isolate: bool) -> None:
+    def __init__(
+        self, limits: Limits, workspace: Workspace, isolate: bool, overlay: Path | None = None
+    ) -> None:
         """Starts nothing yet.
 
         Args:
             limits: what the kernel may use.
             workspace: where it works and what it reads.
             isolate: whether to use namespaces where the machine has them.
+            overlay: the folder of added packages that the kernel may import.
         """
         self._limits = limits
         self._workspace = workspace
         self._context = new_context()
         self._manager = _manager(self._context)
         self.provisioner = _provisioner(self._manager, limits, workspace, isolate)
+        self.provisioner.overlay = "" if overlay is None else str(overlay)
         self._manager.provisioner = self.provisioner
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the kernel)
         self._tasks: list[asyncio.Task[None]] = []
@@ -70,6 +75,16 @@ class LiveKernel:
     def exit_status(self) -> int | None:
         """How the process ended."""
         return self.provisioner.exit_status
+
+    @property
+    def containment(self) -> Containment:
+        """The layers that hold around it."""
+        return self.provisioner.containment
+
+    @property
+    def kernel_pid(self) -> int | None:
+        """The kernel's own process id on this machine, not its monitor's."""
+        return self.provisioner.kernel_pid
 
     def begin_cell(self) -> None:
         """A cell is about to run: the watchdog looks often."""
@@ -124,7 +139,10 @@ class LiveKernel:
         kernel, root = self.provisioner.kernel_pid, self.provisioner.pid
         if kernel is None or root is None:
             raise KernelStartError("the kernel's process can't be found among those it started")
-        self._watchdog = Watchdog(root, kernel, self._limits)
+        run_dir = self.provisioner.run_dir
+        folders = (self._workspace.path, *([run_dir] if run_dir else []))
+        ran_out = self.provisioner.out_of_memory()
+        self._watchdog = Watchdog(root, kernel, self._limits, folders, ran_out)
         self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
 
     async def _await_sockets(self) -> None:
@@ -147,6 +165,8 @@ class LiveKernel:
 
     async def _await_death(self) -> None:
         await self.provisioner.wait()
+        if self.breach is None and self.provisioner.out_of_memory()():
+            self.breach = out_of_memory(self._limits)
         self.dead.set()
 
     async def _guard(self, watchdog: Watchdog) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +11,17 @@ from pathlib import Path
 from kernel_sandbox.containment import Containment
 
 __all__ = ["Policy", "Report"]
+
+
+_LISTS = ("readable", "packages", "protected", "environment")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Writes a file that was not there: a kernel of before may have left a link in its place."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +39,19 @@ class Policy:
     network: bool
     """Whether the kernel shares the network of the machine."""
     workspace: str
-    """The folder that the kernel works in."""
-    report: str
-    """The file that the launcher writes its report to."""
+    """The folder that the kernel works in, and may write."""
+    run_dir: str
+    """The kernel's private folder, which it may write, too."""
+    readable: tuple[str, ...]
+    """Real files and folders that it may read where they are, besides system and interpreter."""
+    packages: tuple[str, ...]
+    """Folders of packages, wherever they lie, that it may read and import."""
+    overlay: str
+    """The folder of added packages, for the end of the import path; empty where there is none."""
+    protected: tuple[str, ...]
+    """What lies in the working folder and must not be changed."""
+    confined: bool
+    """Whether to confine it at all: `False` stands for the profile `off`."""
     parent_pid: int
     """The process that starts the kernel, as the machine numbers it."""
     is_root: bool
@@ -43,13 +65,35 @@ class Policy:
     no_view_state: str
     """The layer state that goes with `no_view`: absent, refused or off."""
 
+    @property
+    def report(self) -> Path:
+        """The file that the launcher writes its report to."""
+        return Path(self.run_dir) / "report.json"
+
     def write(self, path: Path) -> None:
         """Writes the policy as JSON.
 
         Raises:
             OSError: the file can't be written.
         """
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        _write_new(path, self.to_text())
+
+    def to_text(self) -> str:
+        """The policy as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Policy:
+        """The inverse of `to_text`.
+
+        Raises:
+            KeyError: a list is missing.
+            TypeError: another field is missing or unknown.
+            ValueError: it is not JSON.
+        """
+        raw = json.loads(text)
+        lists = {name: tuple(raw[name]) for name in _LISTS}
+        return cls(**{**raw, **lists})
 
     @classmethod
     def read(cls, path: Path) -> Policy:
@@ -57,11 +101,11 @@ class Policy:
 
         Raises:
             OSError: the file can't be read.
-            TypeError: a field is missing or unknown.
+            KeyError: a list is missing.
+            TypeError: another field is missing or unknown.
             ValueError: the file is not JSON.
         """
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**raw, "environment": tuple(raw["environment"])})
+        return cls.from_text(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +123,7 @@ class Report:
             OSError: the file can't be written.
         """
         draft = path.with_suffix(".part")
-        draft.write_text(
-            json.dumps({"pid": self.pid, **self.containment.to_json()}), encoding="utf-8"
-        )
+        _write_new(draft, json.dumps({"pid": self.pid, **self.containment.to_json()}))
         draft.replace(path)
 
     @classmethod

@@ -6,9 +6,10 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import time
 from pathlib import Path
+
+from kernel_sandbox.removal import remove_tree
 
 __all__ = ["PrivateFolder"]
 
@@ -43,7 +44,7 @@ class PrivateFolder:
         """Removes the folder and what is in it. Safe to call again."""
         if self._lock < 0:
             return
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
         os.close(self._lock)
         self._lock = -1
 
@@ -56,6 +57,6 @@ def _remove_abandoned(base: Path, prefix: str) -> None:
             descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
             finally:
                 os.close(descriptor)

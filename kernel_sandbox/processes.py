@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,14 @@ from kernel_sandbox.environment import RUN_DIR_VARIABLE
 
 __all__ = [
     "Usage",
+    "count",
     "cpu_seconds",
     "end",
     "exited",
     "find_kernel",
     "measure",
+    "nameless_bytes",
+    "private_bytes",
     "resident_bytes",
     "sweep",
 ]
@@ -47,6 +51,36 @@ def _tree(pid: int) -> list[psutil.Process]:
         return []
 
 
+def count(pid: int, enough: int) -> int:
+    """Returns how many processes there are from this one on down; a little above `enough` at most.
+
+    Args:
+        pid: the root of the tree.
+        enough: the number above which the exact one does not matter.
+    """
+    waiting, found = [pid], 0
+    while waiting and found <= enough:
+        for task in _tasks(waiting.pop()):
+            waiting += _children(task)
+        found += 1
+    return found
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return [f"/proc/{pid}/task/{task}" for task in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _children(task: str) -> list[int]:
+    try:
+        with open(f"{task}/children", encoding="ascii") as file:  # noqa: PTH123 (ten times a second)
+            return [int(number) for number in file.read().split()]
+    except OSError:
+        return []
+
+
 def measure(pid: int, limit_bytes: int) -> Usage:
     """Returns what the process and its descendants use.
 
@@ -64,12 +98,46 @@ def measure(pid: int, limit_bytes: int) -> Usage:
     return Usage(total, len(tree))
 
 
+def nameless_bytes(pid: int) -> int:
+    """Returns the room of files that a process or its descendants hold open, but removed.
+
+    Args:
+        pid: the root of the tree.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for process in _tree(pid):
+        folder = Path(f"/proc/{process.pid}/fd")
+        with contextlib.suppress(OSError):
+            for entry in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(found.values())
+
+
 def resident_bytes(pid: int) -> int:
     """Returns the resident memory of one process in bytes; 0 when it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
+
+
+def private_bytes(pid: int | None) -> int:
+    """Returns the memory that a process shares with no other, bytes; 0 when it is gone.
+
+    Args:
+        pid: the process; `None` for one that was never there.
+    """
+    if pid is None:
+        return 0
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return resident_bytes(pid)
+    private = [line.split()[1] for line in lines if line.startswith("Private_")]
+    return sum(map(int, private)) * 1024
 
 
 def cpu_seconds(pid: int) -> float:
@@ -94,11 +162,11 @@ def find_kernel(root: int, inner_pid: int) -> int | None:
     """Returns the kernel's process id as this machine numbers it, if it is alive.
 
     Args:
-        root: the process that was started: `bwrap`, or the kernel itself.
+        root: the process that was started: a monitor, or the kernel itself.
         inner_pid: the kernel's own idea of its process id.
     """
     for process in _tree(root):
-        # Three deep at most: bwrap, the first process of the namespace, the kernel.
+        # Three deep at most: the monitor, the first process of the namespace, the kernel.
         if _inner_pid(process.pid) == inner_pid and process.pid != root:
             return process.pid
     return root if root == inner_pid else None
@@ -120,8 +188,8 @@ def end(root: int, is_monitor: bool) -> None:
 
     Args:
         root: the process that was started.
-        is_monitor: whether it is a `bwrap` that returns once every member of its process
-            namespace is gone: killed itself, it could not tell when that is.
+        is_monitor: whether it is one that returns once every member of its process namespace
+            is gone: killed itself, it could not tell when that is.
     """
     descendants = _tree(root)[1:]
     for process in descendants:  # parents first: the first member of a namespace takes the rest

@@ -11,27 +11,31 @@ import asyncio
 import contextlib
 import importlib.util
 import os
-import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
-from traitlets import Bool, Float, Int, List, Unicode
+from traitlets import Bool, Enum, Float, Int, List, Unicode
 
 from kernel_sandbox import environment, processes
-from kernel_sandbox.contain import bubblewrap, namespaces
-from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.contain.cgroups import Cgroup, delegate
+from kernel_sandbox.contain.plan import Places, plan
+from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.policy import Policy, Report
+from kernel_sandbox.policy import Report
 from kernel_sandbox.private_folder import PrivateFolder
+from kernel_sandbox.profile import Profile
+from kernel_sandbox.run_folder import make_run_folder
 from kernel_sandbox.types import Limits
 
 __all__ = ["SandboxProvisioner"]
 
-SOCKET_PATH_BYTES = 107
+CGROUP_HEADROOM_BYTES = 64 * 1024**2
 _ADMIN_ONLY = (
     "max_memory_bytes",
     "max_cpu_s",
@@ -39,6 +43,7 @@ _ADMIN_ONLY = (
     "max_file_bytes",
     "allow_network",
     "isolate",
+    "profile",
 )
 _KILL_WAIT_S = 5.0
 _DEFAULTS = Limits()
@@ -54,6 +59,7 @@ class SandboxProvisioner(LocalProvisioner):
     packages = List(
         Unicode(), help="Importable packages that the kernel may read wherever they lie."
     ).tag(config=True)
+    overlay = Unicode(help="Folder of added packages that the kernel may import.").tag(config=True)
     network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
 
     max_memory_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
@@ -66,6 +72,11 @@ class SandboxProvisioner(LocalProvisioner):
     isolate = Bool(True, help="Whether to put kernels into namespaces of their own.").tag(
         config=True
     )
+    profile = Enum(
+        [profile.value for profile in Profile],
+        Profile.INTERACTIVE.value,
+        help="How strictly kernels are confined; `off`: not at all.",
+    ).tag(config=True)
     stop_wait_s = Float(2.0, help="Time for a polite end before the kill, seconds.").tag(
         config=True
     )
@@ -87,6 +98,8 @@ class SandboxProvisioner(LocalProvisioner):
         self.exit_status: int | None = None
         self._report: Report | None = None
         self._kernel_pid: int | None = None
+        self._cgroup: Cgroup | None = None
+        self._cgroup_layer = Layer("cgroup", LayerState.OFF, "the kernel is not confined")
         self.workspace: Path | None = None
         """The folder in which the kernel works and which it may write, once it is started."""
         self._is_monitored = False
@@ -95,6 +108,11 @@ class SandboxProvisioner(LocalProvisioner):
     def run_dir(self) -> Path | None:
         """The kernel's private folder, from the first start until the last end."""
         return self._folder.path if self._folder else None
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether anything confines the kernel."""
+        return Profile(self.profile) is not Profile.OFF
 
     @property
     def limits(self) -> Limits:
@@ -115,7 +133,7 @@ class SandboxProvisioner(LocalProvisioner):
         Raises:
             KernelStartError: the path of the private folder is too long for a socket.
         """
-        self._folder = self._folder or _make_run_dir()
+        self._folder = self._folder or make_run_folder()
         run_dir = self._folder.path
         for stale in ("report.json", *(f"k-{port}" for port in range(1, 6))):
             (run_dir / stale).unlink(missing_ok=True)
@@ -127,14 +145,54 @@ class SandboxProvisioner(LocalProvisioner):
             "env": environment.kernel_environment(workspace, run_dir),
         }
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
-        probe = await asyncio.to_thread(self._probe)
-        self._policy(probe, workspace, tuple(prepared["env"])).write(run_dir / "policy.json")
-        command = [*prepared["cmd"], str(run_dir / "policy.json")]
-        self._is_monitored = probe.program is not None
-        if probe.program is not None:
-            view = bubblewrap.View(workspace, run_dir, self._readable(), self.limits.network)
-            command = [*bubblewrap.arguments(probe.program, view, probe.options), *command]
-        return {**prepared, "cmd": command}
+        names = tuple(prepared["env"])
+        packages = tuple(map(_package_folder, self.packages))
+        overlay = self._overlay_folder()
+        places = Places(workspace, run_dir, self._readable(), packages, overlay)
+        policy = await asyncio.to_thread(
+            plan, self.limits, places, names, isolate=self.isolate, confined=self.is_confined
+        )
+        policy.write(run_dir / "policy.json")
+        await asyncio.to_thread(self._make_cgroup, run_dir.name)
+        self._is_monitored = self.is_confined and not policy.no_view
+        return {**prepared, "cmd": [*prepared["cmd"], str(run_dir / "policy.json")]}
+
+    def _make_cgroup(self, name: str) -> None:
+        self._remove_cgroup()
+        if not self.is_confined:
+            return
+        limits = self.limits
+        # The watchdog, which can say more, should come first where it can.
+        roomy = replace(limits, memory_bytes=limits.memory_bytes + CGROUP_HEADROOM_BYTES)
+        made = delegate(name, roomy)
+        if isinstance(made, Cgroup):
+            self._cgroup = made
+        else:
+            self._cgroup_layer = made
+
+    def _remove_cgroup(self) -> None:
+        if self._cgroup is not None:
+            self._cgroup.remove()
+            self._cgroup = None
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Starts the process, in a control group where the machine grants one.
+
+        Args:
+            cmd: the command line that `pre_launch` made.
+            **kwargs: what Jupyter passes on to the process.
+        """
+        info = await super().launch_kernel(cmd, **kwargs)
+        if self._cgroup is not None and self.process is not None:
+            self._cgroup_layer = self._cgroup.add(self.process.pid)
+        return info
+
+    def out_of_memory(self) -> Callable[[], bool]:
+        """Returns what tells whether the system itself ended this kernel for want of memory.
+
+        It goes on telling of this kernel when another one has been started.
+        """
+        return self._cgroup.oom_killed if self._cgroup is not None else lambda: False
 
     def _use_sockets(self, run_dir: Path) -> None:
         manager = self.parent
@@ -146,11 +204,6 @@ class SandboxProvisioner(LocalProvisioner):
         for number, name in enumerate(names, start=1):
             setattr(manager, name, number)
 
-    def _probe(self) -> bubblewrap.Probe:
-        if not self.isolate:
-            return bubblewrap.Probe(None, LayerState.OFF, "switched off by the settings")
-        return bubblewrap.probe()
-
     def _workspace(self, folder: str | None, run_dir: Path) -> Path:
         """The notebook's folder, unless writing there would mean writing to a whole home."""
         asked = Path(folder or run_dir / "work").resolve()
@@ -161,32 +214,21 @@ class SandboxProvisioner(LocalProvisioner):
         private.mkdir(exist_ok=True)
         return private
 
+    def _overlay_folder(self) -> Path | None:
+        """The folder of added packages: one that is made after the start is never seen."""
+        if not self.overlay:
+            return None
+        folder = Path(self.overlay)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.log.warning("kernels start without the packages in %s: %s", folder, error)
+            return None
+        return folder
+
     def _readable(self) -> tuple[Path, ...]:
         connection = (Path(self.parent.connection_file),) if self.parent else ()
-        return (*self.inputs, *map(_package_folder, self.packages), *connection)
-
-    def _policy(self, probe: bubblewrap.Probe, workspace: Path, names: tuple[str, ...]) -> Policy:
-        limits = self.limits
-        return Policy(
-            memory_bytes=limits.memory_bytes,
-            cpu_s=limits.cpu_s,
-            processes=limits.processes,
-            file_bytes=limits.file_bytes,
-            network=limits.network,
-            workspace=str(workspace),
-            report=str(self._in_run_dir("report.json")),
-            parent_pid=os.getpid(),
-            is_root=os.getuid() == 0,
-            namespaces=namespaces.current(),
-            environment=names,
-            no_view=probe.reason,
-            no_view_state=probe.state.value,
-        )
-
-    def _in_run_dir(self, name: str) -> Path:
-        if self.run_dir is None:
-            raise KernelStartError("the kernel has no run folder: it was not started")
-        return self.run_dir / name
+        return (*self.inputs, *connection)
 
     def report(self) -> Report | None:
         """Returns what the launcher reported from inside the sandbox, once it has."""
@@ -199,11 +241,11 @@ class SandboxProvisioner(LocalProvisioner):
     def containment(self) -> Containment:
         """The layers that hold around the running kernel."""
         report = self.report()
-        return report.containment if report else Containment()
+        return report.containment.with_layers([self._cgroup_layer]) if report else Containment()
 
     @property
     def kernel_pid(self) -> int | None:
-        """The kernel's process id on this machine: not that of `bwrap`, which `pid` is."""
+        """The kernel's process id on this machine: not that of its monitor, which `pid` is."""
         report = self.report()
         if self._kernel_pid is None and report is not None and self.process is not None:
             self._kernel_pid = processes.find_kernel(self.process.pid, report.pid)
@@ -269,6 +311,7 @@ class SandboxProvisioner(LocalProvisioner):
             restart: whether another start follows.
         """
         await super().cleanup(restart)
+        await asyncio.to_thread(self._remove_cgroup)
         if not restart and self._folder is not None:
             if not self._is_monitored:
                 await asyncio.to_thread(processes.sweep, self._folder.path)
@@ -281,18 +324,3 @@ def _package_folder(name: str) -> Path:
     if spec is None or spec.origin is None:
         raise KernelStartError(f"the kernelspec names a package that is not installed: {name}")
     return Path(spec.origin).parent
-
-
-def _make_run_dir() -> PrivateFolder:
-    folder = PrivateFolder(environment.runtime_base(), "dmj-")
-    path = folder.path
-    if len(os.fsencode(path / "k-5")) > SOCKET_PATH_BYTES:
-        folder.remove()
-        raise KernelStartError(f"{path} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
-    for name in ("home", "tmp"):
-        (path / name).mkdir(mode=0o700)
-    fonts = path / "home" / "matplotlib"
-    fonts.mkdir()
-    for cache in environment.font_caches():
-        shutil.copyfile(cache, fonts / cache.name)
-    return folder

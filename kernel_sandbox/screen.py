@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-__all__ = ["Refusal", "screen"]
+__all__ = ["PYTHON_MAGICS", "Refusal", "parse_cell", "screen"]
 
 _FILES = "read and write files with open() or pandas"
 _PROGRAMS = "do it in Python: os.listdir, glob and pathlib look at files, pandas reads them"
-_PACKAGES = "import the package: what is allowed is there already"
+_PACKAGES = "just import the package; if that fails, do without it"
 _NATIVE = "use numpy or another compiled library that is installed"
 _LIFE = "let the cell end by itself, or raise an exception"
 _ASK = "no one answers: put the value into the code"
@@ -70,7 +70,9 @@ _MAGICS = {
     **dict.fromkeys(("pip", "conda", "mamba", "micromamba", "uv"), _PACKAGES),
     **dict.fromkeys(("edit", "ed", "recall", "rep"), _EDIT),
 }
-_PYTHON_MAGICS = {"time", "timeit", "capture", "prun"}
+PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun"})
+"""The magics whose text is Python."""
+
 _EVALUATORS = {"eval": "eval", "exec": "exec", "builtins.eval": "eval", "builtins.exec": "exec"}
 _MAX_DEPTH = 4
 
@@ -104,7 +106,7 @@ def screen(source: str) -> Refusal | None:
 
 
 def _screen(source: str, depth: int) -> Refusal | None:
-    tree = _parse(source)
+    tree = parse_cell(source)
     if tree is None or depth > _MAX_DEPTH:
         return None
     names = _Names(tree)
@@ -113,7 +115,12 @@ def _screen(source: str, depth: int) -> Refusal | None:
     return min(refusals, key=lambda refusal: refusal.line, default=None)
 
 
-def _parse(source: str) -> ast.Module | None:
+def parse_cell(source: str) -> ast.Module | None:
+    """Returns the cell's syntax tree, magics as calls; `None` for no Python; never raises.
+
+    Args:
+        source: the cell, with the magics of IPython or without.
+    """
     with warnings.catch_warnings():  # of an odd escape in someone's string
         warnings.simplefilter("ignore")
         try:
@@ -238,7 +245,7 @@ def _judge_magic(call: ast.Call, depth: int) -> Refusal | None:
     sign = "%%" if len(texts) > 2 else "%"
     if name in _MAGICS:
         return Refusal(f"{sign}{name}", call.lineno, _MAGICS[name])
-    if name not in _PYTHON_MAGICS or len(texts) < 2:
+    if name not in PYTHON_MAGICS or len(texts) < 2:
         return None
     inner = _screen(texts[-1], depth + 1)
     # The text of a cell magic starts on the line after it.

@@ -1,23 +1,32 @@
-"""What holds on this machine: starts a real restricted kernel and tries to get out of it.
+"""What holds on this machine: starts real restricted kernels and tries to get out of them.
 
 `python -m kernel_sandbox.selfcheck` prints the layers and the checks; it ends with status 1 when
 a check failed. What only a namespace can stop fails on a machine without one: that is the truth.
+With `--attacks FILE` it runs a file of attacks instead (see `attack_file`), a line for each, and
+ends with status 0 only if all were contained.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import socket
 import sys
 import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_sandbox import other_user
+from kernel_sandbox.attack_file import Attack, load_attacks
+from kernel_sandbox.attacks import RunnerFactory, Verdict, run_attacks
 from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 
-__all__ = ["Check", "check_machine", "selfcheck"]
+__all__ = ["Check", "check_machine", "main", "selfcheck"]
 
 _LIMITS = Limits(memory_bytes=512 * MIB, wall_s=20.0, output_bytes=64 * 1024)
 _REFUSED = "refused"
@@ -128,9 +137,56 @@ def _seen(result: CellResult) -> str:
     return f"{error.name}: {error.message}" if error else result.stdout.strip() or result.status
 
 
-def main() -> int:
-    """Prints the layers and the checks; returns the exit status."""
-    containment, checks = asyncio.run(check_machine())
+def main(arguments: Sequence[str] = ()) -> int:
+    """Prints what was asked for; returns the exit status.
+
+    Args:
+        arguments: the command line, without the program's name.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        if options.user:
+            return _as_user(options)
+        if options.attacks:
+            return asyncio.run(_attack(options, _chosen(options)))
+        return _check(isolate=not options.no_namespaces)
+    except (OSError, ValueError, SandboxError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m kernel_sandbox.selfcheck", allow_abbrev=False)
+    parser.add_argument("--attacks", metavar="FILE", type=Path, help="attacks to run, JSON lines")
+    parser.add_argument(
+        "--profile",
+        choices=("interactive", "rollout"),
+        default="interactive",
+        help="what is attacked: a Jupyter kernel, or a worker of a zygote",
+    )
+    parser.add_argument(
+        "--no-namespaces", action="store_true", help="do as on a machine that has no namespaces"
+    )
+    parser.add_argument("--user", metavar="NAME", help="run all of it as this user (root only)")
+    parser.add_argument("--fast", action="store_true", help="only the attacks that are fast")
+    parser.add_argument("--only", metavar="ID,...", help="only these attacks")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="attacks at the same time")
+    return parser
+
+
+def _as_user(options: argparse.Namespace) -> int:
+    arguments = ["--profile", options.profile, "--jobs", str(options.jobs)]
+    arguments += ["--no-namespaces"] if options.no_namespaces else []
+    arguments += ["--fast"] if options.fast else []
+    arguments += ["--only", options.only] if options.only else []
+    files = [options.attacks.absolute()] if options.attacks else []
+    for path in files:
+        arguments += ["--attacks", str(path)]
+    return other_user.run_as(options.user, "kernel_sandbox.selfcheck", arguments, files)
+
+
+def _check(*, isolate: bool) -> int:
+    containment, checks = asyncio.run(check_machine(isolate=isolate))
     lines = [containment.summary()]
     lines += [f"  {x.state:<8} {x.name}: {x.reason}" for x in containment.layers]
     lines += [f"{'pass' if x.passed else 'FAIL'}  {x.name} ({x.detail})" for x in checks]
@@ -138,5 +194,58 @@ def main() -> int:
     return 0 if all(check.passed for check in checks) else 1
 
 
+def _chosen(options: argparse.Namespace) -> tuple[Attack, ...]:
+    attacks = load_attacks(options.attacks)
+    if options.only:
+        wanted = options.only.split(",")
+        unknown = sorted(set(wanted) - {attack.id for attack in attacks})
+        if unknown:
+            raise ValueError(f"{options.attacks} has no attack {', '.join(unknown)}")
+        attacks = tuple(attack for attack in attacks if attack.id in wanted)
+    if options.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
+    return tuple(attack for attack in attacks if attack.fast or not options.fast)
+
+
+async def _attack(options: argparse.Namespace, attacks: Sequence[Attack]) -> int:
+    async with _factory(options.profile, isolate=not options.no_namespaces) as make_runner:
+        verdicts = await run_attacks(
+            attacks, make_runner, jobs=options.jobs, on_verdict=_print_verdict
+        )
+    contained = sum(verdict.contained for verdict in verdicts)
+    declared = sum(verdict.declared and not verdict.contained for verdict in verdicts)
+    text = f"{contained} of {len(verdicts)} attacks contained"
+    text += f", {declared} not claimed: the layer against them is reported missing" * bool(declared)
+    sys.stdout.write(text + "\n")
+    return 0 if contained + declared == len(verdicts) else 1
+
+
+@asynccontextmanager
+async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactory]:
+    """What makes the runners of a profile: without the screen, which refuses attacks unseen."""
+    if profile == "interactive":
+        yield lambda limits, inputs: KernelSession(limits, inputs, isolate=isolate, screened=False)
+        return
+    # Only here: a kernel needs none of it.
+    from kernel_sandbox.worker import CellWorker  # noqa: PLC0415
+    from kernel_sandbox.zygote_client import Zygote  # noqa: PLC0415
+
+    async with Zygote() as zygote:
+        yield lambda limits, inputs: CellWorker(
+            zygote, limits, inputs, isolate=isolate, screened=False
+        )
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    word = "contained" if verdict.contained else "declared" if verdict.declared else "ESCAPED"
+    expected = ", ".join(verdict.expected)
+    line = f"{word:<9}  {verdict.id:<4} {verdict.name}  {verdict.outcome} (expected {expected})"
+    line += f"  {verdict.seconds:.1f} s"
+    if not verdict.contained and verdict.detail:
+        line += f"  [{verdict.detail}]"
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":  # pragma: no cover
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol, Self
 
-from kernel_sandbox.cell import CellRun
+from kernel_sandbox.cell import CellRun, RunningKernel
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
 from kernel_sandbox.live import LiveKernel
@@ -18,13 +20,35 @@ from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.workspace import Workspace
 
-__all__ = ["KernelSession"]
+__all__ = ["CellSession", "KernelSession", "LiveProcess"]
 
 _LOST = "The kernel had ended since the cell before: this one met an empty one."
 
 
-class KernelSession:
-    """Runs cells in one restricted kernel; a `CellRunner`.
+class LiveProcess(RunningKernel, Protocol):
+    """A kernel from its start to its end; a session makes one for each start."""
+
+    @property
+    def kernel_pid(self) -> int | None:
+        """Its own process id on this machine; `None` before the start."""
+        ...
+
+    @property
+    def containment(self) -> Containment:
+        """The layers that hold around it."""
+        ...
+
+    async def start(self) -> None:
+        """Starts the process and returns when it takes cells; cleans up when it can't."""
+        ...
+
+    async def stop(self) -> None:
+        """Ends it and removes what was private to it; called again, it does nothing."""
+        ...
+
+
+class CellSession(ABC):
+    """Runs cells in one restricted process; a `CellRunner`. What starts it, a subclass says.
 
     Covered: what `containment` lists as active. Not covered: what it lists otherwise; and the
     code can forge its own outputs, so no score may trust what a kernel says about itself.
@@ -36,7 +60,7 @@ class KernelSession:
         inputs: Mapping[str, Path] | None = None,
         require: Iterable[str] = (),
         *,
-        isolate: bool = True,
+        screened: bool = True,
     ) -> None:
         """Prepares a session; entering the context starts it.
 
@@ -44,7 +68,7 @@ class KernelSession:
             limits: what the kernel may use.
             inputs: the files that the code may read, by the names under which it does.
             require: the layers that must be active, or the start fails.
-            isolate: whether to use namespaces where the machine has them.
+            screened: whether a cell is screened before it runs; the layers hold without it.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
@@ -52,20 +76,24 @@ class KernelSession:
         self.limits = limits or Limits()
         self._inputs = dict(inputs or {})
         self._require = tuple(require)
-        self._isolate = isolate
+        self._screened = screened
         unknown = sorted(set(self._require) - set(LAYER_NAMES))
         if unknown:
             known = ", ".join(LAYER_NAMES)
             raise ContainmentError(f"no such layer: {', '.join(unknown)}; there are {known}")
         self._workspace: Workspace | None = None
-        self._kernel: LiveKernel | None = None
+        self._kernel: LiveProcess | None = None
         self._cell: CellRun | None = None
         self._lock = asyncio.Lock()
         self._is_closed = False
         self.containment = Containment()
         """The layers around the kernel that was started last."""
 
-    async def __aenter__(self) -> KernelSession:
+    @abstractmethod
+    def _launch(self) -> LiveProcess:
+        """Returns a kernel that is not started yet."""
+
+    async def __aenter__(self) -> Self:
         """Starts the kernel.
 
         Raises:
@@ -108,7 +136,7 @@ class KernelSession:
     def pid(self) -> int | None:
         """The kernel's process id on this machine; `None` while there is no kernel."""
         kernel = self._kernel
-        return kernel.provisioner.kernel_pid if kernel and not kernel.dead.is_set() else None
+        return kernel.kernel_pid if kernel and not kernel.dead.is_set() else None
 
     async def run(self, source: str) -> CellResult:
         """Runs one cell; one that dies or hits a limit is a result, not an exception.
@@ -124,7 +152,7 @@ class KernelSession:
                 variables kept if it let itself be stopped.
         """
         self._refuse_closed()
-        refusal = screen(source)
+        refusal = screen(source) if self._screened else None
         if refusal is not None:
             return CellResult(CellStatus.DENIED, message=refusal.message)
         async with self._lock:
@@ -177,7 +205,7 @@ class KernelSession:
         if self._is_closed or self._workspace is None:
             raise SessionClosedError("the session is closed, or was not started")
 
-    async def _living(self) -> tuple[LiveKernel, str]:
+    async def _living(self) -> tuple[LiveProcess, str]:
         """The kernel to run on, and what to say if it is not the one that ran before."""
         kernel = self._kernel
         if kernel is not None and not kernel.dead.is_set():
@@ -186,11 +214,11 @@ class KernelSession:
         await self._stop()
         return await self._start(), "" if was_told else _LOST
 
-    async def _start(self) -> LiveKernel:
-        kernel = LiveKernel(self.limits, self.workspace, self._isolate)
+    async def _start(self) -> LiveProcess:
+        kernel = self._launch()
         await kernel.start()
         self._kernel = kernel
-        self.containment = kernel.provisioner.containment.with_layers(_own_layers())
+        self.containment = kernel.containment.with_layers(_own_layers(self._screened))
         missing = self.containment.missing(self._require)
         if missing:
             await self._stop()
@@ -209,12 +237,52 @@ class KernelSession:
             self._kernel = None
 
 
-def _own_layers() -> tuple[Layer, ...]:
+class KernelSession(CellSession):
+    """Runs cells in one restricted Jupyter kernel."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Path] | None = None,
+        require: Iterable[str] = (),
+        *,
+        isolate: bool = True,
+        screened: bool = True,
+        overlay: Path | None = None,
+    ) -> None:
+        """Prepares a session; entering the context starts it.
+
+        Args:
+            limits: what the kernel may use.
+            inputs: the files that the code may read, by the names under which it does.
+            require: the layers that must be active, or the start fails.
+            isolate: whether to use namespaces where the machine has them.
+            screened: whether a cell is screened before it runs; the layers hold without it.
+            overlay: the folder of added packages that the code may import.
+
+        Raises:
+            ContainmentError: `require` names a layer that does not exist.
+        """
+        super().__init__(limits, inputs, require, screened=screened)
+        self._isolate = isolate
+        self._overlay = overlay
+
+    def _launch(self) -> LiveKernel:
+        return LiveKernel(self.limits, self.workspace, self._isolate, self._overlay)
+
+
+def _own_layers(screened: bool) -> tuple[Layer, ...]:
     """The layers that live in this process: they hold for every cell that `run` runs."""
     reasons = {
         "memory_watchdog": "looks every 100 ms while a cell runs, and ends the kernel",
+        "disk_watchdog": "counts what the kernel writes, every second, and ends it",
         "wall_clock": "SIGINT, then SIGKILL two seconds later",
         "output_limit": "counted as it comes; no message above 16 MiB is taken",
-        "screen": "advice before a cell runs; contains nothing",
     }
-    return tuple(Layer(name, LayerState.ACTIVE, reason) for name, reason in reasons.items())
+    screening = (
+        Layer("screen", LayerState.ACTIVE, "advice before a cell runs; contains nothing")
+        if screened
+        else Layer("screen", LayerState.OFF, "switched off by the caller")
+    )
+    layers = [Layer(name, LayerState.ACTIVE, reason) for name, reason in reasons.items()]
+    return (*layers, screening)

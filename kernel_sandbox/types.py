@@ -21,6 +21,15 @@ __all__ = [
 ]
 
 MIB = 1024 * 1024
+_POSITIVE = (
+    "memory_bytes",
+    "cpu_s",
+    "wall_s",
+    "processes",
+    "file_bytes",
+    "disk_bytes",
+    "output_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ class Limits:
     """Processes of the kernel, itself and the two of its sandbox included."""
     file_bytes: int = 256 * MIB
     """Size of one written file, bytes."""
+    disk_bytes: int = 1024 * MIB
+    """Growth of the working folder, bytes."""
     output_bytes: int = 4 * MIB
     """Output kept of one cell, bytes; more is cut and counted."""
     network: bool = False
@@ -45,7 +56,7 @@ class Limits:
     """The one folder that the kernel may write; `None` gives it a private temporary one."""
 
     def __post_init__(self) -> None:
-        for name in ("memory_bytes", "cpu_s", "wall_s", "processes", "file_bytes", "output_bytes"):
+        for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise ValueError(f"Limits.{name} must be positive, got {getattr(self, name)}")
 

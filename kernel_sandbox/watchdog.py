@@ -1,50 +1,81 @@
-"""Watches the memory and the number of processes of a kernel, and ends it at the limit.
+"""Watches the memory, the processes and the files of a kernel, and ends it at the limit.
 
-Covered: the resident memory of the kernel and all its descendants together, and how many they
-are. Not covered: memory that no process maps (files in a memory file system, which the view
-limits in size), and what is allocated and freed between two looks.
+Covered: the resident memory of the kernel and all its descendants together, how many they are,
+and by how much its folders have grown since it started.
+Not covered: memory that no process maps (files in a memory file system, which the view limits in
+size); what is made and gone again between two looks. The next kernel in the same folder gets the
+whole allowance anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from kernel_sandbox import processes
 from kernel_sandbox.types import MIB, Limits
 
-__all__ = ["Breach", "Watchdog"]
+__all__ = ["Breach", "DiskUse", "Watchdog", "disk_use", "out_of_memory"]
 
 BUSY_INTERVAL_S = 0.1
 IDLE_INTERVAL_S = 1.0
+DISK_INTERVAL_S = 1.0
 COST_FACTOR = 20
-"""A look costs a walk over all processes of the machine: it may take a twentieth of the time."""
+"""A look costs a walk over processes or files: it may take a twentieth of the time."""
+LONGEST_PAUSE_S = 1.0
+"""However long a look takes: a machine that is slow for all the processes needs it most."""
+LEAST_ENTRY_BYTES = 4096
+"""An empty file holds no block and yet takes room; counted so, a million of them end too."""
+_BLOCK_BYTES = 512
+_LESS_MEMORY = (
+    "Work on fewer rows or columns at a time (usecols, chunksize, smaller dtypes), or raise the "
+    "limit."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
     """A limit that the kernel went over, and with it its life."""
 
-    kind: Literal["memory", "processes"]
+    kind: Literal["memory", "processes", "disk"]
     message: str
 
 
 class Watchdog:
-    """Looks at the processes of one kernel, often while a cell runs, seldom otherwise."""
+    """Looks at the processes of one kernel, often while a cell runs, seldom otherwise.
 
-    def __init__(self, root: int, kernel: int, limits: Limits) -> None:
+    Its folders are looked at by a thread, at most every second.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        kernel: int,
+        limits: Limits,
+        folders: tuple[Path, ...] = (),
+        ran_out: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Watches nothing until `guard` runs.
 
         Args:
             root: the process that was started.
             kernel: the kernel's own process.
             limits: what they may use.
+            folders: those that they may write; no one lies in another.
+            ran_out: whether the system has ended one of them for want of memory.
         """
         self._root = root
         self._kernel = kernel
         self._limits = limits
+        self._folders = folders
+        self._ran_out = ran_out
         self._wake = asyncio.Event()
         self._is_busy = False
         self._peak_bytes = 0
@@ -62,30 +93,49 @@ class Watchdog:
         return self._peak_bytes or None
 
     async def guard(self) -> Breach:
-        """Returns once a limit has been passed; until then it runs."""
+        """Returns once a limit has been passed; until then it runs.
+
+        Raises:
+            asyncio.CancelledError: the caller was cancelled; nothing of it runs on.
+        """
+        watches = [asyncio.create_task(self._guard_processes())]
+        if self._folders:
+            watches.append(asyncio.create_task(self._guard_folders()))
+        try:
+            done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for watch in watches:
+                watch.cancel()
+
+    async def _guard_processes(self) -> Breach:
         while True:
             started = time.perf_counter()
             breach = self._look()
             if breach is not None:
                 return breach
-            await self._pause(COST_FACTOR * (time.perf_counter() - started))
+            cost_s = COST_FACTOR * (time.perf_counter() - started)
+            await self._pause(min(cost_s, LONGEST_PAUSE_S))
 
     def _look(self) -> Breach | None:
         limits = self._limits
-        usage = processes.measure(self._root, limits.memory_bytes)
-        self._peak_bytes = max(self._peak_bytes, usage.memory_bytes)
-        if usage.memory_bytes > limits.memory_bytes:
-            return Breach(
-                "memory",
-                f"the kernel used {usage.memory_bytes // MIB} MiB and was ended: the limit is "
-                f"{limits.memory_bytes // MIB} MiB. Work on fewer rows or columns at a time "
-                "(usecols, chunksize, smaller dtypes), or raise the limit.",
-            )
-        if usage.processes > limits.processes:
+        # First the number: what takes long with many processes is their memory.
+        number = processes.count(self._root, limits.processes)
+        if number > limits.processes:
             return Breach(
                 "processes",
-                f"the kernel started {usage.processes} processes and was ended: the limit is "
-                f"{limits.processes}. Use fewer workers (n_jobs=1).",
+                f"the kernel started more than {limits.processes} processes and was ended: that "
+                "is the limit. Use fewer workers (n_jobs=1).",
+            )
+        if self._ran_out():
+            return out_of_memory(limits)
+        used = processes.measure(self._root, limits.memory_bytes).memory_bytes
+        self._peak_bytes = max(self._peak_bytes, used)
+        if used > limits.memory_bytes:
+            return Breach(
+                "memory",
+                f"the kernel used {used // MIB} MiB and was ended: the limit is "
+                f"{limits.memory_bytes // MIB} MiB. {_LESS_MEMORY}",
             )
         return None
 
@@ -102,3 +152,106 @@ class Watchdog:
             return
         # A cell has begun: the next look comes one interval later, out of the way of short ones.
         await asyncio.sleep(BUSY_INTERVAL_S)
+
+    async def _guard_folders(self) -> Breach:
+        stop = threading.Event()
+        limit = self._limits.disk_bytes
+        try:
+            before = await asyncio.to_thread(disk_use, self._folders, stop)
+            while True:
+                started = time.perf_counter()
+                enough = before.size_bytes + limit
+                used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
+                nameless = await asyncio.to_thread(processes.nameless_bytes, self._root)
+                if used.size_bytes + nameless > enough:
+                    return _full(limit)
+                if used.closed > before.closed:
+                    return _closed()
+                cost_s = time.perf_counter() - started
+                await asyncio.sleep(max(DISK_INTERVAL_S, COST_FACTOR * cost_s))
+        finally:
+            stop.set()  # a thread can't be cancelled
+
+
+def out_of_memory(limits: Limits) -> Breach:
+    """Returns the breach of a kernel that the system itself ended at its memory limit.
+
+    Args:
+        limits: of the kernel.
+    """
+    return Breach(
+        "memory",
+        f"the kernel needed more than {limits.memory_bytes // MIB} MiB and the system ended it. "
+        + _LESS_MEMORY,
+    )
+
+
+def _full(limit_bytes: int) -> Breach:
+    size = f"{limit_bytes // MIB} MiB" if limit_bytes >= MIB else f"{limit_bytes} bytes"
+    return Breach(
+        "disk",
+        f"the kernel's files grew by more than {size} and it was ended: that is the limit on "
+        "disk. Write fewer or smaller files (parquet, fewer columns), remove those that are not "
+        "needed, or raise the limit.",
+    )
+
+
+def _closed() -> Breach:
+    return Breach(
+        "disk",
+        "the kernel made a folder whose files can't be counted and was ended: disk use is "
+        "limited. Leave new folders readable, and their paths short.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What the files of some folders take."""
+
+    size_bytes: int
+    closed: int
+    """Entries that can't be looked at: a folder without the right to read, a path too long."""
+
+
+def disk_use(
+    folders: tuple[Path, ...], stop: threading.Event, enough_bytes: int | None = None
+) -> DiskUse:
+    """Returns the room that the folders' files take on disk, each entry 4 KiB at least.
+
+    No link is followed, a file with several names counts once, and what vanishes meanwhile
+    counts nothing.
+
+    Args:
+        folders: where to count.
+        stop: ends the count early when set.
+        enough_bytes: once past it, the count ends: whoever fills a disk gets no long walk.
+    """
+    size_bytes = closed = 0
+    seen: set[tuple[int, int]] = set()
+    waiting = [str(folder) for folder in folders]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if stop.is_set() or (enough_bytes is not None and size_bytes > enough_bytes):
+                        return DiskUse(size_bytes, closed)
+                    size_bytes += _room(entry, seen)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            closed += 1
+    return DiskUse(size_bytes, closed)
+
+
+def _room(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+        if (status.st_dev, status.st_ino) in seen:
+            return 0
+        seen.add((status.st_dev, status.st_ino))
+    return max(status.st_blocks * _BLOCK_BYTES, LEAST_ENTRY_BYTES)

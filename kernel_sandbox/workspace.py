@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -63,12 +64,16 @@ class Workspace:
         self._links.append(link)
 
     def _files(self) -> dict[Path, int]:
+        """The regular files and when they were changed; what can't be looked at is left out."""
         found: dict[Path, int] = {}
-        for folder, _, names in os.walk(self.path, followlinks=False):
-            for name in names:
-                path = Path(folder, name)
-                if not path.is_symlink() and path.is_file():
-                    found[path] = path.stat().st_mtime_ns
+        waiting = [str(self.path)]
+        while waiting:
+            with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime_ns
         return found
 
     @property

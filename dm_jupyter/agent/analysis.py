@@ -17,6 +17,7 @@ from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from kernel_sandbox.packages import PackageInstaller, WithPackages
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
 
@@ -106,8 +107,21 @@ def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
     return names
 
 
-async def analyze(task: Task, policy: Policy, settings: AnalysisSettings, emit: Emit) -> Analysis:
+async def analyze(
+    task: Task,
+    policy: Policy,
+    settings: AnalysisSettings,
+    emit: Emit,
+    install: PackageInstaller | None = None,
+) -> Analysis:
     """Answers one task and returns what it left.
+
+    Args:
+        task: what is asked.
+        policy: the model.
+        settings: everything else.
+        emit: gets each event of the run.
+        install: installs the packages that a cell lacks before it runs; `None` for nobody.
 
     Raises:
         DataFileError: a file can't be read.
@@ -118,8 +132,15 @@ async def analyze(task: Task, policy: Policy, settings: AnalysisSettings, emit: 
     folder = settings.notebook.parent if settings.notebook else None
     names = names_for(task.files, settings.names_from or folder)
     brief = await asyncio.to_thread(brief_of, names)
-    async with KernelSession(settings.limits, inputs=names, require=settings.require) as kernel:
-        notebook = HeadlessNotebook(kernel, brief.databases, settings.notebook)
+    session = KernelSession(
+        settings.limits,
+        inputs=names,
+        require=settings.require,
+        overlay=install.site if install else None,
+    )
+    async with session as kernel:
+        runner = WithPackages(kernel, install, kernel.workspace.path) if install else kernel
+        notebook = HeadlessNotebook(runner, brief.databases, settings.notebook)
         notebook.ask(task)
         trajectory = Trajectory(
             task, settings.dialect, brief, containment=kernel.containment.to_json()

@@ -55,6 +55,9 @@ def ask(
         list[str] | None,
         typer.Option(metavar="LAYER", help="refuse to run unless this layer is active (repeat)"),
     ] = None,
+    install_packages: Annotated[
+        bool, typer.Option("--install-packages", help="install listed packages that cells lack")
+    ] = False,
     seed: Annotated[int, typer.Option(help="of the sampling")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
 ) -> None:
@@ -74,6 +77,7 @@ def ask(
         memory_mb=memory_mb,
         cell_seconds=cell_seconds,
         strict=tuple(strict or ()),
+        install_packages=install_packages,
         seed=seed,
         as_json=as_json,
     )

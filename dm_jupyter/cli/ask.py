@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,13 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
-from dm_jupyter.config import model_choice
+from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason
+from kernel_sandbox.overlay import Overlay
+from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
 
 __all__ = ["AskOptions", "ask_files"]
@@ -50,6 +52,7 @@ class AskOptions:
     memory_mb: int
     cell_seconds: float
     strict: tuple[str, ...]
+    install_packages: bool
     seed: int
     as_json: bool
 
@@ -68,10 +71,11 @@ async def _ask(options: AskOptions) -> int:
     settings = _settings(options, _notebook_path(options.out, task))
     quiet = options.as_json or not sys.stdout.isatty()
     watcher: Watcher = Silent() if quiet else Screen()
+    installer = _installer(watcher.progress) if options.install_packages else None
     with _terminate_as_interrupt(), watcher:
         try:
             async with open_policy(choice, watcher.progress) as policy:
-                analysis = await analyze(task, policy, settings, watcher.show)
+                analysis = await analyze(task, policy, settings, watcher.show, installer)
         except asyncio.CancelledError:
             if settings.notebook is not None and settings.notebook.exists():
                 print(f"notebook so far: {settings.notebook}", file=sys.stderr)
@@ -127,6 +131,15 @@ def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
         require=options.strict,
         notebook=notebook,
     )
+
+
+def _installer(on_progress: Callable[[str], None]) -> PackageInstaller:
+    """Installs what a cell lacks: whoever gives the option agrees to all that is listed."""
+
+    async def agree(_: Sequence[str]) -> bool:
+        return True
+
+    return PackageInstaller(Overlay(packages_folder()), AllowList.load(), agree, on_progress)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Watcher(Protocol):
         ...
 
     def progress(self, line: str) -> None:
-        """Gets a line while a local model is being started."""
+        """Gets a line while a local model is being started, or a package installed."""
         ...
 
     def show(self, event: Event) -> None:
@@ -114,6 +114,7 @@ class Screen:
                     Panel(code, title=f"cell · {cell.language}", border_style="blue")
                 )
             case CellFinished(_, result):
+                self._status.update(self)  # a package may have been installed before the cell
                 self._console.print(_outcome(result))
             case StepFinished(step, trajectory):
                 self._trajectory, self._pieces = trajectory, 0

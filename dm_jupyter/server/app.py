@@ -7,10 +7,11 @@ from typing import Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Float, Int, Unicode, default
+from traitlets import Enum, Float, Int, Unicode, default
+from traitlets.config import Config
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.config import model_choice
+from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.server.analyst import Analyst
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.handlers import HANDLERS
@@ -19,6 +20,8 @@ from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.redaction import Redaction
 from dm_jupyter.server.shared_document import SharedDocuments
+from kernel_sandbox.overlay import Overlay
+from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import Limits
 
 __all__ = ["DmJupyterApp"]
@@ -57,15 +60,41 @@ class DmJupyterApp(ExtensionApp):
         "", help="JSONL file to which every run is added for training; empty: none is."
     ).tag(config=True)
 
+    install_packages = Enum(
+        ["ask", "never"],
+        "ask",
+        help="Whether a cell that imports a missing package waits for leave to install it.",
+    ).tag(config=True)
+    packages_dir = Unicode(help="Where packages that cells lacked are installed.").tag(config=True)
+
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "dm_jupyter" / "runs")
+
+    @default("packages_dir")
+    def _default_packages_dir(self) -> str:
+        return str(packages_folder())
+
+    def _installer(self, kernel_manager: Any) -> PackageInstaller | None:
+        """Lets restricted kernels see the packages folder, unless they were given another.
+
+        Raises:
+            PackageError: the list of packages can't be read.
+        """
+        if self.install_packages == "never":
+            return None
+        overlay = Overlay(Path(self.packages_dir))
+        if not kernel_manager.config.SandboxProvisioner.get("overlay"):
+            seen = {"SandboxProvisioner": {"overlay": str(overlay.site)}}
+            kernel_manager.update_config(Config(seen))
+        return PackageInstaller(overlay, AllowList.load())
 
     def initialize_settings(self) -> None:
         """Builds the service; nothing is opened and nothing heavy is imported yet.
 
         Raises:
             UsageError: the model's settings make no sense.
+            PackageError: the list of packages can't be read.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
@@ -81,7 +110,12 @@ class DmJupyterApp(ExtensionApp):
         self._analyst = Analyst(
             root=root,
             desks=Desks(server.contents_manager, self.absence_s),
-            kernels=Kernels(server.session_manager, server.kernel_manager, limits),
+            kernels=Kernels(
+                server.session_manager,
+                server.kernel_manager,
+                limits,
+                self._installer(server.kernel_manager),
+            ),
             models=ModelHouse(choice, self.model_idle_s),
             history=History(
                 Path(self.history_dir),

@@ -24,14 +24,21 @@ class Approvals:
         self._is_restricted = is_restricted
         self._waiting: dict[str, asyncio.Future[Decide]] = {}
 
-    def reason(self, source: str) -> str:
-        """Returns why the person is asked before the cell runs; empty when it may run at once."""
+    def reason(self, source: str, needs: str = "") -> str:
+        """Returns why the person is asked before the cell runs; empty when it may run at once.
+
+        Args:
+            source: the cell.
+            needs: what besides running it they would agree to.
+        """
         if not self._is_restricted:
             return "this kernel is not restricted"
-        if self._mode == "ask":
-            return "you asked to see every cell first"
-        refusal = screen(source) if self._mode == "risky" else None
-        return refusal.message if refusal is not None else ""
+        if self._mode == "auto":
+            return ""
+        why = "you asked to see every cell first" if self._mode == "ask" else ""
+        if self._mode == "risky" and (refusal := screen(source)) is not None:
+            why = refusal.message.removesuffix(".") if needs else refusal.message
+        return "; ".join(filter(None, (why, needs)))
 
     def refusal(self, source: str) -> str:
         """Returns why a cell that waits for nobody must not run; empty when it may."""

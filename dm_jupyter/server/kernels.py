@@ -22,6 +22,7 @@ from kernel_sandbox.attached import AttachedKernel
 from kernel_sandbox.cell import describe_death
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.packages import PackageInstaller
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
 
@@ -41,17 +42,25 @@ class NoKernelError(Exception):
 class Kernels:
     """Attaches to the kernels of notebooks, one attachment a process."""
 
-    def __init__(self, sessions: Any, managers: Any, limits: Limits) -> None:
+    def __init__(
+        self,
+        sessions: Any,
+        managers: Any,
+        limits: Limits,
+        packages: PackageInstaller | None = None,
+    ) -> None:
         """Attaches to nothing yet.
 
         Args:
             sessions: the server's session manager.
             managers: the server's mapping of kernel managers.
             limits: of the cells that runs run.
+            packages: installs what cells lack; `None` for nobody.
         """
         self._sessions = sessions
         self._managers = managers
         self._limits = limits
+        self._packages = packages
         self._attached: dict[str, AttachedKernel] = {}
         self._deaths: dict[str, asyncio.Task[None]] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -91,6 +100,12 @@ class Kernels:
         provisioner = self._manager(kernel_id).provisioner
         inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
         return inside or notebook_folder
+
+    def packages(self, kernel_id: str) -> PackageInstaller | None:
+        """Returns what installs packages that the kernel then sees; `None` when nothing does."""
+        provisioner = self._manager(kernel_id).provisioner
+        seen = provisioner.overlay if isinstance(provisioner, SandboxProvisioner) else ""
+        return self._packages if self._packages and seen == str(self._packages.site) else None
 
     def containment(self, kernel_id: str) -> dict[str, Any]:
         """Returns what the kernel is restricted by, as a trajectory keeps it."""

@@ -7,7 +7,8 @@ is not known here: it goes into the run's journal, and whoever listens takes it 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbformat.corpus.words import generate_corpus_id
@@ -28,7 +29,9 @@ from dm_jupyter.server.operations import (
     SetSource,
 )
 from dm_jupyter.server.output_stream import OutputStream
+from dm_jupyter.server.packages import CellPackages, needs
 from dm_jupyter.server.wire import CellClosed, CellDecided, CellOpened
+from kernel_sandbox.packages import Missing
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 
 __all__ = ["LiveNotebook"]
@@ -55,7 +58,12 @@ class LiveNotebook:
     """Writes the cells of one run below each other and runs them in the notebook's kernel."""
 
     def __init__(
-        self, journal: Journal, kernels: Kernels, kernel_id: str, approvals: Approvals
+        self,
+        journal: Journal,
+        kernels: Kernels,
+        kernel_id: str,
+        approvals: Approvals,
+        say: Callable[[str], None],
     ) -> None:
         """Writes nothing yet.
 
@@ -64,11 +72,14 @@ class LiveNotebook:
             kernels: where the notebook's kernel is found, and its successor after a death.
             kernel_id: of the notebook's kernel.
             approvals: which cells wait for the person.
+            say: gets a passing line for the person now and then.
         """
         self._journal = journal
         self._kernels = kernels
         self._kernel_id = kernel_id
         self._approvals = approvals
+        self._say = say
+        self._packages = CellPackages(None, Path(), say)
         self._written: list[_Written] = []
         self._anchors: tuple[str, ...] = ()
         self._sql = SqlCells(())
@@ -87,6 +98,8 @@ class LiveNotebook:
             workspace: where the kernel works; results that lie there are not written over.
         """
         self._anchors = after
+        installer = self._kernels.packages(self._kernel_id)
+        self._packages = CellPackages(installer, workspace, self._say)
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
         last = max((int(match[1]) for match in taken if match), default=0)
         self._sql = SqlCells(databases, queries=last)
@@ -121,8 +134,9 @@ class LiveNotebook:
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
     ) -> CellResult:
+        missing = Missing() if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
-        asked = "" if is_hidden else self._approvals.reason(source)
+        asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
         self._journal.add(
             CellOpened,
             step=self.step,
@@ -132,23 +146,20 @@ class LiveNotebook:
             waits_because=asked,
         )
         result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
-        status = ""
+        is_skipped = False
         try:
-            if asked and not await self._decided(written):
-                status, result = "skipped", CellResult(CellStatus.DENIED, message=_SKIPPED)
-            elif refusal := self._approvals.refusal(source):
-                result = CellResult(CellStatus.DENIED, message=refusal)
-                self._say_limit(written, result)
+            is_skipped = bool(asked) and not await self._decided(written)
+            if is_skipped:
+                result = CellResult(CellStatus.DENIED, message=_SKIPPED)
             else:
-                result = await self._execute(written)
-                self._say_limit(written, result)
+                result = await self._supplied(written, missing, is_agreed=bool(asked))
             return result
         finally:
             self._journal.add(
                 CellClosed,
                 step=self.step,
                 cell_id=written.cell_id,
-                status=status or result.status.value,
+                status="skipped" if is_skipped else result.status.value,
                 seconds=result.seconds,
                 peak_bytes=result.peak_bytes,
                 message=result.message,
@@ -170,6 +181,19 @@ class LiveNotebook:
             self._written.remove(written)
             return False
         return True
+
+    async def _supplied(
+        self, written: _Written, missing: Missing, *, is_agreed: bool
+    ) -> CellResult:
+        """Installs what the person agreed to and runs the cell, unless it must not run."""
+        if refusal := self._approvals.refusal(written.source):
+            result = CellResult(CellStatus.DENIED, message=refusal)
+            self._say_limit(written, result)
+            return result
+        done = await self._packages.supply(written.source, missing, is_agreed=is_agreed)
+        result = await self._execute(written)
+        self._say_limit(written, result)
+        return replace(result, message=f"{done} {result.message}".strip())
 
     async def _execute(self, written: _Written) -> CellResult:
         cell_id, count = written.cell_id, None

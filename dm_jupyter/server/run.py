@@ -100,7 +100,9 @@ class Run:
         self._models = models
         self._publish = publish
         self._approvals = Approvals(ask.approval, is_restricted=place.is_restricted)
-        self._notebook = LiveNotebook(journal, kernels, place.kernel_id, self._approvals)
+        self._notebook = LiveNotebook(
+            journal, kernels, place.kernel_id, self._approvals, self._phase
+        )
         self._step = 0
         """Number of the turn that is being sampled; 0 before the first."""
         self._is_sampling = False

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from kernel_sandbox.contain import bubblewrap
-from kernel_sandbox.containment import LAYER_NAMES, LayerState
+from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.containment import Containment
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
 
 __all__ = ["status_of"]
 
-_NEEDS_NAMESPACES = ("read_only_view", "network_namespace", "pid_namespace")
+_HOLDS = {
+    "files": ("read_only_view", "landlock"),
+    "network": ("network_namespace", "late_seccomp"),
+}
+"""What a person cares for, and the layers of which one suffices."""
+_REMEDY = (
+    "Use Linux 5.13 or later, and let users make namespaces: "
+    "sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns."
+)
 
 
 async def status_of(analyst: Analyst) -> dict[str, Any]:
     """Returns the models, the layers that a restricted kernel would have, and what is missing."""
     models = analyst.models.listed()
-    probe = await asyncio.to_thread(bubblewrap.probe)
-    has_namespaces = probe.state is LayerState.ACTIVE
-    missing = [] if has_namespaces else list(_NEEDS_NAMESPACES)
+    found = (await asyncio.to_thread(probe)).containment
     problems = [
         {
             "text": f"The model {model['name']} is not on this machine yet.",
@@ -30,20 +36,23 @@ async def status_of(analyst: Analyst) -> dict[str, Any]:
         for model in models[:1]
         if not model["is_present"]
     ]
-    if not has_namespaces:
-        problems.append(
-            {
-                "text": f"Restricted kernels see all files and the network: {probe.reason}.",
-                "remedy": bubblewrap.REMEDY,
-            }
-        )
+    problems += [
+        {"text": f"Restricted kernels are not kept from your {what} here.", "remedy": _REMEDY}
+        for what in _open_doors(found)
+    ]
     return {
         "models": models,
         "default_model": models[0]["name"] if models else "",
         "containment": {
-            "active": [name for name in LAYER_NAMES if name not in missing],
-            "missing": missing,
+            "active": [layer.name for layer in found.layers if found.is_active(layer.name)],
+            "missing": [layer.name for layer in found.layers if not found.is_active(layer.name)],
         },
         "is_shared": analyst.desks.shared is not None,
         "problems": problems,
     }
+
+
+def _open_doors(found: Containment) -> list[str]:
+    return [
+        what for what, names in _HOLDS.items() if not any(found.is_active(name) for name in names)
+    ]

@@ -19,6 +19,7 @@ import pytest
 
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
+from tests.wheels import index_variables, make_wheel
 
 COUNT = "print(len(df))\n```"
 SAID = "There are 3 rows."
@@ -188,6 +189,35 @@ def test_a_printed_answer_of_the_asked_form(folder: Path) -> None:
     with ScriptedEndpoint(["print(f'@n[{len(df)}]')\n```"]) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, "--format", "@n[n]", *_at(endpoint))
     assert (done.code, done.out.splitlines()[0]) == (0, "@n[3]")
+
+
+def _use(folder: Path, *options: str) -> tuple[Outcome, Trajectory]:
+    """Asks with a cell that imports a package, from an index that is a folder."""
+    index = folder / "index"
+    index.mkdir(exist_ok=True)
+    make_wheel(index, "squarify", "9.1", files={"squarify.py": "rows = 3\n"})
+    own = {"JUPYTER_DATA_DIR": str(folder / "jupyter"), **index_variables(index)}
+    use, anyway = "import squarify\nprint(squarify.rows)\n```", "print(len(df))\n```"
+    with ScriptedEndpoint([use, SAID] if options else [use, anyway, SAID]) as endpoint:
+        given = ("people.csv", QUESTION, "--out", "n.ipynb", *options, *_at(endpoint))
+        done = _ask(folder, *given, env=own)
+    return done, _read(folder / "n.ipynb")[1]
+
+
+@pytest.mark.slow
+def test_a_missing_package_is_installed_only_with_leave(folder: Path) -> None:
+    done, trajectory = _use(folder)
+    first = trajectory.steps[0].result
+    assert first is not None
+    assert first.error is not None
+    assert (done.code, first.error.name, first.message) == (0, "ModuleNotFoundError", "")
+    assert not (folder / "jupyter").exists()
+    done, trajectory = _use(folder, "--install-packages")
+    first = trajectory.steps[0].result
+    assert first is not None
+    assert (done.code, first.stdout, first.message) == (0, "3\n", "Installed squarify 9.1.")
+    (site,) = (folder / "jupyter" / "dm_jupyter" / "packages").glob("*/site")
+    assert (site / "squarify.py").exists()
 
 
 # the data

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import environment, launch
-from kernel_sandbox.contain import bubblewrap, namespaces, privileges, rlimits
+from kernel_sandbox import environment
+from kernel_sandbox.contain import confine, namespaces, rlimits
+from kernel_sandbox.contain.plan import Places, plan, protected_paths
+from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.policy import Policy, Report
-from kernel_sandbox.types import MIB
+from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.types import MIB, Limits
 
 POLICY = Policy(
     memory_bytes=1 << 40,
@@ -23,7 +26,12 @@ POLICY = Policy(
     file_bytes=1 << 40,
     network=False,
     workspace="/nowhere",
-    report="/nowhere/report.json",
+    run_dir="/nowhere/run",
+    readable=(),
+    packages=(),
+    overlay="",
+    protected=(),
+    confined=True,
     parent_pid=os.getppid(),
     is_root=False,
     namespaces={},
@@ -137,17 +145,23 @@ def test_another_namespace_with_a_hole_is_refused(monkeypatch, tmp_path):
 
 
 CONFINE = """
-import json, os, sys
+import json, sys
 from pathlib import Path
-from kernel_sandbox import launch
+from kernel_sandbox.contain.confine import confine_late, contained
 from kernel_sandbox.policy import Policy
-print(json.dumps(launch.confine(Policy.read(Path(sys.argv[1]))).to_json()))
+policy = Policy.read(Path(sys.argv[1]))
+def tell(containment):
+    print(json.dumps(confine_late(policy, containment).to_json()))
+    if len(sys.argv) > 2:
+        exec(sys.argv[2], {})
+    return 7
+sys.exit(contained(policy, tell))
 """
 
 
-def confine_in_child(policy, tmp_path, environ):
+def confine_in_child(policy, tmp_path, environ, *code):
     policy.write(tmp_path / "policy.json")
-    command = [sys.executable, "-c", CONFINE, str(tmp_path / "policy.json")]
+    command = [sys.executable, "-c", CONFINE, str(tmp_path / "policy.json"), *code]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environ
     )
@@ -189,38 +203,148 @@ def test_a_launcher_whose_parent_is_gone_ends_itself(tmp_path):
     assert confine_in_child(orphan, tmp_path, dict(os.environ)).returncode == -9
 
 
-def test_confining_in_process_says_where_it_is_not_at_home(monkeypatch, harmless_limits):
-    monkeypatch.setattr(privileges, "die_with_parent", lambda pid: True)
-    found = launch.confine(POLICY)
-    assert found.get("private_workspace").state is LayerState.REFUSED
-    assert found.get("environment").state is LayerState.REFUSED
-    assert found.is_active("no_new_privs")
+@pytest.fixture
+def places(tmp_path):
+    for name in ("work", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in.csv").write_text("a\n1\n")
+    return Places(tmp_path / "work", tmp_path / "run", (tmp_path / "in.csv",))
 
 
-def test_the_command_line_shows_the_interpreter_and_not_the_home(tmp_path):
-    view = bubblewrap.View(tmp_path, tmp_path / "run", (tmp_path / "in.csv",), network=True)
-    line = bubblewrap.arguments("/usr/bin/bwrap", view, ("--disable-userns",))
-    assert "--unshare-net" not in line
-    assert str(Path.home()) not in line
-    assert "/etc/resolv.conf" in line
-    assert line.index("/tmp") < line.index(str(tmp_path)) < line.index(str(tmp_path / "in.csv"))
-    offline = bubblewrap.arguments("/usr/bin/bwrap", replace(view, network=False))
-    assert "--unshare-net" in offline
-    assert "/etc/resolv.conf" not in offline
+def run_contained(places, code="", limits=None, **kwargs):
+    policy = plan(limits or Limits(), places, tuple(os.environ), **kwargs)
+    done = confine_in_child(policy, places.workspace, dict(os.environ), code)
+    assert done.returncode == 7, done.stderr
+    first, *rest = done.stdout.splitlines()
+    return Containment.from_json(json.loads(first)), rest
 
 
-def test_an_older_program_is_used_without_the_newer_options(monkeypatch, tmp_path):
-    old = tmp_path / "bwrap"
-    old.write_text("#!/bin/sh\ncase $1 in --disable-userns) exit 1;; esac\nexit 0\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    found = bubblewrap.probe()
-    assert (found.state, found.options) == (LayerState.ACTIVE, ())
+def test_every_layer_of_this_machine_holds_and_the_exit_status_comes_through(places):
+    layers, _ = run_contained(places)
+    assert [layer for layer in layers.layers if layer.state is not LayerState.ACTIVE] == []
+    assert {"read_only_view", "landlock", "seccomp", "capabilities"} <= {
+        x.name for x in layers.layers
+    }
+    assert probe().containment.missing(("read_only_view", "seccomp", "landlock")) == ()
 
 
-def test_a_program_that_can_not_run_is_refused(monkeypatch, tmp_path):
-    broken = tmp_path / "bwrap"
-    broken.write_text("#!/no/such/interpreter\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert bubblewrap.probe().state is LayerState.REFUSED
+def test_without_namespaces_the_others_hold_the_network(places):
+    layers, _ = run_contained(places, isolate=False)
+    assert layers.get("read_only_view").state is LayerState.OFF
+    assert layers.missing(("landlock", "seccomp", "late_seccomp", "rlimits")) == ()
+    assert shortcomings(Profile.INTERACTIVE, layers) == ()
+    lacking = shortcomings(Profile.ROLLOUT, layers)
+    assert [text.partition(" (")[0] for text in lacking] == ["number of processes", "memory"]
+
+
+def test_unconfined_is_off_in_every_layer(places):
+    layers, _ = run_contained(places, confined=False)
+    assert {layer.state for layer in layers.layers} == {LayerState.OFF}
+    assert len(shortcomings(Profile.ROLLOUT, layers)) == 6
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
+def test_only_its_own_folders_can_be_written(places, isolate):
+    secret = places.workspace.parent / "secret.txt"
+    secret.write_text("x")
+    code = """
+import os
+def attempt(path, mode):
+    try:
+        open(path, mode).close()
+        return "yes"
+    except OSError as error:
+        return type(error).__name__
+for path, mode in PATHS:
+    print(attempt(path, mode))
+"""
+    paths = [
+        (str(places.workspace / "new"), "w"),
+        (str(places.run_dir / "new"), "w"),
+        (str(places.readable[0]), "r"),
+        (str(places.readable[0]), "a"),
+        (str(secret), "r"),
+        ("/etc/passwd", "r"),
+        ("/usr/new", "w"),
+    ]
+    _, lines = run_contained(places, f"PATHS = {paths!r}\n{code}", isolate=isolate)
+    assert lines[:3] == ["yes"] * 3
+    assert "yes" not in lines[3:]
+
+
+def test_notebooks_and_version_control_in_the_folder_stay_as_they_are(places):
+    work = places.workspace
+    (work / "deep" / "deeper").mkdir(parents=True)
+    (work / ".git" / "hooks").mkdir(parents=True)
+    kept = [work / "a.ipynb", work / "deep" / "deeper" / "b.ipynb", work / ".git" / "config"]
+    for path in kept:
+        path.write_text("{}")
+    (work / "link.ipynb").symlink_to("/etc")
+    found = {path.relative_to(work).as_posix() for path in protected_paths(work)}
+    assert found == {"a.ipynb", "deep/deeper/b.ipynb", ".git"}
+    code = f"""
+import os
+for act in (
+    lambda: open({str(kept[0])!r}, "w"), lambda: os.unlink({str(kept[1])!r}),
+    lambda: os.rename({str(kept[0])!r}, "x"), lambda: open(".git/hooks/pre-commit", "w"),
+    lambda: os.rename(".git", "git"), lambda: open("deep/deeper/c.txt", "w"),
+):
+    try:
+        act()
+        print("yes")
+    except OSError as error:
+        print("no")
+"""
+    _, lines = run_contained(places, code)
+    assert lines == ["no"] * 5 + ["yes"]
+    assert {path.read_text() for path in kept} == {"{}"}
+
+
+def test_the_network_is_there_only_when_allowed_and_so_are_its_settings(places):
+    code = (
+        "import os, socket; print(len(socket.if_nameindex()), os.path.exists('/etc/resolv.conf'))"
+    )
+    _, lines = run_contained(places, code)
+    assert lines == ["1 False"]
+    layers, lines = run_contained(places, code, limits=Limits(network=True))
+    assert lines[0].endswith(str(Path("/etc/resolv.conf").exists()))
+    assert layers.get("network_namespace").state is LayerState.OFF
+
+
+def test_the_processes_are_numbered_up_to_a_limit(places):
+    code = """
+import os
+count = 0
+try:
+    while count < 3000:
+        if os.fork() == 0:
+            import signal
+            signal.pause()
+        count += 1
+except OSError:
+    pass
+print(count)
+"""
+    _, lines = run_contained(places, code, limits=Limits(processes=8))
+    assert int(lines[0]) < 8 + 256 + 300
+
+
+def test_a_machine_without_namespaces_is_told_from_one_with(places, monkeypatch):
+    monkeypatch.setattr("kernel_sandbox.contain.probe._TRY", "raise SystemExit('not here')")
+    probe.cache_clear()
+    try:
+        found = probe()
+    finally:
+        probe.cache_clear()
+    assert (found.has_view, found.state) == (False, LayerState.REFUSED)
+    assert "not here" in found.reason
+    assert found.containment.layers == ()
+
+
+def test_a_view_that_can_not_be_built_ends_the_process_with_its_words(places):
+    policy = plan(Limits(), places, tuple(os.environ))
+    broken = replace(policy, readable=("/no/such/input",))
+    done = confine_in_child(broken, places.workspace, dict(os.environ))
+    assert done.returncode == confine.START_FAILED
+    assert "the view of the files could not be made" in done.stderr
+    assert "/no/such/input" in done.stderr

@@ -37,7 +37,7 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
     folder = tmp_path / "notebooks"
     folder.mkdir()
     config = Config()
-    config.SandboxProvisioner.file_bytes = 1000
+    config.SandboxProvisioner.file_bytes = 10_000
     specs = KernelSpecManager(kernel_dirs=[str(SPECS)])
     kernels = AsyncMultiKernelManager(
         kernel_spec_manager=specs, connection_dir=str(tmp_path), config=config
@@ -54,7 +54,7 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
         code = "import os; print(os.getcwd(), 'SERVER_SECRET' in os.environ)"
         assert await printed(client, code) == f"{folder} False"
         assert (
-            await printed(client, "f = open('a', 'wb', 0); f.write(b'x' * 2000); f.write(b'x')")
+            await printed(client, "f = open('a', 'wb', 0); f.write(b'x' * 20_000); f.write(b'x')")
             == "OSError"
         )
         assert provisioner.containment.is_active("rlimits")
@@ -118,8 +118,6 @@ async def test_before_a_start_there_is_nothing_to_do():
     assert made.containment.layers == ()
     assert made.kernel_pid is None
     assert made.get_shutdown_wait_time(9.0) == 2.0
-    with pytest.raises(KernelStartError, match="was not started"):
-        made._in_run_dir("x")
 
 
 async def test_a_folder_too_long_for_a_socket_is_refused(monkeypatch, tmp_path):

@@ -1,0 +1,135 @@
+"""A search tree of 120 nodes, 40 expansions of three, six deep at most: snapshots and replay.
+
+The tree is the same each time. Each node runs the cell of its depth on the state of the node above
+it; replay runs the cells above it again, in a fork of the same warm zygote. Time and memory come
+from two passes, and processor time is read before the tree closes; see `trajectories`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.sandbox.meter import MIB, Cost, Meter, PeakMemory
+from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
+from benchmarks.sandbox.table import Run, Table, verdict
+from kernel_sandbox.pool import PoolSettings
+from kernel_sandbox.replay import ReplayRunner
+from kernel_sandbox.snapshots import SnapshotRunner, SnapshotTree
+from kernel_sandbox.types import CellResult
+from kernel_sandbox.zygote_client import Zygote
+
+_CHILDREN, _DEPTH = 3, len(CELLS)
+_SNAPSHOTS, _REPLAY = "snapshots", "replay"
+_GIB = 1024 * MIB
+
+
+class _State(Protocol):
+    """A state that can be branched: a runner of either kind."""
+
+    async def run(self, source: str) -> CellResult: ...
+
+    def branch(self) -> SnapshotRunner | ReplayRunner: ...
+
+
+_Open = Callable[[Zygote, Path], AbstractAsyncContextManager[tuple[_State, Callable[[], int]]]]
+"""Gives the root, and what tells how many cells were run again."""
+
+
+@asynccontextmanager
+async def _snapshots(zygote: Zygote, path: Path) -> AsyncIterator[tuple[_State, Callable[[], int]]]:
+    async with SnapshotTree(zygote, inputs={NAME: path}) as tree:
+        yield tree.runner(), lambda: tree.replayed_cells
+
+
+@asynccontextmanager
+async def _replay(zygote: Zygote, path: Path) -> AsyncIterator[tuple[_State, Callable[[], int]]]:
+    async with ReplayRunner(zygote, inputs={NAME: path}) as runner:
+        yield runner, lambda: -1
+
+
+def _shape(expansions: int) -> list[int]:
+    """For each expansion the number of the node that is expanded; 0 is the root."""
+    chance = random.Random(7)
+    depths, open_nodes, chosen = [0], [0], []
+    for _ in range(expansions):
+        node = open_nodes.pop(chance.randrange(len(open_nodes)))
+        chosen.append(node)
+        for _ in range(_CHILDREN):
+            if depths[node] + 1 < _DEPTH:
+                open_nodes.append(len(depths))
+            depths.append(depths[node] + 1)
+    return chosen
+
+
+async def measure(run: Run) -> Table:
+    """Measures both ways, time first and memory second."""
+    shape = _shape(4 if run.is_quick else 40)
+    ways: dict[str, _Open] = {_SNAPSHOTS: _snapshots, _REPLAY: _replay}
+    found: dict[str, tuple[Cost, int, int]] = {}
+    with csv_file(ROWS // 10 if run.is_quick else ROWS) as path:
+        for name, way in ways.items():
+            async with Zygote() as zygote:
+                cost, rerun = await _grow(zygote, way, path, shape)
+            async with Zygote() as zygote:
+                with PeakMemory(zygote.pid or 0) as memory:
+                    await _grow(zygote, way, path, shape, memory)
+            found[name] = (cost, memory.peak_bytes, rerun)
+    return _table(found, shape)
+
+
+async def _grow(
+    zygote: Zygote,
+    way: _Open,
+    path: Path,
+    shape: Sequence[int],
+    memory: PeakMemory | None = None,
+) -> tuple[Cost, int]:
+    """Grows the tree, an expansion at a time; returns its cost and the cells run again."""
+    turns = asyncio.Semaphore(PoolSettings().cells_at_once)
+    async with way(zygote, path) as (root, rerun):
+        nodes: list[tuple[_State, int]] = [(root, 0)]
+        meter = Meter()
+        for parent in shape:
+            above, depth = nodes[parent]
+            made = [above.branch() for _ in range(_CHILDREN)]
+            async with asyncio.TaskGroup() as group:
+                for number, state in enumerate(made, start=len(nodes)):
+                    source = f"{CELLS[depth]}\nway = {number}"
+                    group.create_task(_run(state, source, turns))
+            nodes += [(state, depth + 1) for state in made]
+        cost = meter.read()
+        if memory is not None:
+            memory.look()
+        again = rerun()
+        return cost, again if again >= 0 else sum(depth - 1 for _, depth in nodes[1:])
+
+
+async def _run(state: _State, source: str, turns: asyncio.Semaphore) -> None:
+    async with turns:
+        checked(await state.run(source))
+
+
+def _table(found: dict[str, tuple[Cost, int, int]], shape: Sequence[int]) -> Table:
+    base_s = found[_REPLAY][0].cpu_s
+    rows = [
+        [
+            *(name, f"{cost.cpu_s:.1f}", f"{base_s / cost.cpu_s:.1f}", f"{cost.wall_s:.1f}"),
+            *(f"{peak / _GIB:.2f}", str(rerun)),
+        ]
+        for name, (cost, peak, rerun) in found.items()
+    ]
+    cost, peak, _ = found[_SNAPSHOTS]
+    notes = [
+        verdict(
+            "processor time of replay over snapshots", base_s / cost.cpu_s, 4, "x", at_least=True
+        ),
+        verdict("peak of memory", peak / _GIB, 6, "GiB"),
+        "memory is the sum of proportional set sizes, the zygote included",
+    ]
+    columns = ("way", "CPU s", "replay : it", "wall s", "peak GiB", "cells run again")
+    return Table(f"tree: {len(shape) * _CHILDREN} nodes", columns, rows, notes)

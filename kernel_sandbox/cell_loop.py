@@ -1,0 +1,148 @@
+"""The life of a worker inside the sandbox: takes cells one after another until it is told to end.
+
+One thread, and no event loop that runs between two cells: the process can be forked there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextvars
+import getpass
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernel_sandbox.frames import FrameError
+from kernel_sandbox.shell import ZMQInteractiveShell, no_getpass, no_input
+from kernel_sandbox.worker_channel import Channel, TextStream
+
+__all__ = ["CellLoop"]
+
+_Content = dict[str, Any]
+
+
+class CellLoop:  # pragma: no cover (runs in the worker)
+    """Runs what the parent asks for; one a process."""
+
+    def __init__(self, channel: Channel, shell: ZMQInteractiveShell) -> None:
+        """Puts the standard streams into place.
+
+        Args:
+            channel: to the parent.
+            shell: attached to the channel.
+        """
+        self.channel = channel
+        """The way to the parent."""
+        self._shell = shell
+        self._out = TextStream(channel, "stdout")
+        self._err = TextStream(channel, "stderr")
+        sys.stdout, sys.stderr = self._out, self._err
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        self._context = contextvars.copy_context()
+        self.handlers: dict[str, Callable[[_Content], None]] = {
+            "run": self._run,
+            "ping": self._ping,
+        }
+        """What each kind of message does; more kinds may be added before `serve`."""
+
+    def renew(self) -> None:
+        """Begins a new event loop: a forked process shares the old one with its parent."""
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+
+    def serve(self) -> int:
+        """Takes messages until the parent goes, or a cell asks for the end; returns the status."""
+        while not self._shell.exit_now:
+            try:
+                message = self.channel.receive()
+            except (FrameError, OSError):
+                return 1
+            if message is None:
+                return 0
+            kind, content = message
+            handler = self.handlers.get(kind)
+            if handler is not None:
+                try:
+                    handler(content)
+                except OSError:  # the parent is gone
+                    return 1
+            if not self.channel.is_owned:  # a cell forked this process off and let it run on
+                return 0
+        return 0
+
+    def _ping(self, content: _Content) -> None:
+        self.channel.send("reply", {"id": content["id"], "status": "ok", "execution_count": None})
+
+    def _run(self, content: _Content) -> None:
+        for stream in (self._out, self._err):
+            stream.begin_cell()
+        builtins.input, getpass.getpass = no_input, no_getpass
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                self.channel.send("started", {})
+                # One context for all cells: what a library keeps in it lives from cell to cell.
+                cell = self._loop.create_task(
+                    self._execute(content["source"]), context=self._context
+                )
+                reply = self._loop.run_until_complete(cell)
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except (KeyboardInterrupt, asyncio.CancelledError):  # just before or after the cell's code
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            count = self._shell.execution_count
+            reply = {"status": "error", "ename": "KeyboardInterrupt", "execution_count": count}
+        self._out.flush()
+        self._err.flush()
+        self.channel.send("reply", {"id": content["id"], **reply})
+
+    async def _execute(self, source: str) -> _Content:
+        shell, failed = self._shell, None
+        try:
+            transformed = shell.transform_cell(source)  # type: ignore[no-untyped-call]
+        except Exception:  # noqa: BLE001 (whatever an input transformer raises is the cell's error)
+            transformed, failed = source, sys.exc_info()
+        options = {"transformed_cell": transformed, "preprocessing_exc_tuple": failed}
+        if shell.should_run_async(source, **options):
+            result = await self._await_cell(source, options)
+        else:
+            result = shell.run_cell(source, store_history=True, silent=False)
+        return self._reply(result)
+
+    async def _await_cell(self, source: str, options: _Content) -> Any:
+        result = None
+        cell = asyncio.ensure_future(
+            self._shell.run_cell_async(source, store_history=True, silent=False, **options)
+        )
+        with self._cancelling(cell):
+            try:
+                result = await cell
+            finally:
+                self._shell.events.trigger("post_execute")
+                self._shell.events.trigger("post_run_cell", result)
+        return result
+
+    @contextmanager
+    def _cancelling(self, cell: asyncio.Future[Any]) -> Iterator[None]:
+        """An interrupt cancels a cell that awaits: raised in the loop, it would end the loop."""
+
+        def cancel(*_: object) -> None:
+            self._loop.call_soon_threadsafe(cell.cancel)
+
+        listening = signal.signal(signal.SIGINT, cancel)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, listening)
+
+    def _reply(self, result: Any) -> _Content:
+        shell = self._shell
+        count = shell.execution_count - 1
+        if result.success and not shell.has_failed_display:
+            return {"status": "ok", "execution_count": count}
+        error = result.error_before_exec or result.error_in_exec
+        return {"status": "error", "ename": type(error).__name__, "execution_count": count}

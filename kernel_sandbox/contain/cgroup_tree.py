@@ -1,0 +1,140 @@
+"""The tree of control groups: where this process is in it, and where it may make more.
+
+Covered: both versions, side by side; a tree of which a container shows a part; groups that a
+killed owner left behind. Not covered: a group is not limited here, `cgroups` does that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Place", "alone", "enable", "places", "read", "remove_abandoned"]
+
+PREFIX = "dm-sandbox-"
+CONTROLLERS = ("memory", "pids")
+MEMBERS = "cgroup.procs"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a control group may be made: one folder in version 2, one a controller in 1."""
+
+    parents: tuple[Path, ...]
+    is_unified: bool
+    """Whether it is version 2."""
+
+
+def places() -> Iterator[Place]:
+    """Yields where a group of this process may be made, the best first.
+
+    In version 2 a folder that holds processes can't hand its controllers down: after its own
+    folder come those above it, as far as the tree goes.
+    """
+    own = dict(_own_groups())
+    found = {kind: _folder(kind, own) for kind in ("", *CONTROLLERS)}
+    unified = found.pop("")
+    if unified is not None:
+        top, folder = unified
+        for parent in (folder, *folder.parents):
+            yield Place((parent,), is_unified=True)
+            if parent == top:
+                break
+    folders = tuple(dict.fromkeys(pair[1] for pair in found.values() if pair is not None))
+    if folders and all(found.values()):
+        yield Place(folders, is_unified=False)
+
+
+def _own_groups() -> Iterator[tuple[str, str]]:
+    """The groups of this process, as controller (empty for version 2) to path."""
+    for line in read(Path("/proc/self/cgroup")).splitlines():
+        _, kinds, path = line.split(":", 2)
+        for kind in kinds.split(","):
+            yield kind, path
+
+
+def _folder(kind: str, own: Mapping[str, str]) -> tuple[Path, Path] | None:
+    """Where the hierarchy is mounted, and the folder of this process in it."""
+    if kind not in own:
+        return None
+    for line in read(Path("/proc/self/mountinfo")).splitlines():
+        before, _, after = line.partition(" - ")
+        root, mounted = before.split()[3:5]
+        system, _, options = after.split(" ", 2)
+        if system == ("cgroup" if kind else "cgroup2") and (not kind or kind in options.split(",")):
+            relative = os.path.relpath(own[kind], root)
+            # A container may show only a part of the tree: then its top is our own folder.
+            inside = "." if relative.startswith("..") else relative
+            return Path(mounted), Path(mounted) / inside
+    return None
+
+
+def enable(parent: Path) -> None:
+    """Hands the controllers down to the children of a folder of version 2.
+
+    Args:
+        parent: the folder.
+
+    Raises:
+        OSError: it has not got them, or holds processes of its own.
+    """
+    missing = set(CONTROLLERS) - set(read(parent / "cgroup.controllers").split())
+    if missing:
+        raise OSError(f"it has no controller for {' and '.join(sorted(missing))}")
+    control = parent / "cgroup.subtree_control"
+    absent = [name for name in CONTROLLERS if name not in read(control).split()]
+    if absent:
+        control.write_text(" ".join(f"+{name}" for name in absent), encoding="ascii")
+    if not os.access(parent / MEMBERS, os.W_OK):  # whoever moves a process must write here, too
+        raise PermissionError(f"{parent / MEMBERS} can't be written")
+
+
+@contextlib.contextmanager
+def alone(parent: Path) -> Iterator[None]:
+    """While it lasts, no other process of ours makes or removes a group below the folder.
+
+    Args:
+        parent: the folder.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    descriptor = os.open(parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile holds it as well
+        os.close(descriptor)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Removes the empty groups of owners that were killed.
+
+    Args:
+        parent: the folder that they lie in.
+    """
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # locked: in use; or gone, or not empty
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                folder.rmdir()
+            finally:
+                os.close(descriptor)
+
+
+def read(path: Path) -> str:
+    """Returns what a file holds; nothing where it can't be read.
+
+    Args:
+        path: the file.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""What this machine grants a kernel: found by confining a process that then ends at once."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.policy import Policy
+
+__all__ = ["Probe", "probe"]
+
+_TIMEOUT_S = 20.0
+_HINT = "this system does not let it make namespaces (user.max_user_namespaces, AppArmor)"
+_TRY = """
+import json, sys
+from kernel_sandbox.contain.confine import confine_late, contained
+from kernel_sandbox.policy import Policy
+policy = Policy.from_text(sys.stdin.read())
+def tell(containment):
+    print(json.dumps(confine_late(policy, containment).to_json()))
+    return 0
+sys.exit(contained(policy, tell))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a kernel on this machine gets."""
+
+    has_view: bool
+    """Whether namespaces with a view of the files work."""
+    state: LayerState
+    reason: str = ""
+    """Why not; empty where they do."""
+    containment: Containment = field(default_factory=Containment)
+    """The layers that were seen to hold; those that live in the parent are not among them."""
+
+
+@functools.cache
+def probe() -> Probe:
+    """Returns what this machine grants; tried once in the life of a process."""
+    with tempfile.TemporaryDirectory(prefix="dm-probe-") as folder:
+        from kernel_sandbox.contain.plan import trial_policy  # noqa: PLC0415 (plans by a probe)
+
+        tried = _try(trial_policy(folder))
+        if isinstance(tried, Containment):
+            return Probe(True, LayerState.ACTIVE, containment=tried)
+        reason = f"{tried}; {_HINT}"
+        without = _try(trial_policy(folder, no_view=reason))
+        found = without if isinstance(without, Containment) else Containment()
+        return Probe(False, LayerState.REFUSED, reason, found)
+
+
+def _try(policy: Policy) -> Containment | str:
+    """The layers of a process under the policy, or why there is none."""
+    command = [sys.executable, "-I", "-c", _TRY]
+    try:
+        done = subprocess.run(
+            command,
+            input=policy.to_text(),
+            cwd=policy.workspace,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            text=True,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode != 0:
+        return done.stderr.strip() or f"status {done.returncode}"
+    return Containment.from_json(json.loads(done.stdout))

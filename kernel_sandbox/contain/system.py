@@ -1,0 +1,120 @@
+"""System calls that Python has no function for, by the C library; each may raise `OSError`."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+
+__all__ = [
+    "MS_BIND",
+    "MS_NODEV",
+    "MS_NOEXEC",
+    "MS_NOSUID",
+    "MS_PRIVATE",
+    "MS_REC",
+    "detach",
+    "make_read_only",
+    "mount",
+    "pivot_root",
+    "prctl",
+    "set_host_name",
+    "unshare",
+]
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+
+_MNT_DETACH = 2
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+# The same number on every processor: both calls are younger than the common table.
+_SYS_MOUNT_SETATTR = 442
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user_namespace", ctypes.c_uint64),
+    )
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments: object) -> int:
+    try:
+        function = getattr(_libc(), name)
+    except AttributeError as error:
+        raise OSError(errno.ENOSYS, f"this system has no {name}()") from error
+    result = int(function(*arguments))
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def prctl(option: int, argument: int = 0, third: int = 0) -> int:
+    """Changes a property of this process; arguments that an option lacks are 0."""
+    return _call("prctl", option, argument, third, 0, 0)
+
+
+def unshare(flags: int) -> None:
+    """Gives this process namespaces of its own."""
+    _call("unshare", flags)
+
+
+def set_host_name(name: str) -> None:
+    """Names the machine, as the processes of this namespace see it."""
+    _call("sethostname", name.encode(), len(name))
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Mounts a file system, or with MS_BIND a folder or file at a second place."""
+    try:
+        _call("mount", source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: {kind or source} at {target}") from error
+
+
+def make_read_only(target: str, *, recursive: bool, devices: bool = False) -> None:
+    """Makes a mount read-only, with all below it if `recursive`; it can't be undone from inside.
+
+    Args:
+        target: where it is mounted.
+        recursive: whether the mounts below it are changed, too.
+        devices: whether device files in it still work.
+    """
+    flags = _ATTR_RDONLY | _ATTR_NOSUID | (0 if devices else _ATTR_NODEV)
+    attributes = _MountAttributes(flags, 0, 0, 0)
+    try:
+        _call(
+            "syscall",
+            ctypes.c_long(_SYS_MOUNT_SETATTR),
+            _AT_FDCWD,
+            target.encode(),
+            _AT_RECURSIVE if recursive else 0,
+            ctypes.byref(attributes),
+            ctypes.c_size_t(ctypes.sizeof(attributes)),
+        )
+    except OSError as error:
+        raise OSError(error.errno, f"mount_setattr: {error.strerror}: {target}") from error
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Makes `new` the root of the files; the former one is then at `old`, a folder below it."""
+    number = _SYS_PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, f"pivot_root: not known for {os.uname().machine}")
+    _call("syscall", ctypes.c_long(number), new.encode(), old.encode())
+
+
+def detach(target: str) -> None:
+    """Takes a mount out of sight, with all below it."""
+    _call("umount2", target.encode(), _MNT_DETACH)

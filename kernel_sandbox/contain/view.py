@@ -1,0 +1,155 @@
+"""The files that a kernel sees: a root of its own, built in its mount namespace.
+
+Covered: system folders, the interpreter and the inputs, read-only; the working folder and the run
+folder, to write, but for the protected paths in them; small private /tmp and /dev/shm; a /proc of
+its own processes that takes no write. Nothing else of the machine has a name in there.
+Not covered: a protected path that is made only after the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import kernel_sandbox
+from kernel_sandbox.contain import system
+from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
+from kernel_sandbox.policy import Policy
+
+__all__ = ["DEVICES", "UNLISTED", "build", "process_numbers", "readable_paths"]
+
+TEMPORARY_BYTES = 256 * 1024**2
+SHARED_MEMORY_BYTES = 64 * 1024**2
+"""Both live in memory where no watchdog of processes sees them: hence small."""
+
+UNLISTED = Path("/.unlisted")
+"""An empty file that no rule names: who can read it is held by nothing but the view."""
+DEVICES = ("null", "zero", "full", "random", "urandom")
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
+_ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
+_RESERVED_PIDS = 300
+"""The system never gives numbers below this one twice."""
+_THREADS = 256
+
+
+def readable_paths(policy: Policy) -> tuple[Path, ...]:
+    """Returns what a kernel may read: the system, its interpreter, its inputs. Missing ones too."""
+    return (*_base_paths(policy), *map(Path, policy.readable))
+
+
+def _base_paths(policy: Policy) -> tuple[Path, ...]:
+    etc = (*_ETC, *_ETC_NETWORK) if policy.network else _ETC
+    folders = [Path(path) for path in _SYSTEM] + [Path("/etc") / name for name in etc]
+    return (*folders, *_interpreter_paths())
+
+
+def _interpreter_paths() -> list[Path]:
+    """The interpreter and this package: exactly their folders, never the home around them."""
+    package = Path(kernel_sandbox.__file__).parent
+    roots = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
+    candidates = [*roots, *(root.resolve() for root in roots), package]
+    seen = [Path(path) for path in _SYSTEM]
+    kept: list[Path] = []
+    for path in candidates:
+        if not any(path.is_relative_to(other) for other in (*seen, *kept)):
+            kept.append(path)
+    return kept
+
+
+def build(policy: Policy) -> None:
+    """Moves this process into the view, for good; it is the first of its process namespace.
+
+    Args:
+        policy: what to show, and how many processes there may be.
+
+    Raises:
+        OSError: a mount was refused.
+    """
+    root = Path(policy.run_dir) / "view"
+    root.mkdir(mode=0o700, exist_ok=True)
+    system.mount("", "/", flags=MS_REC | system.MS_PRIVATE)
+    system.mount("tmpfs", str(root), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+    _make_proc(root, process_numbers(policy))
+    _make_devices(root)
+    _make_temporary(root)
+    (root / UNLISTED.relative_to("/")).touch()
+    for path in _base_paths(policy):
+        if path.exists():
+            _show(root, path)
+    # The run folder alone, without the mounts below it: this view is one of them.
+    _bind(root, Path(policy.run_dir), Path(policy.run_dir), flags=MS_BIND)
+    _bind(root, Path(policy.workspace), Path(policy.workspace))
+    # After the working folder: what is inside it stays read-only.
+    for path in map(Path, (*policy.readable, *policy.protected)):
+        _show(root, path)
+    _enter(root)
+    os.chdir(policy.workspace)
+
+
+def _show(root: Path, path: Path) -> None:
+    """Shows a file or folder at its own place, read-only; a link of the system stays a link."""
+    if path.is_symlink() and str(path) in _SYSTEM:
+        (root / path.relative_to("/")).symlink_to(path.readlink())
+        return
+    system.make_read_only(_bind(root, path.resolve(), path), recursive=True)
+
+
+def _bind(root: Path, source: Path, place: Path, flags: int = MS_BIND | MS_REC) -> str:
+    target = root / place.relative_to("/")
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    system.mount(str(source), str(target), flags=flags)
+    return str(target)
+
+
+def process_numbers(policy: Policy) -> int:
+    """Returns how many process numbers a kernel's namespace has: its only limit for root."""
+    return _RESERVED_PIDS + policy.processes + _THREADS
+
+
+def _make_proc(root: Path, numbers: int) -> None:
+    proc = root / "proc"
+    proc.mkdir()
+    system.mount("proc", str(proc), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    with contextlib.suppress(OSError):  # before Linux 6.14; the step `pid_limit` says so
+        (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="ascii")
+    # The settings of the system belong to root's number, which no namespace changes.
+    system.make_read_only(str(proc), recursive=True)
+
+
+def _make_devices(root: Path) -> None:
+    folder = root / "dev"
+    folder.mkdir()
+    for name in DEVICES:
+        (folder / name).touch()
+        system.mount(f"/dev/{name}", str(folder / name), flags=MS_BIND)
+    (folder / "fd").symlink_to("/proc/self/fd")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        (folder / name).symlink_to(f"/proc/self/fd/{number}")
+    _temporary(folder / "shm", SHARED_MEMORY_BYTES)
+
+
+def _make_temporary(root: Path) -> None:
+    _temporary(root / "tmp", TEMPORARY_BYTES)
+
+
+def _temporary(folder: Path, size_bytes: int) -> None:
+    folder.mkdir()
+    flags = MS_NOSUID | MS_NODEV
+    system.mount("tmpfs", str(folder), "tmpfs", flags, f"mode=1777,size={size_bytes}")
+
+
+def _enter(root: Path) -> None:
+    old = root / "old"
+    old.mkdir()
+    system.pivot_root(str(root), str(old))
+    os.chdir("/")
+    system.detach("/old")
+    Path("/old").rmdir()
+    system.make_read_only("/", recursive=False, devices=True)

@@ -1,0 +1,140 @@
+"""A process that takes cells over a socket, whoever forked it: what a cell's run needs of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.worker_wire import WorkerWire
+
+__all__ = ["ForkedProcess"]
+
+
+class ForkedProcess:
+    """A worker, or a state of one; implements `RunningKernel`."""
+
+    def __init__(self) -> None:
+        """Connects nothing yet."""
+        self._handle = -1
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wire: WorkerWire | None = None
+        self._watchdog: Watchdog | None = None
+        self.kernel_pid: int | None = None
+        """Its own process id on this machine, not its monitor's."""
+        self.exit_status: int | None = None
+        """How it ended; 128 and more stand for a signal; `None` where nobody could tell."""
+        self.dead = asyncio.Event()
+        """Set when the process has ended, for whatever reason."""
+        self.breach: Breach | None = None
+        """The limit that it was ended for."""
+
+    @property
+    def wire(self) -> WorkerWire:
+        """Its channel.
+
+        Raises:
+            SandboxError: it was not started.
+        """
+        if self._wire is None:
+            raise SandboxError("the worker was not started")
+        return self._wire
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it takes cells."""
+        return self.kernel_pid is not None and not self.dead.is_set()
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: the watchdog looks often."""
+        if self._watchdog is not None:
+            self._watchdog.begin()
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes."""
+        return self._watchdog.finish() if self._watchdog is not None else None
+
+    async def interrupt(self) -> None:
+        """Sends the process and what its cell started an interrupt."""
+        if self.kernel_pid is not None and self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.kernel_pid, signal.SIGINT)
+
+    @contextmanager
+    def _connection(self) -> Iterator[list[int]]:
+        """Makes the channel; yields the descriptors of its other end, which close afterwards."""
+        ours, theirs = socket.socketpair()
+        pipes = [os.pipe() for _ in range(2)]
+        for reading, _ in pipes:
+            os.set_blocking(reading, False)
+        self._wire = WorkerWire(ours, {pipes[0][0]: "stdout", pipes[1][0]: "stderr"})
+        self._wire.on_fault = self._take_fault
+        try:
+            yield [theirs.fileno(), *(writing for _, writing in pipes)]
+        finally:
+            theirs.close()
+            for _, writing in pipes:
+                os.close(writing)
+
+    async def _await_ready(self, wire: WorkerWire) -> dict[str, Any]:
+        """Returns the layers that it reports, and knows its number from then on."""
+        dying = asyncio.create_task(self.dead.wait())
+        try:
+            await asyncio.wait((wire.ready, dying), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            dying.cancel()
+        if not wire.ready.done():
+            text = f"; its last words:\n{wire.log.strip()}" if wire.log.strip() else ""
+            raise KernelStartError(f"the worker ended with status {self.exit_status}{text}")
+        pid, layers = wire.ready.result()
+        self._handle = os.pidfd_open(pid)
+        self.kernel_pid = pid
+        return layers
+
+    def _watch(self, watchdog: Watchdog) -> None:
+        self._watchdog = watchdog
+        self._tasks.append(asyncio.create_task(self._guard(watchdog)))
+
+    async def _guard(self, watchdog: Watchdog) -> None:
+        self.breach = await watchdog.guard()
+        self._signal()
+
+    def _take_fault(self, reason: str) -> None:
+        """Ends a process whose connection is gone or broken: it can take no more cells."""
+        if reason and not self.dead.is_set():
+            text = f"the kernel broke the rules of its connection and was ended: {reason}."
+            self.breach = self.breach or Breach("processes", text)
+        self._signal()
+
+    def _signal(self) -> None:
+        """Kills the process."""
+        if self._handle >= 0 and not self.dead.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def _died(self) -> None:
+        if self._wire is not None:
+            self._wire.finish()
+        self.dead.set()
+
+    async def _release(self) -> None:
+        """Closes what belongs to it; it has ended."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+        self.dead.set()
+        if self._wire is not None:
+            self._wire.close()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

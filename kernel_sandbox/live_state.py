@@ -1,0 +1,130 @@
+"""A state of a tree as a process: forked by the state before it, not by the zygote."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.forked import ForkedProcess
+from kernel_sandbox.forking import BRANCHES
+from kernel_sandbox.removal import remove_tree
+from kernel_sandbox.teardown import shielded
+from kernel_sandbox.types import Limits
+from kernel_sandbox.watchdog import Watchdog
+
+__all__ = ["LiveState"]
+
+FORK_TIMEOUT_S = 10.0
+"""A library that a fork has broken may hang: the state is then built by running its cells."""
+
+
+class LiveState(ForkedProcess):
+    """A running state; ended by `stop`, or with the first state of its tree."""
+
+    def __init__(self, folder: Path) -> None:
+        """Starts nothing; `fork` does.
+
+        Args:
+            folder: where it works; it is made by the process itself.
+        """
+        super().__init__()
+        self._limits = Limits()
+        self.folder = folder
+        """Its working folder."""
+
+    @classmethod
+    async def fork(cls, parent: ForkedProcess, folder: Path, limits: Limits) -> LiveState | None:
+        """Returns a fork of a process; `None` where that one is gone or can't be forked.
+
+        Args:
+            parent: nothing runs in it, and nothing is asked of it meanwhile.
+            folder: for the new one to work in.
+            limits: what the new one may use.
+        """
+        state = cls(folder)
+        try:
+            async with asyncio.timeout(FORK_TIMEOUT_S):
+                if await state._start(parent, limits):
+                    return state
+        except TimeoutError:
+            pass
+        except BaseException:
+            await shielded(state.stop())
+            raise
+        await shielded(state.stop())
+        return None
+
+    async def _start(self, parent: ForkedProcess, limits: Limits) -> bool:
+        if not parent.is_alive:
+            return False
+        dying = asyncio.create_task(parent.dead.wait())
+        with self._connection() as descriptors:
+            asking = asyncio.create_task(parent.wire.fork(str(self.folder), descriptors))
+            await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
+        dying.cancel()
+        if not asking.done():
+            asking.cancel()
+            return False
+        if asking.result():
+            return False
+        try:
+            await self._await_ready(self.wire)
+        except KernelStartError:
+            return False
+        asyncio.get_running_loop().add_reader(self._handle, self._ended)
+        self._limits = limits
+        return True
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: watch it. Afterwards its children are states, not programs."""
+        if self.kernel_pid is not None:
+            pid = self.kernel_pid
+            self._watch(Watchdog(pid, pid, self._limits, (self.folder,)))
+        super().begin_cell()
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes."""
+        peak = super().finish_cell()
+        self._watchdog = None
+        for task in self._tasks:
+            task.cancel()
+        return peak
+
+    def _signal(self) -> None:
+        """Kills the process; one that never got ready has ended by itself."""
+        super()._signal()
+        if self._handle < 0:
+            self._died()
+
+    def _ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._handle)
+        self._died()
+
+    async def kill(self) -> None:
+        """Ends the process; returns when it is gone."""
+        if self.is_alive:
+            self._signal()
+            await self.dead.wait()
+
+    async def stop(self) -> None:
+        """Ends the process and removes its folder. Safe to call again."""
+        await self.kill()
+        if self._handle >= 0:
+            asyncio.get_running_loop().remove_reader(self._handle)
+        await self._release()
+        await asyncio.to_thread(_empty, self.folder)
+
+
+def _empty(folder: Path) -> None:
+    """Removes what a state has written, but not the folders of the states after it."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == BRANCHES:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                Path(entry.path).unlink(missing_ok=True)

@@ -1,0 +1,322 @@
+"""Serves thousands of trajectories: so many at once, so many cells at once, so much memory.
+
+A trajectory that thinks costs only memory; one whose memory is needed is kept as text and built
+again when its next cell comes. What runs at once is bounded by the cores, not by the trajectories
+("decoupled" resource peaks, DataMind, arXiv 2509.25084, §4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernel_sandbox.errors import ContainmentError, SessionClosedError
+from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.seats import PersistentSeat, ReplaySeat, Seat, SnapshotSeat
+from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
+from kernel_sandbox.zygote import DEFAULT_MODULES
+from kernel_sandbox.zygote_client import Zygote
+
+__all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "Strategy"]
+
+_ENDED = (CellStatus.TIMEOUT, CellStatus.MEMORY, CellStatus.KILLED, CellStatus.DENIED)
+
+
+class Strategy(StrEnum):
+    """What is kept of a trajectory between two cells."""
+
+    PERSISTENT = "persistent"
+    """Its process; its text when the memory is needed."""
+    SNAPSHOT = "snapshot"
+    """A process for each state that it went through, so that it can be branched anywhere."""
+    REPLAY = "replay"
+    """Its text alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """How much a pool takes on. Checked when made: every number is positive."""
+
+    strategy: Strategy = Strategy.PERSISTENT
+    """What is kept of a trajectory between two cells."""
+    cells_at_once: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """Cells that run at the same time; the others wait."""
+    trajectories_at_once: int = 256
+    """Trajectories that are open at the same time; `runner` waits for a place."""
+    live_bytes: int = 4096 * MIB
+    """Memory of the states that wait, bytes."""
+    deadline_s: float | None = None
+    """Clock time of one trajectory from its opening, seconds; `None` for as long as it takes."""
+    profile: Profile = Profile.ROLLOUT
+    """What must hold: by default the pool refuses a machine that can't confine its workers."""
+    modules: tuple[str, ...] = DEFAULT_MODULES
+    """Imported once, before the first worker is forked."""
+
+    def __post_init__(self) -> None:
+        for name in ("cells_at_once", "trajectories_at_once", "live_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"PoolSettings.{name} must be positive, got {getattr(self, name)}")
+        if self.deadline_s is not None and self.deadline_s <= 0:
+            raise ValueError(f"PoolSettings.deadline_s must be positive, got {self.deadline_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMetrics:
+    """What a pool does at one moment, and has done."""
+
+    active: int
+    """Open trajectories."""
+    queued: int
+    """Those that wait for a place."""
+    running: int
+    """Cells that run."""
+    waiting: int
+    """Cells that wait for their turn."""
+    cells: int
+    """Cells that have run."""
+    cells_per_s: float
+    """Their number by the time since the pool was opened."""
+    live_bytes: int
+    """Memory of the states that wait."""
+    evictions: int
+    """States that were ended to make room."""
+    replayed_cells: int
+    """Cells that were run again to build a state."""
+    kills: Mapping[str, int]
+    """Cells that were ended or refused, by the status that says why."""
+
+
+class SandboxPool:
+    """A zygote and the trajectories that run on it; an async context manager.
+
+    Enter it in the thread that lives longest: the system ends all workers with that thread, also
+    when the process is killed.
+    """
+
+    def __init__(
+        self,
+        settings: PoolSettings | None = None,
+        limits: Limits | None = None,
+        *,
+        options: WorkerOptions | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            settings: how much to take on.
+            limits: what each trajectory may use.
+            options: how workers are started.
+        """
+        self.settings = settings or PoolSettings()
+        self.limits = limits or Limits()
+        self.options = options or WorkerOptions()
+        self.zygote = Zygote(self.settings.modules)
+        self.budget = StateBudget(self.settings.live_bytes)
+        self.replayed_cells = 0
+        self._places = asyncio.Semaphore(self.settings.trajectories_at_once)
+        self._turns = asyncio.Semaphore(self.settings.cells_at_once)
+        self._runners: set[PooledRunner] = set()
+        self._queued = self._waiting = self._running = self._cells = 0
+        self._kills: Counter[str] = Counter()
+        self._opened_at = time.monotonic()
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        """Warms the zygote and, for the profile `rollout`, looks what holds around a worker.
+
+        Raises:
+            KernelStartError: the zygote did not come up.
+            ContainmentError: the machine can't confine workers as the profile asks.
+        """
+        try:
+            await self.zygote.__aenter__()
+            self._is_open = True
+            await self._refuse_degraded()
+        except BaseException:
+            await self.close()
+            raise
+        self._opened_at = time.monotonic()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the pool, whatever happened in it."""
+        await self.close()
+
+    async def _refuse_degraded(self) -> None:
+        async with PersistentSeat(self, {}) as seat:
+            await seat.run("pass")
+            missing = shortcomings(self.settings.profile, seat.containment)
+        if missing:
+            raise ContainmentError(
+                f"this machine does not hold a worker's {'; '.join(missing)}. Ask for the profile "
+                "`interactive` to run all the same."
+            )
+
+    async def close(self) -> None:
+        """Ends every trajectory, and the zygote. Safe to call again."""
+        self._is_open = False
+        for runner in tuple(self._runners):
+            await runner.close()
+        await self.zygote.close()
+
+    @asynccontextmanager
+    async def runner(self, inputs: Mapping[str, Path] | None = None) -> AsyncIterator[PooledRunner]:
+        """Opens a trajectory once there is a place for it, and closes it at the end.
+
+        Args:
+            inputs: the files that its code may read, by the names under which it does.
+
+        Raises:
+            SessionClosedError: the pool is closed.
+            WorkspaceError: an input can't be used.
+        """
+        self._queued += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._queued -= 1
+        try:
+            async with AsyncExitStack() as stack:
+                seat = await stack.enter_async_context(self._seat(dict(inputs or {})))
+                yield await stack.enter_async_context(self._opened(seat))
+        finally:
+            self._places.release()
+
+    def _seat(self, inputs: dict[str, Path]) -> Seat:
+        if not self._is_open:
+            raise SessionClosedError("the pool is closed, or was not started")
+        match self.settings.strategy:
+            case Strategy.PERSISTENT:
+                return PersistentSeat(self, inputs)
+            case Strategy.SNAPSHOT:
+                return SnapshotSeat(self, inputs)
+            case Strategy.REPLAY:
+                return ReplaySeat(self, inputs)
+
+    @asynccontextmanager
+    async def _opened(self, seat: Seat) -> AsyncIterator[PooledRunner]:
+        runner = PooledRunner(self, seat)
+        self._runners.add(runner)
+        try:
+            yield runner
+        finally:
+            self._runners.discard(runner)
+            await runner.close()
+
+    async def run_on(self, seat: Seat, source: str) -> CellResult:
+        """Runs a cell when its turn comes; for `PooledRunner`.
+
+        Args:
+            seat: of the trajectory.
+            source: the code.
+        """
+        self._waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        try:
+            result = await seat.run(source)
+        finally:
+            self._running -= 1
+            self._turns.release()
+        self._cells += 1
+        if result.status in _ENDED:
+            self._kills[result.status.value] += 1
+        await self.budget.make_room()
+        return result
+
+    def metrics(self) -> PoolMetrics:
+        """Returns what the pool does now."""
+        elapsed_s = max(time.monotonic() - self._opened_at, 1e-9)
+        return PoolMetrics(
+            active=len(self._runners),
+            queued=self._queued,
+            running=self._running,
+            waiting=self._waiting,
+            cells=self._cells,
+            cells_per_s=self._cells / elapsed_s,
+            live_bytes=self.budget.used_bytes,
+            evictions=self.budget.evictions,
+            replayed_cells=self.replayed_cells,
+            kills=dict(self._kills),
+        )
+
+
+class PooledRunner:
+    """One trajectory; a `CellRunner`."""
+
+    def __init__(self, pool: SandboxPool, seat: Seat) -> None:
+        """Takes a seat in a pool; made by `SandboxPool.runner`."""
+        self._pool = pool
+        self._seat = seat
+        deadline_s = pool.settings.deadline_s
+        self._ends_at = None if deadline_s is None else time.monotonic() + deadline_s
+        self._is_closed = False
+
+    @property
+    def seat(self) -> Seat:
+        """What holds its state."""
+        return self._seat
+
+    async def run(self, source: str) -> CellResult:
+        """Runs one cell when its turn comes.
+
+        Args:
+            source: the code.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            KernelStartError: no worker could be started.
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        if self._ends_at is None:
+            return await self._pool.run_on(self._seat, source)
+        try:
+            async with asyncio.timeout(self._ends_at - time.monotonic()):
+                return await self._pool.run_on(self._seat, source)
+        except TimeoutError:
+            message = (
+                f"the trajectory took longer than its {self._pool.settings.deadline_s:g} s; "
+                "no further cell runs in it"
+            )
+            return CellResult(CellStatus.TIMEOUT, message=message)
+
+    @asynccontextmanager
+    async def branch(self) -> AsyncIterator[PooledRunner]:
+        """Opens a trajectory that goes on from here by itself; it takes no place in the queue."""
+        async with self._seat.branch() as seat, self._pool._opened(seat) as runner:
+            runner._ends_at = self._ends_at
+            yield runner
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        await self._seat.interrupt()
+
+    async def restart(self) -> None:
+        """Forgets the state."""
+        await self._seat.restart()
+
+    async def close(self) -> None:
+        """Ends the trajectory. Safe to call again."""
+        self._is_closed = True
+        await self._seat.close()

@@ -1,0 +1,95 @@
+"""One trajectory of a `RayPool`: what the driver holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Self
+
+from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.ray_node import NodeLostError, RayNode
+from kernel_sandbox.types import CellResult
+
+__all__ = ["RayRunner"]
+
+
+class RayRunner:
+    """One trajectory on some node; a `CellRunner`."""
+
+    def __init__(self, node: RayNode, number: int) -> None:
+        """Made by `RayPool.runner` and by `branch`."""
+        self.node = node
+        """Where its state is."""
+        self._number = number
+
+    @classmethod
+    async def opened(cls, node: RayNode, method: str, argument: Any) -> Self:
+        """Returns a new trajectory; for `RayPool`.
+
+        Args:
+            node: where.
+            method: of the actor, `open` or `branch`.
+            argument: what that takes besides the number.
+
+        Raises:
+            NodeLostError: the node is gone.
+            SandboxError: what the method raised.
+        """
+        runner = cls(node, node.number())
+        try:
+            await node.call(method, runner._number, argument)
+        except BaseException:
+            await runner.close()  # it may have been opened just before the caller was cancelled
+            raise
+        return runner
+
+    async def run(self, source: str) -> CellResult:
+        """Runs one cell when its turn comes on the node.
+
+        Args:
+            source: the code.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            NodeLostError: the node is gone, and the state with it.
+            KernelStartError: no worker could be started.
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        return CellResult.from_json(await self.node.call("run", self._number, source))
+
+    @asynccontextmanager
+    async def branch(self) -> AsyncIterator[RayRunner]:
+        """Opens a trajectory that goes on from here by itself, on the same node.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            NodeLostError: the node is gone.
+        """
+        runner = await self.opened(self.node, "branch", self._number)
+        try:
+            yield runner
+        finally:
+            await runner.close()
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            NodeLostError: the node is gone.
+        """
+        await self.node.call("interrupt", self._number)
+
+    async def restart(self) -> None:
+        """Forgets the state.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            NodeLostError: the node is gone.
+        """
+        await self.node.call("restart", self._number)
+
+    async def close(self) -> None:
+        """Ends the trajectory. Safe to call again, and when the node or the pool is gone."""
+        with suppress(NodeLostError, SessionClosedError):
+            await self.node.call("close", self._number)

@@ -1,0 +1,153 @@
+"""Chunked code: only the text of the cells is kept, and no process between two of them.
+
+DataMind (arXiv 2509.25084) §4, "chunk-wise code maintenance": a snippet runs together with those
+before it in a fresh process. Deviates: the cells before are run silently, one after another, and
+never edited (taking out the lines that print breaks code and loses assignments); what then comes
+out differently is reported; the process is a fork of a warm one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.history import History
+from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.types import CellResult, CellStatus, Limits
+from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.zygote_client import Zygote
+
+__all__ = ["ReplayRunner"]
+
+_DROPPED = "What it did is not kept: the state is the one before this cell."
+_UNKEPT = frozenset(
+    {CellStatus.TIMEOUT, CellStatus.INTERRUPTED, CellStatus.MEMORY, CellStatus.KILLED}
+)
+
+
+class ReplayRunner:
+    """Runs each cell in a fresh worker, after the ones before it; a `CellRunner`.
+
+    Differs from a state that lives on: what is random or asks for the time is so again each time;
+    a cell that was stopped, or that ended its process, leaves nothing behind and loses nothing.
+    """
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Path] | None = None,
+        *,
+        options: WorkerOptions | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            zygote: what forks the workers; it stays the caller's.
+            limits: what each of them may use.
+            inputs: the files that the code may read, by the names under which it does.
+            options: how workers are started.
+        """
+        self._zygote = zygote
+        self._limits = limits or Limits()
+        self._inputs = dict(inputs or {})
+        self._options = options or WorkerOptions()
+        self._worker: CellWorker | None = None
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+        self.history = History()
+        """The text of the state."""
+        self.containment = Containment()
+        """The layers around the worker that was started last."""
+
+    async def __aenter__(self) -> Self:
+        """Returns this runner; a worker starts with each cell."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the runner, whatever happened in it."""
+        await self.close()
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the cells before, silently, and then this one.
+
+        Args:
+            source: the code.
+
+        Raises:
+            SessionClosedError: the runner is closed.
+            KernelStartError: no worker could be started.
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        async with self._lock:
+            self._refuse_closed()
+            async with self._fresh() as worker:
+                self.containment = worker.containment
+                notice = await self.history.replay(worker.run)
+                self._worker = worker
+                try:
+                    result = await worker.run(source)
+                finally:
+                    self._worker = None
+        self._refuse_closed()
+        if result.status in _UNKEPT:
+            message = f"{result.message} {_DROPPED}"
+            return replace(result, message=message.strip(), state_lost=False)
+        self.history.record(source, result)
+        return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
+
+    def _fresh(self) -> CellWorker:
+        options = self._options
+        return CellWorker(
+            self._zygote,
+            self._limits,
+            self._inputs,
+            isolate=options.isolate,
+            overlay=options.overlay,
+        )
+
+    def branch(self) -> ReplayRunner:
+        """Returns a runner of its own whose state begins as this one's is."""
+        other = ReplayRunner(self._zygote, self._limits, self._inputs, options=self._options)
+        other.history = self.history.copy()
+        return other
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        if self._worker is not None:
+            await self._worker.interrupt()
+
+    async def restart(self) -> None:
+        """Forgets the state, and ends a cell that runs.
+
+        Raises:
+            SessionClosedError: the runner is closed.
+        """
+        self._refuse_closed()
+        await self._end_cell()
+        async with self._lock:
+            self.history = History()
+
+    async def close(self) -> None:
+        """Ends a cell that runs; no other runs afterwards. Safe to call again."""
+        self._is_closed = True
+        await self._end_cell()
+
+    async def _end_cell(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise SessionClosedError("the runner is closed")

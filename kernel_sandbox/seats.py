@@ -1,0 +1,256 @@
+"""What holds the state of one trajectory in a pool: a process, a tree of them, or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from kernel_sandbox import processes
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.history import History
+from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.replay import ReplayRunner
+from kernel_sandbox.snapshots import Node, SnapshotRunner, SnapshotTree
+from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.types import CellResult, CellRunner, Limits
+from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.zygote_client import Zygote
+
+__all__ = ["PersistentSeat", "ReplaySeat", "Seat", "SeatHost", "SnapshotSeat"]
+
+
+class SeatHost(Protocol):
+    """What a seat needs of its pool."""
+
+    zygote: Zygote
+    limits: Limits
+    options: WorkerOptions
+    budget: StateBudget
+    replayed_cells: int
+
+
+class Seat(CellRunner, Protocol):
+    """The state of one trajectory; called by one `PooledRunner`, a cell at a time."""
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around the process that was started last."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Starts what has to be there before the first cell."""
+        ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends it."""
+        ...
+
+    def branch(self) -> Seat:
+        """Returns a seat, not entered yet, whose state begins as this one's is."""
+        ...
+
+
+class _Closing:
+    """Leaves its context by closing."""
+
+    async def __aenter__(self) -> Self:
+        """Starts nothing."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes, whatever happened."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the state."""
+
+
+class PersistentSeat(_Closing):
+    """One worker that lives on, ended when others need its memory and then built again."""
+
+    def __init__(self, host: SeatHost, inputs: Mapping[str, Path]) -> None:
+        """Starts nothing; the first cell does.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+        """
+        self._host = host
+        self._inputs = dict(inputs)
+        self._worker: CellWorker | None = None
+        self._history = History()
+        self._is_closed = False
+        self.containment = Containment()
+        """The layers around the worker that was started last."""
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell, after those before it where the worker was ended meanwhile."""
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        with self._host.budget.using(self):
+            worker, notice = await self._ready()
+            result = await worker.run(source)
+            self._history.record(source, result)
+            self._host.budget.keep(self, processes.private_bytes(worker.pid))
+        return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
+
+    async def _ready(self) -> tuple[CellWorker, str]:
+        if self._worker is not None:
+            return self._worker, ""
+        host = self._host
+        options = host.options
+        worker = CellWorker(
+            host.zygote,
+            host.limits,
+            self._inputs,
+            isolate=options.isolate,
+            overlay=options.overlay,
+        )
+        self._worker = await worker.__aenter__()
+        self.containment = worker.containment
+        host.replayed_cells += len(self._history.cells)
+        return worker, await self._history.replay(worker.run)
+
+    async def evict(self) -> None:
+        """Ends the worker; the text stays."""
+        await self._end()
+
+    def branch(self) -> PersistentSeat:
+        """Returns a seat that builds this state again with its first cell."""
+        other = PersistentSeat(self._host, self._inputs)
+        other._history = self._history.copy()
+        return other
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell."""
+        if self._worker is not None:
+            await self._worker.interrupt()
+
+    async def restart(self) -> None:
+        """Forgets the state."""
+        self._history = History()
+        await self._end()
+
+    async def close(self) -> None:
+        """Ends the worker."""
+        self._is_closed = True
+        await self._end()
+
+    async def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        self._host.budget.forget(self)
+        if worker is not None:
+            await worker.close()
+
+
+class SnapshotSeat(_Closing):
+    """A way through a tree of states; its branches share the tree."""
+
+    def __init__(
+        self, host: SeatHost, inputs: Mapping[str, Path], way: SnapshotRunner | None = None
+    ) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+            way: where to go on, in the tree of another seat.
+        """
+        self._host = host
+        self._inputs = dict(inputs)
+        self._tree: SnapshotTree | None = None
+        self._way = way
+
+    async def __aenter__(self) -> Self:
+        """Starts the tree, unless it is another's."""
+        if self._way is None:
+            host = self._host
+            tree = SnapshotTree(
+                host.zygote, host.limits, self._inputs, budget=host.budget, options=host.options
+            )
+            self._tree = await tree.__aenter__()
+            self._way = tree.runner()
+        return self
+
+    @property
+    def way(self) -> SnapshotRunner:
+        """The way; there is one once the seat was entered."""
+        if self._way is None:
+            raise RuntimeError("the seat was not entered")
+        return self._way
+
+    @property
+    def node(self) -> Node:
+        """The state after the last cell."""
+        return self.way.node
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around every state."""
+        return self.way.containment
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell in a fork of the state."""
+        before = self.way.tree.replayed_cells
+        try:
+            return await self.way.run(source)
+        finally:
+            self._host.replayed_cells += self.way.tree.replayed_cells - before
+
+    def branch(self) -> SnapshotSeat:
+        """Returns a seat that goes on from the same node."""
+        return SnapshotSeat(self._host, self._inputs, self.way.branch())
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell."""
+        await self.way.interrupt()
+
+    async def restart(self) -> None:
+        """Goes back to the empty state."""
+        await self.way.restart()
+
+    async def close(self) -> None:
+        """Ends the tree with all its states, if it is this seat's."""
+        if self._way is not None:
+            await self._way.close()
+        if self._tree is not None:
+            await self._tree.close()
+
+
+class ReplaySeat(ReplayRunner):
+    """Text alone."""
+
+    def __init__(self, host: SeatHost, inputs: Mapping[str, Path]) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+        """
+        super().__init__(host.zygote, host.limits, inputs, options=host.options)
+        self._host = host
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the cells before, silently, and then this one."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().run(source)
+
+    def branch(self) -> ReplaySeat:
+        """Returns a seat with a copy of the text."""
+        other = ReplaySeat(self._host, self._inputs)
+        other.history = self.history.copy()
+        return other

@@ -1,0 +1,320 @@
+"""A tree of states: each cell runs in a fork of the state before it, which stays as it was.
+
+Branching runs nothing again: a node of a search tree is a process that waits, its memory shared
+with those around it until one of them writes (copy on write). A state that can't be forked, or
+that was ended to save memory, is built again from the text of its cells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernel_sandbox import processes
+from kernel_sandbox.cell import CellRun
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import KernelStartError, SessionClosedError
+from kernel_sandbox.forking import BRANCHES
+from kernel_sandbox.history import History, Past, digest
+from kernel_sandbox.live_state import LiveState
+from kernel_sandbox.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.screen import screen
+from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.teardown import shielded
+from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
+from kernel_sandbox.workspace import Workspace
+from kernel_sandbox.zygote_client import Zygote
+
+__all__ = ["Node", "SnapshotRunner", "SnapshotTree"]
+
+STATES = 1024
+"""Processes that the system lets a tree have, on top of those of one state."""
+DEFAULT_BUDGET_BYTES = 4096 * MIB
+_STOPPED = (CellStatus.TIMEOUT, CellStatus.INTERRUPTED)
+_DROPPED = "What it did is not kept: the state is the one before this cell."
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A state: what the cells on the way from the root have made."""
+
+    parent: Node | None
+    past: Past | None
+    """The cell that made it; `None` for the root."""
+    number: int
+    """Unique in its tree; a younger node has a higher one."""
+    state: LiveState | None = field(default=None, repr=False)
+    """Its process; `None` when there is only the text."""
+    tree: SnapshotTree | None = field(default=None, repr=False)
+    """Whose state it is, once it has a process."""
+
+    def path(self) -> Iterator[Node]:
+        """Yields this node and those before it, the root last."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    async def evict(self) -> None:
+        """Ends the process; the text stays."""
+        if self.tree is not None:
+            await self.tree.end(self)
+
+    @property
+    def depth(self) -> int:
+        """The number of cells on the way from the root."""
+        return sum(1 for _ in self.path()) - 1
+
+
+class SnapshotTree:
+    """The states of one search; an async context manager.
+
+    Not covered: a state costs a process and what it has written to memory; the budget bounds the
+    sum by ending those that were not used for longest.
+    """
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        limits: Limits | None = None,
+        inputs: Mapping[str, Path] | None = None,
+        *,
+        budget: StateBudget | None = None,
+        options: WorkerOptions | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            zygote: what forks the first state; it stays the caller's.
+            limits: what each state may use.
+            inputs: the files that the code may read, by the names under which it does.
+            budget: for the memory of the states that wait; `None` for 4 GiB of its own.
+            options: how workers are started.
+        """
+        self._zygote = zygote
+        self._limits = limits or Limits()
+        self._inputs = dict(inputs or {})
+        self._budget = budget or StateBudget(DEFAULT_BUDGET_BYTES)
+        self._options = options or WorkerOptions()
+        self._workspace: Workspace | None = None
+        self._first: LiveWorker | None = None
+        self._live: set[Node] = set()
+        self._numbers = 0
+        self.root = Node(None, None, 0)
+        """The empty state."""
+        self.containment = Containment()
+        """The layers around every state."""
+        self.replayed_cells = 0
+        """Cells that were run again to build a state."""
+
+    async def __aenter__(self) -> Self:
+        """Starts the first state.
+
+        Raises:
+            KernelStartError: it did not come up.
+            WorkspaceError: an input or the working folder can't be used.
+        """
+        try:
+            self._workspace = Workspace(self._inputs)
+            roomy = replace(self._limits, processes=self._limits.processes + STATES)
+            unwatched = replace(self._options, watched=False)
+            self._first = LiveWorker(self._zygote, roomy, self._workspace, unwatched)
+            await self._first.start()
+        except BaseException:
+            await self.close()
+            raise
+        self.containment = self._first.containment
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends all states, whatever happened."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends all states and removes their folders. Safe to call again."""
+        await shielded(self._close())
+
+    async def _close(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            await first.stop()
+        for node in tuple(self._live):
+            await self.end(node)
+        if self._workspace is not None:
+            self._workspace.remove()
+
+    async def run(
+        self, node: Node, source: str, on_cell: Callable[[CellRun], None] = lambda _: None
+    ) -> tuple[CellResult, Node]:
+        """Runs a cell from a state, which stays as it was.
+
+        Args:
+            node: the state; several cells may run from it, also at the same time.
+            source: the code.
+            on_cell: gets the cell when it begins, to interrupt it.
+
+        Returns:
+            What became of the cell, and the state after it: `node` itself when the cell was
+            refused, was stopped or ended its process.
+
+        Raises:
+            SessionClosedError: the tree is closed.
+            KernelStartError: no process could be made for it.
+            asyncio.CancelledError: the caller was cancelled; the cell's process is gone.
+        """
+        refusal = screen(source)
+        if refusal is not None:
+            return CellResult(CellStatus.DENIED, message=refusal.message), node
+        self._numbers += 1
+        made = Node(node, None, self._numbers)
+        with self._budget.using(node, made):
+            state, notice = await self._successor(node, made)
+            result = await self._run_in(state, source, on_cell)
+            if result.state_lost or result.status in _STOPPED:
+                await state.stop()
+                message = f"{notice} {result.message} {_DROPPED}".strip()
+                return replace(result, message=message, state_lost=False), node
+            made.past = Past(source, digest(result))
+            self._keep(made, state)
+        await self._budget.make_room()
+        return replace(result, message=f"{notice} {result.message}".strip()), made
+
+    async def _run_in(
+        self, state: LiveState, source: str, on_cell: Callable[[CellRun], None] = lambda _: None
+    ) -> CellResult:
+        cell = CellRun(state, self._limits)
+        on_cell(cell)
+        try:
+            return await cell.run(source)
+        except BaseException:
+            await shielded(state.stop())
+            raise
+
+    async def _successor(self, node: Node, made: Node) -> tuple[LiveState, str]:
+        """A process for the state after the node, and what to say of it."""
+        state = await self._fork(node, made)
+        if state is not None:
+            return state, ""
+        if node.state is not None and node.state.is_alive:
+            # It can't be forked, so it goes on itself; whoever comes next builds the node again.
+            state, node.state = node.state, None
+            self._live.discard(node)
+            self._budget.forget(node)
+            return state, ""
+        return await self._rebuilt(node, made)
+
+    async def _rebuilt(self, node: Node, made: Node) -> tuple[LiveState, str]:
+        """A process that has run the cells of the node again, from the nearest state there is."""
+        missing: list[Past] = []
+        for ancestor in node.path():
+            state = await self._fork(ancestor, made)
+            if state is not None:
+                history = History(missing[::-1])
+                self.replayed_cells += len(missing)
+                notice = await history.replay(partial(self._run_in, state))
+                if not state.is_alive:
+                    raise KernelStartError(f"a state could not be built again. {notice}")
+                return state, notice
+            if ancestor.past is not None:
+                missing.append(ancestor.past)
+        raise KernelStartError("the first state of the tree has ended")
+
+    async def _fork(self, node: Node, made: Node) -> LiveState | None:
+        if self._first is None or self._workspace is None:
+            raise SessionClosedError("the tree is closed, or was not started")
+        parent = self._first if node.parent is None else node.state
+        if parent is None:
+            return None
+        folder = self._folder(node) / BRANCHES / str(made.number)
+        return await LiveState.fork(parent, folder, self._limits)
+
+    def _folder(self, node: Node) -> Path:
+        if self._workspace is None:
+            raise SessionClosedError("the tree is closed, or was not started")
+        return self._workspace.path if node.state is None else node.state.folder
+
+    def _keep(self, node: Node, state: LiveState) -> None:
+        node.state, node.tree = state, self
+        self._live.add(node)
+        self._budget.keep(node, processes.private_bytes(state.kernel_pid))
+
+    async def end(self, node: Node) -> None:
+        """Ends the process of a state; the next cell from there builds it again.
+
+        Args:
+            node: the state.
+        """
+        state, node.state = node.state, None
+        self._live.discard(node)
+        self._budget.forget(node)
+        if state is not None:
+            await state.stop()
+
+    def runner(self, node: Node | None = None) -> SnapshotRunner:
+        """Returns a runner whose state begins as that of a node, the root if none is given."""
+        return SnapshotRunner(self, node or self.root)
+
+
+class SnapshotRunner:
+    """One way through a tree; a `CellRunner` whose state can be branched at any time."""
+
+    def __init__(self, tree: SnapshotTree, node: Node) -> None:
+        """Runs nothing.
+
+        Args:
+            tree: stays the caller's.
+            node: where the way begins.
+        """
+        self.tree = tree
+        self.node = node
+        """The state after the last cell."""
+        self._cell: CellRun | None = None
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around every state of the tree."""
+        return self.tree.containment
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell after those before it; see `SnapshotTree.run`."""
+        async with self._lock:
+            if self._is_closed:
+                raise SessionClosedError("the runner is closed")
+            try:
+                result, self.node = await self.tree.run(self.node, source, self._note)
+            finally:
+                self._cell = None
+            return result
+
+    def _note(self, cell: CellRun) -> None:
+        self._cell = cell
+
+    def branch(self) -> SnapshotRunner:
+        """Returns a runner that goes on from here by itself; nothing is copied or run."""
+        return SnapshotRunner(self.tree, self.node)
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        if self._cell is not None:
+            await self._cell.interrupt()
+
+    async def restart(self) -> None:
+        """Goes back to the empty state."""
+        async with self._lock:
+            self.node = self.tree.root
+
+    async def close(self) -> None:
+        """Lets no further cell run; the states stay until the tree is closed."""
+        self._is_closed = True

@@ -1,0 +1,141 @@
+"""A pool: places, turns, deadlines, memory, metrics."""
+
+import asyncio
+import os
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
+from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.profile import Profile
+from kernel_sandbox.types import MIB, CellStatus, Limits
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+MODULES = ("numpy",)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool():
+    settings = PoolSettings(cells_at_once=2, trajectories_at_once=3, modules=MODULES)
+    async with SandboxPool(settings, Limits(wall_s=10.0, memory_bytes=700 * MIB)) as made:
+        yield made
+        assert psutil.Process(made.zygote.pid).children(recursive=True) == []
+
+
+async def test_more_trajectories_than_places_wait_for_one(pool):
+    order = []
+
+    async def trajectory(number):
+        async with pool.runner() as runner:
+            order.append(number)
+            assert (await runner.run(f"x = {number}")).ok
+            assert (await runner.run("print(x)")).stdout == f"{number}\n"
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(trajectory(number))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert pool.metrics().queued == 5
+    assert order == list(range(8))
+    assert pool.metrics().active == pool.metrics().queued == 0
+
+
+async def test_no_more_cells_run_at_once_than_there_are_turns(pool):
+    async def nap(runner):
+        return await runner.run("import time; time.sleep(0.7)")
+
+    async with pool.runner() as a, pool.runner() as b, pool.runner() as c:
+        for runner in (a, b, c):
+            await runner.run("1")
+        async with asyncio.TaskGroup() as group:
+            for runner in (a, b, c):
+                group.create_task(nap(runner))
+            await asyncio.sleep(0.3)
+            now = pool.metrics()
+            assert (now.running, now.waiting) == (2, 1)
+        assert pool.metrics().cells >= 6
+
+
+async def test_what_ended_a_cell_is_counted(pool):
+    before = dict(pool.metrics().kills)
+    async with pool.runner() as runner:
+        await runner.run("hoard = [bytearray(64 << 20) for _ in range(64)]")
+        await runner.run("import os; os.system('ls')")
+    after = pool.metrics().kills
+    assert after["memory"] == before.get("memory", 0) + 1
+    assert after["denied"] == before.get("denied", 0) + 1
+    assert pool.metrics().cells_per_s > 0
+
+
+async def test_a_trajectory_ends_at_its_deadline():
+    settings = PoolSettings(deadline_s=1.5, modules=MODULES)
+    async with SandboxPool(settings) as pool, pool.runner() as runner:
+        assert (await runner.run("1")).ok
+        result = await runner.run("import time; time.sleep(30)")
+        assert result.status is CellStatus.TIMEOUT
+        assert "took longer than its 1.5 s" in result.message
+        assert (await runner.run("1")).status is CellStatus.TIMEOUT
+
+
+async def test_memory_of_those_that_wait_is_taken_and_their_state_comes_back():
+    settings = PoolSettings(live_bytes=60 * MIB, modules=MODULES)
+    async with SandboxPool(settings) as pool, pool.runner() as a, pool.runner() as b:
+        for runner, name in ((a, "a"), (b, "b")):
+            code = f"name = {name!r}; block = b'x' * (40 << 20)"
+            assert (await runner.run(code)).ok
+        assert pool.metrics().evictions == 1
+        assert pool.metrics().live_bytes <= 60 * MIB
+        assert (await a.run("print(name, len(block))")).stdout == f"a {40 << 20}\n"
+        assert (await b.run("print(name, len(block))")).stdout == f"b {40 << 20}\n"
+        assert pool.metrics().replayed_cells == 2
+
+
+async def test_a_cancelled_trajectory_leaves_its_place(pool):
+    async def stuck():
+        async with pool.runner() as runner:
+            await runner.run("import time; time.sleep(60)")
+
+    tasks = [asyncio.create_task(stuck()) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    async with asyncio.timeout(5), pool.runner() as runner:
+        assert (await runner.run("print(1)")).stdout == "1\n"
+
+
+async def test_faults_are_named_and_cost_no_place(pool, tmp_path):
+    for _ in range(4):
+        async with pool.runner({"x.csv": tmp_path / "none.csv"}) as runner:
+            with pytest.raises(WorkspaceError, match=r"x\.csv"):
+                await runner.run("1")
+    with pytest.raises(ValueError, match="cells_at_once must be positive"):
+        PoolSettings(cells_at_once=0)
+    with pytest.raises(ValueError, match="deadline_s must be positive"):
+        PoolSettings(deadline_s=0)
+
+
+async def test_a_closed_pool_takes_nothing(pool):
+    never = SandboxPool(PoolSettings(modules=MODULES))
+    with pytest.raises(SessionClosedError, match="closed, or was not started"):
+        async with never.runner():
+            pass
+    async with SandboxPool(PoolSettings(modules=MODULES)) as brief, brief.runner() as runner:
+        await runner.run("1")
+        await brief.close()
+        with pytest.raises(SessionClosedError):
+            await runner.run("1")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the system counts an ordinary user's processes")
+async def test_a_machine_that_can_not_confine_is_refused_unless_asked_for():
+    open_machine = WorkerOptions(isolate=False)
+    with pytest.raises(ContainmentError, match="number of processes"):
+        await SandboxPool(PoolSettings(modules=MODULES), options=open_machine).__aenter__()
+    asked = PoolSettings(profile=Profile.INTERACTIVE, modules=MODULES)
+    async with SandboxPool(asked, options=open_machine) as pool, pool.runner() as runner:
+        assert (await runner.run("1")).ok

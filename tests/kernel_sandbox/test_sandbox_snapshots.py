@@ -1,0 +1,189 @@
+"""A tree of states: what a fork keeps, what it can't keep, and what is built again."""
+
+import asyncio
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from kernel_sandbox.errors import KernelStartError, SessionClosedError
+from kernel_sandbox.snapshots import SnapshotTree
+from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.types import CellStatus, Limits
+from kernel_sandbox.zygote_client import Zygote
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def zygote():
+    async with Zygote(("numpy", "pandas", "sklearn.cluster")) as warm:
+        yield warm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tree(zygote):
+    async with SnapshotTree(zygote, Limits(wall_s=20.0)) as made:
+        yield made
+    assert psutil.Process(zygote.pid).children(recursive=True) == []
+
+
+async def printed(tree, node, source):
+    result, after = await tree.run(node, source)
+    assert result.ok, result
+    return result.stdout, after
+
+
+async def test_a_state_stays_as_it_was_whatever_runs_from_it(tree):
+    _, base = await printed(tree, tree.root, "data = list(range(3))")
+    for number in range(3):
+        text, after = await printed(tree, base, f"data.append({number}); print(data)")
+        assert text == f"[0, 1, 2, {number}]\n"
+        assert after.depth == 2
+    assert tree.replayed_cells == 0
+
+
+async def test_branches_run_at_the_same_time(tree):
+    _, base = await printed(tree, tree.root, "import time")
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    async with asyncio.TaskGroup() as group:
+        runs = [group.create_task(tree.run(base, f"time.sleep(1); print({n})")) for n in range(4)]
+    assert loop.time() - started < 3.5
+    assert [run.result()[0].stdout for run in runs] == ["0\n", "1\n", "2\n", "3\n"]
+
+
+async def test_random_numbers_go_on_the_same_from_the_same_state(tree):
+    _, base = await printed(tree, tree.root, "import numpy as np; rng = np.random.default_rng(1)")
+    texts = {(await printed(tree, base, "print(rng.random())"))[0] for _ in range(3)}
+    assert len(texts) == 1
+
+
+OBSTACLES = {
+    "thread": "import threading\nstop = threading.Event()\n"
+    "t = threading.Thread(target=stop.wait, daemon=True); t.start()",
+    "file": "f = open('notes.txt', 'w'); f.write('one '); f.flush()",
+    "sqlite": "import sqlite3\ndb = sqlite3.connect('x.db'); db.execute('create table t (a)')",
+    "pool": "from concurrent.futures import ThreadPoolExecutor\n"
+    "pool = ThreadPoolExecutor(1); pool.submit(print).result()",
+}
+USES = {
+    "thread": "print(t.is_alive())",
+    "file": "f.write('two'); f.flush(); print(open('notes.txt').read())",
+    "sqlite": "db.execute('insert into t values (1)')\n"
+    "print(db.execute('select count(*) from t').fetchone()[0])",
+    "pool": "print(pool.submit(lambda: 7).result(timeout=5))",
+}
+RESULTS = {"thread": "True\n", "file": "one two\n", "sqlite": "1\n", "pool": "7\n"}
+
+
+@pytest.mark.parametrize("kind", OBSTACLES)
+async def test_what_a_fork_would_break_is_built_again(tree, kind):
+    _, base = await printed(tree, tree.root, OBSTACLES[kind])
+    for _ in range(2):
+        assert (await printed(tree, base, USES[kind]))[0] == RESULTS[kind]
+    assert tree.replayed_cells > 0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pandas as pd; df = pd.DataFrame({'a': range(1000)}); df.a.sum()",
+        "import numpy as np; a = np.random.rand(300, 300); a @ a",
+        "from sklearn.cluster import KMeans; KMeans(2, n_init=1).fit([[1], [2], [8], [9]])",
+        "import pandas as pd, io; pd.read_csv(io.StringIO('a\\n1\\n'), engine='pyarrow')",
+    ],
+    ids=["pandas", "numpy", "sklearn", "pyarrow"],
+)
+async def test_libraries_work_on_both_sides_of_a_fork(tree, code):
+    pytest.importorskip("pyarrow")
+    _, base = await printed(tree, tree.root, code)
+    _, after = await printed(tree, base, code)
+    await printed(tree, after, code)
+    await printed(tree, base, code)
+
+
+async def test_one_branch_can_neither_read_nor_change_another(tree):
+    _, base = await printed(tree, tree.root, "import os\nhere = os.getcwd()")
+    open_file = "open('mine.txt', 'w').write('secret'); print(os.getcwd())"
+    path, _ = await printed(tree, base, open_file)
+    for attempt in (
+        f"open('{path.strip()}/mine.txt').read()",
+        f"open('{path.strip()}/mine.txt', 'w')",
+        f"os.listdir('{path.strip()}')",
+        "open(here + '/new.txt', 'w')",
+        "open('/tmp/shared.txt', 'w')",
+    ):
+        result, _ = await tree.run(base, attempt)
+        assert result.error is not None, attempt
+        assert result.error.name == "PermissionError", attempt
+    text, _ = await printed(tree, base, "import tempfile\nprint(tempfile.mkstemp()[0] > 0)")
+    assert text == "True\n"
+
+
+async def test_what_a_state_wrote_can_be_read_by_its_old_name_later(tree):
+    _, base = await printed(
+        tree, tree.root, "import os\nopen('a.txt', 'w').write('a')\npath = os.path.abspath('a.txt')"
+    )
+    _, deeper = await printed(tree, base, "open('b.txt', 'w').write('b')")
+    text, _ = await printed(tree, deeper, "print(open(path).read(), sorted(os.listdir('.')))")
+    assert text == "a ['.branches', 'a.txt', 'b.txt']\n"
+
+
+async def test_inputs_are_there_in_every_state(zygote, tmp_path):
+    (tmp_path / "in.csv").write_text("a\n5\n")
+    async with SnapshotTree(zygote, inputs={"data.csv": tmp_path / "in.csv"}) as tree:
+        node = tree.root
+        for _ in range(3):
+            text, node = await printed(tree, node, "print(open('data.csv').read())")
+            assert text == "a\n5\n\n"
+
+
+async def test_a_way_deeper_than_the_layers_of_the_system_goes_on(tree):
+    node = tree.root
+    for number in range(20):
+        _, node = await printed(tree, node, f"x{number} = {number}")
+    text, _ = await printed(tree, node, "print(x0 + x19)")
+    assert text == "19\n"
+    assert node.depth == 20
+
+
+async def test_states_beyond_the_budget_end_and_come_back(zygote):
+    budget = StateBudget(30 << 20)
+    async with SnapshotTree(zygote, budget=budget) as tree:
+        _, base = await printed(tree, tree.root, "x = 1")
+        nodes = []
+        for number in range(4):
+            code = f"y = {number}; block = bytearray(b'1' * (10 << 20))"
+            nodes.append((await printed(tree, base, code))[1])
+        assert budget.evictions > 0
+        assert budget.used_bytes <= budget.limit_bytes
+        for number, node in enumerate(nodes):
+            text, _ = await printed(tree, node, "print(x, y, len(block))")
+            assert text == f"1 {number} {10 << 20}\n"
+        assert tree.replayed_cells > 0
+
+
+async def test_a_cell_that_kills_its_process_leaves_the_state_before(tree):
+    _, base = await printed(tree, tree.root, "x = 1")
+    result, after = await tree.run(base, "import os; getattr(os, 'ki' + 'll')(os.getpid(), 9)")
+    assert result.status is CellStatus.KILLED
+    assert "not kept" in result.message
+    assert after is base
+    assert (await printed(tree, base, "print(x)"))[0] == "1\n"
+
+
+async def test_a_state_that_is_killed_from_outside_is_built_again(tree):
+    _, base = await printed(tree, tree.root, "x = 1")
+    psutil.Process(base.state.kernel_pid).kill()
+    await base.state.dead.wait()
+    assert (await printed(tree, base, "print(x)"))[0] == "1\n"
+
+
+async def test_without_its_first_state_a_tree_can_not_go_on(zygote):
+    async with SnapshotTree(zygote) as tree:
+        await tree._first.kill()
+        with pytest.raises(KernelStartError, match="first state"):
+            await tree.run(tree.root, "1")
+    with pytest.raises(SessionClosedError):
+        await tree.run(tree.root, "1")

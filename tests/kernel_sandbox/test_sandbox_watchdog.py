@@ -1,0 +1,219 @@
+"""The watchdog: growth of the folders as well as memory and processes, seen and ended."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kernel_sandbox import watchdog
+from kernel_sandbox.types import MIB, CellStatus, Limits
+from kernel_sandbox.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
+
+GO_ON = threading.Event()
+
+
+def use(*folders, enough=None):
+    return disk_use(folders, GO_ON, enough)
+
+
+@pytest.fixture
+def sleeper():
+    """A process that does nothing, to be watched."""
+    process = subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE)
+    yield process.pid
+    process.communicate()
+
+
+@pytest.fixture
+def pair():
+    """A process with a child."""
+    shell = ["/bin/sh", "-c", "cat & cat; wait"]
+    process = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    yield process.pid
+    process.communicate()
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(watchdog, "DISK_INTERVAL_S", 0.02)
+    monkeypatch.setattr(watchdog, "COST_FACTOR", 1)
+
+
+def guard(pid, limits, *folders):
+    """A running watchdog, and what it will return."""
+    return asyncio.create_task(Watchdog(pid, pid, limits, folders).guard())
+
+
+async def test_room_is_counted_once_without_links_and_at_least_a_block(tmp_path):
+    counted, outside = tmp_path / "counted", tmp_path / "outside"
+    (counted / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "big").write_bytes(bytes(MIB))
+    (counted / "file").write_bytes(os.urandom(MIB))
+    (counted / "deep" / "again").hardlink_to(counted / "file")
+    (counted / "link").symlink_to(outside / "big")
+    (counted / "folder").symlink_to(outside)
+    (counted / "loop").symlink_to(counted)
+    (counted / "empty").touch()
+    with (counted / "sparse").open("wb") as sparse:
+        sparse.truncate(100 * MIB)
+    found = use(counted)
+    assert found.closed == 0
+    assert MIB <= found.size_bytes <= MIB + 10 * LEAST_ENTRY_BYTES
+    assert use(counted, outside).size_bytes > 2 * MIB
+    assert use(tmp_path / "none", counted / "file") == DiskUse(0, 0)
+
+
+def test_the_count_ends_when_it_is_enough_or_stopped(tmp_path):
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+    assert use(tmp_path, enough=3 * LEAST_ENTRY_BYTES).size_bytes == 4 * LEAST_ENTRY_BYTES
+    stopped = threading.Event()
+    stopped.set()
+    assert disk_use((tmp_path,), stopped) == DiskUse(0, 0)
+
+
+def make_deep(folder):
+    """A file below more folders than a path can name."""
+    folder.mkdir(parents=True)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("x" * 250, dir_fd=here)
+        inner = os.open("x" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("hidden", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+
+def test_a_path_too_long_to_look_at_is_counted_as_closed(tmp_path):
+    make_deep(tmp_path / "deep")
+    assert use(tmp_path).closed == 1
+    shutil.rmtree(tmp_path / "deep")
+
+
+CLOSED_FOLDER = """
+import os, sys, threading
+from pathlib import Path
+from kernel_sandbox.watchdog import disk_use
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+base = Path(os.environ["BASE"])
+(base / "mine").mkdir()
+(base / "mine" / "file").write_text("x")
+(base / "mine").chmod(0o300)
+print(disk_use((base,), threading.Event()).closed)
+(base / "mine").chmod(0o700)
+(base / "mine" / "file").unlink()
+(base / "mine").rmdir()
+"""
+
+
+def test_a_folder_that_hides_its_files_is_counted_as_closed():
+    base = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
+    base.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", CLOSED_FOLDER],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BASE": str(base)},
+    )
+    base.rmdir()
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+async def breach_while(task, action):
+    """What the watchdog returned, the action repeated until it did: it begins when it likes."""
+    async with asyncio.timeout(20):
+        number = 0
+        while not task.done():
+            action(number)
+            number += 1
+            await asyncio.wait({task}, timeout=0.05)
+    return task.result()
+
+
+async def test_growth_ends_the_watch_and_what_was_there_does_not(tmp_path, sleeper, often):
+    (tmp_path / "before").write_bytes(os.urandom(3 * MIB))
+    task = guard(sleeper, Limits(disk_bytes=2 * MIB), tmp_path)
+    done, _ = await asyncio.wait({task}, timeout=0.3)
+    assert not done
+    data = os.urandom(MIB)
+    breach = await breach_while(task, lambda n: (tmp_path / str(n)).write_bytes(data))
+    assert breach.kind == "disk"
+    assert "more than 2 MiB" in breach.message
+
+
+async def test_many_empty_files_are_growth_too(tmp_path, sleeper, often):
+    task = guard(sleeper, Limits(disk_bytes=100_000), tmp_path)
+    breach = await breach_while(
+        task, lambda n: [(tmp_path / f"{n}-{i}").touch() for i in range(10)]
+    )
+    assert "100000 bytes" in breach.message
+
+
+async def test_a_new_uncountable_folder_ends_the_watch(tmp_path, sleeper, often):
+    task = guard(sleeper, Limits(), tmp_path)
+    breach = await breach_while(task, lambda n: make_deep(tmp_path / "deep" / str(n)))
+    shutil.rmtree(tmp_path / "deep")
+    assert breach.kind == "disk"
+    assert "can't be counted" in breach.message
+
+
+async def test_memory_and_processes_are_still_watched_beside_the_folders(tmp_path, sleeper, pair):
+    breach = await asyncio.wait_for(guard(sleeper, Limits(memory_bytes=1), tmp_path), 10)
+    assert breach.kind == "memory"
+    breach = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), 10)
+    assert breach.kind == "processes"
+
+
+async def test_a_cancelled_watch_leaves_nothing_running(tmp_path, sleeper):
+    task = guard(sleeper, Limits(), tmp_path)
+    await asyncio.wait({task}, timeout=0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=5)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_cell_sees_its_peak_and_wakes_the_watchdog(sleeper):
+    dog = Watchdog(sleeper, sleeper, Limits())
+    task = asyncio.create_task(dog.guard())
+    await asyncio.wait({task}, timeout=0.05)
+    dog.begin()
+    await asyncio.wait({task}, timeout=0.3)
+    assert dog.finish() > MIB
+    task.cancel()
+
+
+MANY_FILES = """
+import os, time
+for number in range(40):
+    with open(f"file{number}", "wb") as file:
+        file.write(os.urandom(1 << 20))
+while True:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
+@pytest.mark.parametrize("folder", [".", "os.environ['TMPDIR']", "os.environ['HOME']"])
+async def test_a_cell_that_fills_the_disk_is_ended(open_session, isolate, folder):
+    session = await open_session(Limits(disk_bytes=20 * MIB, wall_s=60), isolate=isolate)
+    where = "" if folder == "." else f"import os; os.chdir({folder})\n"
+    result = await session.run(where + MANY_FILES)
+    assert result.status is CellStatus.KILLED
+    assert "20 MiB" in result.message
+    assert "variables are gone" in result.message
+    assert result.state_lost
+    assert (await session.run("print(1)")).stdout == "1\n"
