@@ -141,7 +141,7 @@ class AttachedKernel:
     def usage(self) -> tuple[processes.Usage, float]:
         """Returns what the kernel uses now, and its processor time in seconds."""
         pid = self._process.pid if self._process is not None else 0
-        return processes.measure(pid, self.limits.memory_bytes), processes.cpu_seconds(pid)
+        return processes.measure([pid], self.limits.memory_bytes), processes.cpu_seconds(pid)
 
     async def interrupt(self) -> None:
         """Interrupts the kernel as its kernelspec asks."""

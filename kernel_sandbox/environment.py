@@ -35,7 +35,7 @@ _KEPT_FOR_PIP = (
     *("PIP_NO_CACHE_DIR", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_KEYRING_PROVIDER"),
 )
 
-# The kernel launcher of Jupyter, bwrap and the C locale start-up of Python each set one.
+# The kernel launcher of Jupyter, shells and the C locale start-up of Python each set one.
 _SET_BY_OTHERS = frozenset({"JPY_PARENT_PID", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"})
 
 

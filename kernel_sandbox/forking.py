@@ -163,7 +163,7 @@ class Forker:  # pragma: no cover (runs in the worker)
             self._written += [entry for entry in before.iterdir() if entry.name != BRANCHES]
             _move(folder)
             layer = landlock.restrict(self._rules(folder), probe_outside=before)
-            if layer.state is LayerState.REFUSED:
+            if layer.state is not LayerState.ACTIVE:  # then states could not be kept apart
                 raise OSError(layer.reason)
             self._loop.channel.send("ready", self._containment.to_json())
         except BaseException as error:  # noqa: BLE001 (the process ends here, and says why)

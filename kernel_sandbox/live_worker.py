@@ -100,7 +100,8 @@ class LiveWorker(ForkedProcess):
         self.containment = Containment.from_json(await self._await_ready(self.wire))
         if options.watched and self.kernel_pid is not None:
             folders = (workspace.path, folder.path)
-            self._watch(Watchdog(self._process.pid, self.kernel_pid, self._limits, folders))
+            roots = self._process.pid, self._process.orphans
+            self._watch(Watchdog(roots, self.kernel_pid, self._limits, folders))
 
     async def _await_death(self, process: WorkerProcess) -> None:
         self.exit_status = await asyncio.shield(process.ended)

@@ -29,8 +29,8 @@ from pathlib import Path
 
 from kernel_sandbox.errors import PackageError
 from kernel_sandbox.lock_file import LockFile
+from kernel_sandbox.overlay_place import overlay_site
 from kernel_sandbox.overlay_state import Package, State
-from kernel_sandbox.pip_child import environment_name
 from kernel_sandbox.pip_process import Pip, Wheel, ask, canonical, check_requirement
 from kernel_sandbox.teardown import shielded
 
@@ -64,11 +64,10 @@ class Overlay:
         self._python = Path(sys.executable if python is None else python)
         self._lock = None if lock is None else LockFile(lock)
         self._timeout_s = timeout_s
-        name = environment_name() if python is None else str(ask(python, "name"))
-        self._home = root.expanduser().resolve() / name
-        self._record = self._home / "installed.json"
-        self.site = self._home / "site"
+        self.site = overlay_site(root, "" if python is None else str(ask(python, "name")))
         """The folder for the end of the kernels' `sys.path`; the first installation makes it."""
+        self._home = self.site.parent
+        self._record = self._home / "installed.json"
 
     def _make(self) -> None:
         try:

@@ -96,6 +96,11 @@ class Missing:
     refused: tuple[tuple[str, str], ...] = ()
     """The name of each other module, and why."""
 
+    @property
+    def message(self) -> str:
+        """Why modules can't be had; empty when none is refused."""
+        return Prepared(refused=self.refused).message
+
     def without(self, names: Iterable[str], why: str) -> Missing:
         """Returns the same with some modules refused.
 

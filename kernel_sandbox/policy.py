@@ -56,6 +56,8 @@ class Policy:
     """The process that starts the kernel, as the machine numbers it."""
     is_root: bool
     """Whether root starts the kernel: the system exempts root from the count of processes."""
+    shares_users: bool
+    """Whether its user namespace, if it has one, holds other kernels as well."""
     namespaces: Mapping[str, str]
     """The parent's own namespaces: a kernel that shows the same one is not apart."""
     environment: tuple[str, ...]

@@ -121,7 +121,7 @@ class SandboxPool:
         self.settings = settings or PoolSettings()
         self.limits = limits or Limits()
         self.options = options or WorkerOptions()
-        self.zygote = Zygote(self.settings.modules)
+        self.zygote = Zygote(self.settings.modules, isolate=self.options.isolate)
         self.budget = StateBudget(self.settings.live_bytes)
         self.replayed_cells = 0
         self._places = asyncio.Semaphore(self.settings.trajectories_at_once)

@@ -8,7 +8,9 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from subprocess import Popen
 
@@ -33,6 +35,9 @@ __all__ = [
 _POLL_S = 0.02
 _SWEEPS = 20
 _SWEEP_PAUSE_S = 0.01
+_KNOWS_CHILDREN = Path("/proc/thread-self/children").exists()
+"""Whether the system lists the children of a process, which most Linux systems do."""
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +56,66 @@ def _tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def count(pid: int, enough: int) -> int:
-    """Returns how many processes there are from this one on down; a little above `enough` at most.
+def _walk(roots: Iterable[int]) -> Iterator[int]:
+    """The processes from these on down: psutil would look at all of the machine, each time."""
+    if not _KNOWS_CHILDREN:
+        yield from (process.pid for root in roots for process in _tree(root))
+        return
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        try:
+            tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+        except OSError:  # it has ended
+            continue
+        yield pid
+        for task in tasks:
+            with contextlib.suppress(OSError):
+                waiting += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (many times a second)
+        return file.read()
+
+
+def count(roots: Iterable[int], enough: int) -> int:
+    """Returns how many processes there are from these on down; one above `enough` at most.
 
     Args:
-        pid: the root of the tree.
+        roots: the tops of the trees.
         enough: the number above which the exact one does not matter.
     """
-    waiting, found = [pid], 0
-    while waiting and found <= enough:
-        for task in _tasks(waiting.pop()):
-            waiting += _children(task)
-        found += 1
-    return found
+    return sum(1 for _ in islice(_walk(roots), enough + 1))
 
 
-def _tasks(pid: int) -> list[str]:
-    try:
-        return [f"/proc/{pid}/task/{task}" for task in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
-    except OSError:
-        return []
-
-
-def _children(task: str) -> list[int]:
-    try:
-        with open(f"{task}/children", encoding="ascii") as file:  # noqa: PTH123 (ten times a second)
-            return [int(number) for number in file.read().split()]
-    except OSError:
-        return []
-
-
-def measure(pid: int, limit_bytes: int) -> Usage:
-    """Returns what the process and its descendants use.
+def measure(roots: Iterable[int], limit_bytes: int) -> Usage:
+    """Returns what the processes and their descendants use.
 
     Resident sizes are summed; only when that sum passes the limit are pages that several
     processes share counted once, since that takes the system far longer to work out.
 
     Args:
-        pid: the root of the tree.
+        roots: the tops of the trees.
         limit_bytes: the sum above which the exact figure matters.
     """
-    tree = _tree(pid)
-    total = sum(resident_bytes(process.pid) for process in tree)
+    tree = list(_walk(roots))
+    total = sum(map(resident_bytes, tree))
     if total > limit_bytes and len(tree) > 1:
-        total = sum(_own_share(process) for process in tree)
+        total = sum(map(_own_share, tree))
     return Usage(total, len(tree))
 
 
-def nameless_bytes(pid: int) -> int:
-    """Returns the room of files that a process or its descendants hold open, but removed.
+def nameless_bytes(roots: Iterable[int]) -> int:
+    """Returns the room of files that processes or their descendants hold open, but removed.
 
     Args:
-        pid: the root of the tree.
+        roots: the tops of the trees.
     """
     found: dict[tuple[int, int], int] = {}
-    for process in _tree(pid):
-        folder = Path(f"/proc/{process.pid}/fd")
+    for pid in _walk(roots):
         with contextlib.suppress(OSError):
-            for entry in folder.iterdir():
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
@@ -119,8 +126,10 @@ def nameless_bytes(pid: int) -> int:
 def resident_bytes(pid: int) -> int:
     """Returns the resident memory of one process in bytes; 0 when it is gone."""
     try:
+        if _KNOWS_CHILDREN:
+            return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE_BYTES
         return int(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return 0
 
 
@@ -150,11 +159,11 @@ def cpu_seconds(pid: int) -> float:
     return total
 
 
-def _own_share(process: psutil.Process) -> int:
+def _own_share(pid: int) -> int:
     try:
-        full = process.memory_full_info()
+        full = psutil.Process(pid).memory_full_info()
     except psutil.Error:
-        return resident_bytes(process.pid)
+        return resident_bytes(pid)
     return int(getattr(full, "pss", full.rss))
 
 

@@ -73,7 +73,7 @@ class SandboxProvisioner(LocalProvisioner):
         config=True
     )
     profile = Enum(
-        [profile.value for profile in Profile],
+        [Profile.INTERACTIVE.value, Profile.OFF.value],
         Profile.INTERACTIVE.value,
         help="How strictly kernels are confined; `off`: not at all.",
     ).tag(config=True)

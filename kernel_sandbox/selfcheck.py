@@ -230,7 +230,7 @@ async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactor
     from kernel_sandbox.worker import CellWorker  # noqa: PLC0415
     from kernel_sandbox.zygote_client import Zygote  # noqa: PLC0415
 
-    async with Zygote() as zygote:
+    async with Zygote(isolate=isolate) as zygote:
         yield lambda limits, inputs: CellWorker(
             zygote, limits, inputs, isolate=isolate, screened=False
         )

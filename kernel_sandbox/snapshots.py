@@ -185,7 +185,10 @@ class SnapshotTree:
                 message = f"{notice} {result.message} {_DROPPED}".strip()
                 return replace(result, message=message, state_lost=False), node
             made.past = Past(source, digest(result))
-            self._keep(made, state)
+            if processes.count([state.kernel_pid or 0], 1) > 1:
+                await state.stop()  # a program that goes on would run unwatched
+            else:
+                self._keep(made, state)
         await self._budget.make_room()
         return replace(result, message=f"{notice} {result.message}".strip()), made
 

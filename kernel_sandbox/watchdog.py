@@ -56,7 +56,7 @@ class Watchdog:
 
     def __init__(
         self,
-        root: int,
+        roots: int | tuple[int | None, ...],
         kernel: int,
         limits: Limits,
         folders: tuple[Path, ...] = (),
@@ -65,13 +65,15 @@ class Watchdog:
         """Watches nothing until `guard` runs.
 
         Args:
-            root: the process that was started.
+            roots: the process that was started; with it, where there is one, the process that
+                becomes the parent of what it leaves behind.
             kernel: the kernel's own process.
             limits: what they may use.
             folders: those that they may write; no one lies in another.
             ran_out: whether the system has ended one of them for want of memory.
         """
-        self._root = root
+        given = (roots,) if isinstance(roots, int) else roots
+        self._roots = tuple(root for root in given if root is not None)
         self._kernel = kernel
         self._limits = limits
         self._folders = folders
@@ -120,7 +122,7 @@ class Watchdog:
     def _look(self) -> Breach | None:
         limits = self._limits
         # First the number: what takes long with many processes is their memory.
-        number = processes.count(self._root, limits.processes)
+        number = processes.count(self._roots, limits.processes)
         if number > limits.processes:
             return Breach(
                 "processes",
@@ -129,7 +131,7 @@ class Watchdog:
             )
         if self._ran_out():
             return out_of_memory(limits)
-        used = processes.measure(self._root, limits.memory_bytes).memory_bytes
+        used = processes.measure(self._roots, limits.memory_bytes).memory_bytes
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limits.memory_bytes:
             return Breach(
@@ -162,7 +164,7 @@ class Watchdog:
                 started = time.perf_counter()
                 enough = before.size_bytes + limit
                 used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
-                nameless = await asyncio.to_thread(processes.nameless_bytes, self._root)
+                nameless = await asyncio.to_thread(processes.nameless_bytes, self._roots)
                 if used.size_bytes + nameless > enough:
                     return _full(limit)
                 if used.closed > before.closed:

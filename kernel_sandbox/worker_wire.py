@@ -52,6 +52,7 @@ class WorkerWire:
         self._running: tuple[int, Execution] | None = None
         self._number = 0
         self._sending = asyncio.Lock()
+        self._forking = asyncio.Lock()
         self._pid: int | None = None
         self._is_open = True
         self.log = ""
@@ -84,7 +85,8 @@ class WorkerWire:
         Raises:
             OSError: the worker is gone.
         """
-        reply = await self._request("fork", {"folder": folder}, descriptors=descriptors)
+        async with self._forking:  # a worker takes all descriptors that have come for one fork
+            reply = await self._request("fork", {"folder": folder}, descriptors=descriptors)
         return "" if reply["status"] == "ok" else str(reply.get("evalue") or "it could not")
 
     async def execute(self, source: str, execution: Execution) -> None:

@@ -1,7 +1,7 @@
 """A warm process that workers are forked from: the libraries of data analysis are imported once.
 
-Started as `python -I -m kernel_sandbox.zygote FD PARENT MODULE...`. It runs no cell itself: it
-forks, the child confines itself, and only then takes code.
+Started as `python -I -m kernel_sandbox.zygote FD PARENT ISOLATE MODULE...`. It runs no cell itself:
+it forks, the child confines itself, and only then takes code.
 
 Covered: it dies with the process that started it, and every worker dies with it; a worker gets
 three descriptors and no others, an environment and random numbers of its own.
@@ -23,15 +23,20 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import deque
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.contain import privileges
-from kernel_sandbox.contain.confine import confine_late, contained
+from kernel_sandbox.contain.confine import confine_late, confined, contained
 from kernel_sandbox.containment import Containment
+from kernel_sandbox.jail import Jailer, children_elsewhere, join, send_children, split_off
 from kernel_sandbox.policy import Policy
 
-__all__ = ["DEFAULT_MODULES", "main"]
+__all__ = ["DEFAULT_MODULES", "ISOLATED", "main"]
+
+ISOLATED = "namespaces"
 
 DEFAULT_MODULES = (
     *("numpy", "pandas", "pandas.io.formats.html", "pandas.io.formats.style"),
@@ -47,61 +52,113 @@ _CONNECTION = 3
 _HIGHEST = 65_536
 
 
+@dataclass(slots=True)
+class _Worker:  # pragma: no cover (lives in the zygote)
+    number: int
+    """Of the request."""
+    pid: int
+    first: int = -1
+    """Descriptor of the first process of its jail; -1 where it has none."""
+    status: int = 0
+
+
 class _Zygote:  # pragma: no cover (runs in a process of its own)
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, jailer: Jailer | None) -> None:
         self._control = control
+        self._jailer = jailer
+        self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
-        self._selector.register(control, selectors.EVENT_READ)
-        self._workers: dict[int, tuple[int, int]] = {}
-        """Descriptor of the process to its number and the request's."""
+        self._selector.register(control, selectors.EVENT_READ, self._take)
+        if jailer is not None:
+            self._selector.register(jailer, selectors.EVENT_READ, self._take_jail)
+        self._asked: deque[tuple[dict[str, Any], list[int]]] = deque()
+        self._workers: dict[int, _Worker] = {}
+        """By the descriptor of the process."""
+        self._is_done = False
 
     def serve(self) -> None:
         """Forks and reaps until the parent is gone."""
-        while True:
+        while not self._is_done:
             for key, _ in self._selector.select():
-                if key.fileobj is not self._control:
-                    self._reap(key.fd)
-                elif not self._take():
-                    return
+                key.data()
 
-    def _take(self) -> bool:
+    def _take(self) -> None:
         data, descriptors, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, _DESCRIPTORS)
         if not data:
-            return False
+            self._is_done = True
+            return
         request = json.loads(data)
-        pid = os.fork()
-        if pid == 0:
-            self._become_worker(request, descriptors)
+        if self._jailer is None or Policy.from_text(request["policy"]).no_view:
+            self._fork(request, descriptors)
+            return
+        self._jailer.ask(request["policy"])
+        self._asked.append((request, descriptors))
+
+    def _take_jail(self) -> None:
+        if self._jailer is None:
+            return
+        request, descriptors = self._asked.popleft()
+        try:
+            first = os.pidfd_open(self._jailer.answer())
+        except OSError as error:
+            sys.stderr.write(f"no jail: {error}\n")
+            self._fork(request, descriptors)  # makes the namespaces itself
+            return
+        self._fork(request, descriptors, first)
+
+    def _fork(self, request: dict[str, Any], descriptors: list[int], first: int = -1) -> None:
+        with children_elsewhere() if first >= 0 else contextlib.nullcontext():
+            if first >= 0:
+                send_children(first)
+            pid = os.fork()
+            if pid == 0:
+                self._become_worker(request, descriptors, first)
         for descriptor in descriptors:
             os.close(descriptor)
         handle = os.pidfd_open(pid)
-        self._workers[handle] = (pid, request["id"])
-        self._selector.register(handle, selectors.EVENT_READ)
-        self._tell(event="started", id=request["id"], pid=pid)
-        return True
+        self._workers[handle] = _Worker(request["id"], pid, first)
+        self._selector.register(handle, selectors.EVENT_READ, lambda: self._reap(handle))
+        orphans = _number_outside(first) if first >= 0 else None
+        pid = _number_outside(handle)
+        self._tell(event="started", id=request["id"], pid=pid, orphans=orphans)
 
-    def _become_worker(self, request: dict[str, Any], descriptors: list[int]) -> None:
+    def _become_worker(self, request: dict[str, Any], descriptors: list[int], first: int) -> None:
         status = 1
         try:
             self._control.detach()
+            policy = Policy.from_text(request["policy"])
+            policy = replace(policy, parent_pid=self._pid, shares_users=self._jailer is not None)
+            if first >= 0:
+                join(first, policy)
             _keep(descriptors)
-            status = _live(request)
+            status = _live(request["environment"], policy, is_jailed=first >= 0)
         except BaseException:  # noqa: BLE001 (told, and the process ends)
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(status)
 
     def _reap(self, handle: int) -> None:
-        pid, number = self._workers.pop(handle)
+        worker = self._workers.pop(handle)
         self._selector.unregister(handle)
         os.close(handle)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        worker.status = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
         self._end_strays()
-        self._tell(event="ended", id=number, status=status)
+        if worker.first < 0:
+            self._tell(event="ended", id=worker.number, status=worker.status)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(worker.first, signal.SIGKILL)
+        # It ends once all that is left in the jail has.
+        self._selector.register(worker.first, selectors.EVENT_READ, lambda: self._buried(worker))
+
+    def _buried(self, worker: _Worker) -> None:
+        self._selector.unregister(worker.first)
+        os.close(worker.first)
+        self._tell(event="ended", id=worker.number, status=worker.status)
 
     def _end_strays(self) -> None:
         """Ends what is a child of this process, and no worker: its own parent let go of it."""
-        known = {pid for pid, _ in self._workers.values()}
+        known = {worker.pid for worker in self._workers.values()}
         while strays := _children() - known:
             for pid in strays:
                 with contextlib.suppress(OSError):
@@ -114,8 +171,26 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
 
 
 def _children() -> set[int]:  # pragma: no cover
-    text = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-    return {int(number) for number in text.split()}
+    """The children of this process, by the numbers that it uses itself."""
+    level = len(_numbers(Path("/proc/self/status"), "NSpid"))
+    found = set()
+    for outside in Path("/proc/thread-self/children").read_text(encoding="ascii").split():
+        with contextlib.suppress(OSError):
+            found.add(_numbers(Path(f"/proc/{outside}/status"), "NSpid")[level - 1])
+    return found
+
+
+def _number_outside(handle: int) -> int:  # pragma: no cover
+    """A process's number as the machine knows it, which is not the one that is used here."""
+    return _numbers(Path(f"/proc/self/fdinfo/{handle}"), "Pid")[0]
+
+
+def _numbers(path: Path, name: str) -> list[int]:  # pragma: no cover
+    """What a line of a file of the system says: numbers, of the outermost first."""
+    for line in path.read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith(f"{name}:"):
+            return [int(number) for number in line.split()[1:]]
+    raise OSError(f"{path} has no {name}")
 
 
 def _keep(descriptors: list[int]) -> None:  # pragma: no cover
@@ -128,12 +203,14 @@ def _keep(descriptors: list[int]) -> None:  # pragma: no cover
     os.closerange(_CONNECTION + 1, _HIGHEST)
 
 
-def _live(request: dict[str, Any]) -> int:  # pragma: no cover
+def _live(  # pragma: no cover
+    environment: dict[str, str], policy: Policy, *, is_jailed: bool
+) -> int:
     """The whole life of a worker; returns its exit status."""
-    environment = request["environment"]
     os.environ.clear()
     os.environ.update(environment)
-    policy = Policy.from_text(request["policy"])
+    if is_jailed:
+        return confined(policy, lambda containment: _serve_cells(policy, containment))
     os.chdir(policy.workspace)
     return contained(policy, lambda containment: _serve_cells(policy, containment))
 
@@ -192,19 +269,24 @@ def main(arguments: list[str]) -> None:  # pragma: no cover
     """Becomes a zygote.
 
     Args:
-        arguments: the descriptor of the control socket, the process that starts this one, and
-            the modules to import.
+        arguments: the descriptor of the control socket, the process that starts this one,
+            whether to use namespaces (`ISOLATED`), and the modules to import.
     """
-    descriptor, parent, *modules = arguments
+    descriptor, parent, isolate, *modules = arguments
     privileges.die_with_parent(int(parent))
+    jailer = None
+    if isolate == ISOLATED:
+        with contextlib.suppress(OSError):  # then each worker makes its own namespaces, or none
+            jailer = split_off()
     privileges.become_subreaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(descriptor))
     _warm(modules)
     gc.collect()
     gc.freeze()  # a collection in a child would touch, and so copy, every object
-    control.send(json.dumps({"event": "warm"}).encode())
-    _Zygote(control).serve()
+    outside = Path("/proc/self").readlink().name
+    control.send(json.dumps({"event": "warm", "pid": int(outside)}).encode())
+    _Zygote(control, jailer).serve()
 
 
 if __name__ == "__main__":  # pragma: no cover

@@ -16,12 +16,11 @@ from types import TracebackType
 from typing import Any
 
 from kernel_sandbox import environment, processes
-from kernel_sandbox.contain.plan import started_by
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
 from kernel_sandbox.policy import Policy
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.teardown import shielded
-from kernel_sandbox.zygote import DEFAULT_MODULES
+from kernel_sandbox.zygote import DEFAULT_MODULES, ISOLATED
 
 __all__ = ["WorkerProcess", "Zygote"]
 
@@ -36,6 +35,8 @@ class WorkerProcess:
     """A process that the zygote forked: the worker itself, or the monitor around it."""
 
     pid: int
+    orphans: int | None
+    """The process that becomes the parent of what the worker leaves behind, if there is one."""
     ended: asyncio.Future[int]
     """Its exit status once it has ended; that of a kill where its zygote died."""
 
@@ -47,20 +48,23 @@ class Zygote:
     started it.
     """
 
-    def __init__(self, modules: Sequence[str] = DEFAULT_MODULES) -> None:
+    def __init__(self, modules: Sequence[str] = DEFAULT_MODULES, *, isolate: bool = True) -> None:
         """Starts nothing yet.
 
         Args:
             modules: what to import before the first fork; those that are missing are left out.
+            isolate: whether to use namespaces where the machine has them.
         """
+        self._isolate = isolate
         self._modules = tuple(modules)
         self._process: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
         self._control: socket.socket | None = None
         self._folder: PrivateFolder | None = None
         self._lock = asyncio.Lock()
         self._warm: asyncio.Future[None] | None = None
         self._number = 0
-        self._starting: dict[int, asyncio.Future[int]] = {}
+        self._starting: dict[int, asyncio.Future[tuple[int, int | None]]] = {}
         self._ended: dict[int, asyncio.Future[int]] = {}
         self._is_closed = False
 
@@ -89,8 +93,8 @@ class Zygote:
 
     @property
     def pid(self) -> int | None:
-        """Its process id; `None` while there is none."""
-        return self._process.pid if self._process is not None else None
+        """Its process id, not that of its monitor; `None` while there is none."""
+        return self._pid
 
     async def spawn(
         self, policy: Policy, variables: Mapping[str, str], descriptors: Sequence[int]
@@ -98,7 +102,7 @@ class Zygote:
         """Forks a worker.
 
         Args:
-            policy: what it is confined to; whose child it is gets filled in.
+            policy: what it is confined to; the zygote fills in whose child it is.
             variables: its whole environment.
             descriptors: its end of the connection, then where it writes standard output and
                 standard error. They stay open here.
@@ -110,12 +114,12 @@ class Zygote:
         await self._ensure()
         self._number += 1
         number, loop = self._number, asyncio.get_running_loop()
-        started: asyncio.Future[int] = loop.create_future()
+        started: asyncio.Future[tuple[int, int | None]] = loop.create_future()
         ended: asyncio.Future[int] = loop.create_future()
         self._starting[number], self._ended[number] = started, ended
         request = {
             "id": number,
-            "policy": started_by(policy, self.pid or 0).to_text(),
+            "policy": policy.to_text(),
             "environment": dict(variables),
         }
         control = self._control
@@ -123,7 +127,7 @@ class Zygote:
             if control is None:
                 raise KernelStartError("the zygote ended; try again")
             socket.send_fds(control, [json.dumps(request).encode()], list(descriptors))
-            return WorkerProcess(await started, ended)
+            return WorkerProcess(*await started, ended)
         except OSError as error:
             self._ended.pop(number, None)
             raise KernelStartError(f"the zygote does not take the request: {error}") from error
@@ -167,10 +171,11 @@ class Zygote:
             (path / name).mkdir(mode=0o700)
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-I", "-m", "kernel_sandbox.zygote"]
+        kind = ISOLATED if self._isolate else "none"
         try:
             with (path / _LOG).open("wb") as log:
                 self._process = subprocess.Popen(
-                    [*command, str(theirs.fileno()), str(os.getpid()), *self._modules],
+                    [*command, str(theirs.fileno()), str(os.getpid()), kind, *self._modules],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -211,11 +216,12 @@ class Zygote:
 
     def _handle(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "warm" and self._warm is not None and not self._warm.done():
+            self._pid = event["pid"]
             self._warm.set_result(None)
         elif event["event"] == "started":
             starting = self._starting.get(event["id"])
             if starting is not None and not starting.done():
-                starting.set_result(event["pid"])
+                starting.set_result((event["pid"], event["orphans"]))
             else:  # whoever asked has gone
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(event["pid"], signal.SIGKILL)
@@ -226,6 +232,7 @@ class Zygote:
 
     def _lost(self) -> None:
         """The zygote is gone, and every worker with it."""
+        self._pid = None
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()

@@ -133,6 +133,7 @@ def _table(looks: list[_Look]) -> Table:
         verdict(f"growth of parent or zygote {span}", grown_mib, _GROWTH_MIB, "MiB"),
         verdict(f"descriptors, processes or folders left {span}", left, 0, "of any kind"),
         f"each runs {len(_CELLS)} cells, one of which raises, and writes a file",
+        f"pools: {len({x.pool for x in looks})}; growth is that of the last one",
     ]
     columns = (
         *("trajectories", "parent MiB", "zygote MiB", "parent fds", "zygote fds"),

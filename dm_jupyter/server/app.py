@@ -18,10 +18,9 @@ from dm_jupyter.server.handlers import HANDLERS
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.redaction import Redaction
 from dm_jupyter.server.shared_document import SharedDocuments
-from kernel_sandbox.overlay import Overlay
-from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import Limits
 
 __all__ = ["DmJupyterApp"]
@@ -75,26 +74,21 @@ class DmJupyterApp(ExtensionApp):
     def _default_packages_dir(self) -> str:
         return str(packages_folder())
 
-    def _installer(self, kernel_manager: Any) -> PackageInstaller | None:
-        """Lets restricted kernels see the packages folder, unless they were given another.
-
-        Raises:
-            PackageError: the list of packages can't be read.
-        """
+    def _packages(self, kernel_manager: Any) -> Packages | None:
+        """Lets restricted kernels see the packages folder, unless they were given another."""
         if self.install_packages == "never":
             return None
-        overlay = Overlay(Path(self.packages_dir))
+        packages = Packages(Path(self.packages_dir))
         if not kernel_manager.config.SandboxProvisioner.get("overlay"):
-            seen = {"SandboxProvisioner": {"overlay": str(overlay.site)}}
+            seen = {"SandboxProvisioner": {"overlay": packages.site}}
             kernel_manager.update_config(Config(seen))
-        return PackageInstaller(overlay, AllowList.load())
+        return packages
 
     def initialize_settings(self) -> None:
         """Builds the service; nothing is opened and nothing heavy is imported yet.
 
         Raises:
             UsageError: the model's settings make no sense.
-            PackageError: the list of packages can't be read.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
@@ -114,7 +108,7 @@ class DmJupyterApp(ExtensionApp):
                 server.session_manager,
                 server.kernel_manager,
                 limits,
-                self._installer(server.kernel_manager),
+                self._packages(server.kernel_manager),
             ),
             models=ModelHouse(choice, self.model_idle_s),
             history=History(

@@ -17,12 +17,12 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel
 from kernel_sandbox.cell import describe_death
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.packages import PackageInstaller
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
 
@@ -47,7 +47,7 @@ class Kernels:
         sessions: Any,
         managers: Any,
         limits: Limits,
-        packages: PackageInstaller | None = None,
+        packages: Packages | None = None,
     ) -> None:
         """Attaches to nothing yet.
 
@@ -55,7 +55,7 @@ class Kernels:
             sessions: the server's session manager.
             managers: the server's mapping of kernel managers.
             limits: of the cells that runs run.
-            packages: installs what cells lack; `None` for nobody.
+            packages: those that restricted kernels see; `None` for none.
         """
         self._sessions = sessions
         self._managers = managers
@@ -101,11 +101,11 @@ class Kernels:
         inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
         return inside or notebook_folder
 
-    def packages(self, kernel_id: str) -> PackageInstaller | None:
-        """Returns what installs packages that the kernel then sees; `None` when nothing does."""
+    def packages(self, kernel_id: str) -> Packages | None:
+        """Returns the packages that the kernel sees and that can be added to, if there are."""
         provisioner = self._manager(kernel_id).provisioner
         seen = provisioner.overlay if isinstance(provisioner, SandboxProvisioner) else ""
-        return self._packages if self._packages and seen == str(self._packages.site) else None
+        return self._packages if self._packages and seen == self._packages.site else None
 
     def containment(self, kernel_id: str) -> dict[str, Any]:
         """Returns what the kernel is restricted by, as a trajectory keeps it."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbformat.corpus.words import generate_corpus_id
 
@@ -31,8 +32,10 @@ from dm_jupyter.server.operations import (
 from dm_jupyter.server.output_stream import OutputStream
 from dm_jupyter.server.packages import CellPackages, needs
 from dm_jupyter.server.wire import CellClosed, CellDecided, CellOpened
-from kernel_sandbox.packages import Missing
 from kernel_sandbox.types import CellError, CellResult, CellStatus
+
+if TYPE_CHECKING:
+    from kernel_sandbox.packages import Missing
 
 __all__ = ["LiveNotebook"]
 
@@ -98,8 +101,8 @@ class LiveNotebook:
             workspace: where the kernel works; results that lie there are not written over.
         """
         self._anchors = after
-        installer = self._kernels.packages(self._kernel_id)
-        self._packages = CellPackages(installer, workspace, self._say)
+        packages = self._kernels.packages(self._kernel_id)
+        self._packages = CellPackages(packages, workspace, self._say)
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
         last = max((int(match[1]) for match in taken if match), default=0)
         self._sql = SqlCells(databases, queries=last)
@@ -134,7 +137,7 @@ class LiveNotebook:
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
     ) -> CellResult:
-        missing = Missing() if is_hidden else await self._packages.missing(source)
+        missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
         asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
         self._journal.add(
@@ -183,7 +186,7 @@ class LiveNotebook:
         return True
 
     async def _supplied(
-        self, written: _Written, missing: Missing, *, is_agreed: bool
+        self, written: _Written, missing: Missing | None, *, is_agreed: bool
     ) -> CellResult:
         """Installs what the person agreed to and runs the cell, unless it must not run."""
         if refusal := self._approvals.refusal(written.source):

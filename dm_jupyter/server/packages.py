@@ -9,25 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.packages import Missing, PackageInstaller
-from kernel_sandbox.pip_process import canonical
+from kernel_sandbox.overlay_place import overlay_site
 
-__all__ = ["CellPackages", "needs"]
+if TYPE_CHECKING:  # a tenth of the extension's start, and most runs lack nothing
+    from kernel_sandbox.packages import Missing, PackageInstaller
+
+__all__ = ["CellPackages", "Packages", "needs"]
 
 _NOBODY = "is not installed, and no cell of this run waits for the person: do without it"
 _UNASKED = "was not installed, as the person was not asked for it: import it in another cell to ask"
 
 
-def needs(missing: Missing) -> str:
+class Packages:
+    """The packages that were added for the restricted kernels of this server."""
+
+    def __init__(self, root: Path) -> None:
+        """Makes nothing and loads nothing yet.
+
+        Args:
+            root: where the packages of all environments lie.
+        """
+        self._root = root
+        self._installer: PackageInstaller | None = None
+        self.site = str(overlay_site(root))
+        """The folder that a kernel must see to import them."""
+
+    @property
+    def installer(self) -> PackageInstaller:
+        """Adds to them.
+
+        Raises:
+            PackageError: the list of packages can't be read.
+        """
+        if self._installer is None:
+            from kernel_sandbox.overlay import Overlay  # noqa: PLC0415
+            from kernel_sandbox.packages import AllowList, PackageInstaller  # noqa: PLC0415
+
+            self._installer = PackageInstaller(Overlay(self._root), AllowList.load())
+        return self._installer
+
+
+def needs(missing: Missing | None) -> str:
     """Returns why the person is asked; empty when nothing can be installed."""
+    if missing is None or not missing.allowed:
+        return ""
     names = [
-        f"`{name}`" if canonical(name) == canonical(package) else f"`{name}` ({package})"
+        f"`{name}`" if name.lower() == package.lower() else f"`{name}` ({package})"
         for name, package in missing.allowed.items()
     ]
-    if not names:
-        return ""
     if len(names) == 1:
         what, packages = f"{names[0]}, which is", "package"
     else:
@@ -41,29 +73,31 @@ class CellPackages:
     """What the cells of one run lack."""
 
     def __init__(
-        self, installer: PackageInstaller | None, workspace: Path, say: Callable[[str], None]
+        self, packages: Packages | None, workspace: Path, say: Callable[[str], None]
     ) -> None:
         """Looks at nothing yet.
 
         Args:
-            installer: of the packages that the kernel sees; `None` finds and installs nothing.
+            packages: those that the kernel sees; `None` finds and installs nothing.
             workspace: the folder whose own files the cells may import.
             say: gets a line for the person while something is installed, an empty one at the end.
         """
-        self._installer = installer
+        self._packages = packages
         self._workspace = workspace
         self._say = say
 
-    async def missing(self, source: str) -> Missing:
+    async def missing(self, source: str) -> Missing | None:
         """Returns what a cell lacks; a fault is a refusal with its reason."""
-        if self._installer is None:
-            return Missing()
+        if self._packages is None:
+            return None
         try:
-            return await self._installer.missing(source, self._workspace)
+            return await self._packages.installer.missing(source, self._workspace)
         except PackageError as error:
+            from kernel_sandbox.packages import Missing  # noqa: PLC0415
+
             return Missing(refused=(("", str(error)),))
 
-    async def supply(self, source: str, told: Missing, *, is_agreed: bool) -> str:
+    async def supply(self, source: str, told: Missing | None, *, is_agreed: bool) -> str:
         """Installs what the cell lacks; returns what was done or not, for the person and the model.
 
         Args:
@@ -75,12 +109,15 @@ class CellPackages:
             asyncio.CancelledError: the run was stopped; nothing was left half done.
         """
         missing = await self.missing(source)
+        if self._packages is None or missing is None:
+            return ""
         if not is_agreed:
             missing = missing.without(missing.allowed, _NOBODY)
-        missing = missing.without(set(missing.allowed) - set(told.allowed), _UNASKED)
-        if self._installer is None or missing == Missing():
-            return ""
+        unasked = set(missing.allowed) - set(told.allowed if told is not None else ())
+        missing = missing.without(unasked, _UNASKED)
+        if not missing.allowed:
+            return missing.message
         try:
-            return (await self._installer.install(missing, self._say)).message
+            return (await self._packages.installer.install(missing, self._say)).message
         finally:
             self._say("")

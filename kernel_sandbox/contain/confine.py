@@ -25,12 +25,11 @@ from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.environment import unexpected_names
 from kernel_sandbox.policy import Policy
 
-__all__ = ["START_FAILED", "confine", "confine_late", "contained"]
+__all__ = ["START_FAILED", "confine", "confine_late", "confined", "contained", "die_with"]
 
 START_FAILED = 96
 """The exit status of a process that could not be confined as planned; standard error says why."""
 
-_PR_SET_PDEATHSIG = 1
 _OFF = "the profile is `off`: nothing confines this kernel"
 
 
@@ -63,7 +62,7 @@ def _watch(run: Callable[[], int]) -> int:
     status = 1
     try:
         os.close(theirs)
-        _die_with(ours)
+        die_with(ours)
         status = run()
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
@@ -76,13 +75,13 @@ def _watch(run: Callable[[], int]) -> int:
         os._exit(status)
 
 
-def _die_with(lifeline: int) -> None:
+def die_with(lifeline: int) -> None:
     """Makes the system end this process with its parent, whose end of the pipe tells of it.
 
     In a process namespace of its own a process can't see the number of its parent.
     """
     with contextlib.suppress(OSError):
-        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        system.prctl(system.DIE_WITH_PARENT, signal.SIGKILL)
     if select.select([lifeline], [], [], 0)[0]:
         os._exit(1)
     os.close(lifeline)
@@ -102,10 +101,16 @@ def _first(policy: Policy, body: Callable[[Containment], int]) -> int:
         view.build(policy)
     except OSError as error:
         return _failed("the view of the files", error)
-    return _watch(lambda: _inside(policy, body))
+    return _watch(lambda: confined(policy, body))
 
 
-def _inside(policy: Policy, body: Callable[[Containment], int]) -> int:
+def confined(policy: Policy, body: Callable[[Containment], int]) -> int:
+    """Runs the body in this process, confined for good; its namespaces and its view stand.
+
+    Args:
+        policy: what to confine it to.
+        body: as for `contained`.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _leave_group()
     return body(confine(policy))
@@ -133,7 +138,7 @@ def confine(policy: Policy) -> Containment:
     steps: Iterable[Callable[[], Iterable[Layer]]] = (
         lambda: namespaces.observe(policy),
         lambda: (_workspace(policy), _environment(policy), _pid_limit(policy)),
-        lambda: (rlimits.apply(policy, counts_processes=namespaces.has_own_user(policy)),),
+        lambda: (rlimits.apply(policy, counts_processes=_counts_alone(policy)),),
         lambda: (privileges.drop_capabilities(), privileges.drop_privileges()),
         lambda: (landlock.restrict(_rules(policy), _outside(policy)),),
         lambda: (seccomp.early(policy.network),),
@@ -190,16 +195,17 @@ def _environment(policy: Policy) -> Layer:
     return Layer("environment", LayerState.ACTIVE, "only the listed variables")
 
 
+def _counts_alone(policy: Policy) -> bool:
+    """Whether the system counts the processes of this kernel apart from all others of the user."""
+    return namespaces.has_own_user(policy) and not policy.shares_users
+
+
 def _pid_limit(policy: Policy) -> Layer:
     """How the system itself counts processes: by namespace, or by user where that is not root."""
-    most = view.process_numbers(policy)
-    try:
-        limit = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        limit = sys.maxsize
-    if limit <= most:
-        return Layer("pid_limit", LayerState.ACTIVE, f"{limit} process numbers, also for root")
-    if not policy.is_root and namespaces.has_own_user(policy):
+    if view.has_process_limit(policy):
+        most = view.process_numbers(policy)
+        return Layer("pid_limit", LayerState.ACTIVE, f"{most} process numbers, also for root")
+    if not policy.is_root and _counts_alone(policy):
         return Layer("pid_limit", LayerState.ACTIVE, "counted with the rlimits")
     reason = "no count of its own before Linux 6.14 or without namespaces: the watchdog counts"
     return Layer("pid_limit", LayerState.ABSENT, reason)

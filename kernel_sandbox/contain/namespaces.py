@@ -20,10 +20,20 @@ from kernel_sandbox.contain import system
 from kernel_sandbox.containment import Layer, LayerState
 from kernel_sandbox.policy import Policy
 
-__all__ = ["current", "enter", "has_own_user", "observe"]
+__all__ = [
+    "NEW_PROCESSES",
+    "current",
+    "enter",
+    "enter_rest",
+    "enter_users",
+    "has_own_user",
+    "join_rest",
+    "observe",
+]
 
 _NEWNS, _NEWUTS, _NEWIPC = 0x00020000, 0x04000000, 0x08000000
-_NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
+_NEWUSER, NEW_PROCESSES, _NEWNET = 0x10000000, 0x20000000, 0x40000000
+_SEEN = _NEWNS | _NEWIPC | _NEWUTS
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _KINDS = ("user", "mnt", "pid", "net")
 _DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -41,15 +51,50 @@ def enter(*, network: bool) -> None:
     Raises:
         OSError: the system does not let it.
     """
+    enter_users()
+    system.unshare(NEW_PROCESSES)
+    enter_rest(network=network)
+
+
+def enter_users() -> None:
+    """Gives this process a user namespace of its own, where it has every right.
+
+    Raises:
+        OSError: the system does not let it.
+    """
     user, group = os.getuid(), os.getgid()
-    flags = _NEWUSER | _NEWNS | _NEWPID | _NEWIPC | _NEWUTS
-    system.unshare(flags if network else flags | _NEWNET)
+    system.unshare(_NEWUSER)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+
+
+def enter_rest(*, network: bool) -> None:
+    """Gives this process mounts, messages, a host name and, unless it may have one, a network.
+
+    Args:
+        network: whether to stay in the network of the machine.
+
+    Raises:
+        OSError: it has no right to.
+    """
+    system.unshare(_SEEN if network else _SEEN | _NEWNET)
     system.set_host_name("sandbox")
     if not network:
         _raise_loopback()
+
+
+def join_rest(descriptor: int, *, network: bool) -> None:
+    """Joins what `enter_rest` has given another process.
+
+    Args:
+        descriptor: of that process (a pidfd).
+        network: as it was there.
+
+    Raises:
+        OSError: it has ended.
+    """
+    system.set_namespaces(descriptor, _SEEN if network else _SEEN | _NEWNET)
 
 
 def _raise_loopback() -> None:

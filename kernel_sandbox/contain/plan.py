@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_sandbox.contain import namespaces
@@ -98,21 +98,12 @@ def _policy(
         confined=confined,
         parent_pid=os.getpid(),
         is_root=os.getuid() == 0,
+        shares_users=False,
         namespaces=namespaces.current(),
         environment=environment,
         no_view=tried.reason,
         no_view_state=tried.state.value,
     )
-
-
-def started_by(policy: Policy, parent_pid: int) -> Policy:
-    """Returns the policy for a kernel that another process will start.
-
-    Args:
-        policy: of this process.
-        parent_pid: the other one's number.
-    """
-    return replace(policy, parent_pid=parent_pid)
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:

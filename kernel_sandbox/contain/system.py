@@ -8,6 +8,7 @@ import functools
 import os
 
 __all__ = [
+    "DIE_WITH_PARENT",
     "MS_BIND",
     "MS_NODEV",
     "MS_NOEXEC",
@@ -20,12 +21,15 @@ __all__ = [
     "pivot_root",
     "prctl",
     "set_host_name",
+    "set_namespaces",
     "unshare",
 ]
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
+DIE_WITH_PARENT = 1
+"""The option of `prctl` for the signal that comes when the parent ends."""
 _MNT_DETACH = 2
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
@@ -68,6 +72,11 @@ def prctl(option: int, argument: int = 0, third: int = 0) -> int:
 def unshare(flags: int) -> None:
     """Gives this process namespaces of its own."""
     _call("unshare", flags)
+
+
+def set_namespaces(descriptor: int, kinds: int) -> None:
+    """Joins the namespaces of these kinds: of a process (a pidfd), or one that is open."""
+    _call("setns", descriptor, kinds)
 
 
 def set_host_name(name: str) -> None:

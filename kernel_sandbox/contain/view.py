@@ -18,7 +18,7 @@ from kernel_sandbox.contain import system
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
-__all__ = ["DEVICES", "UNLISTED", "build", "process_numbers", "readable_paths"]
+__all__ = ["DEVICES", "UNLISTED", "build", "has_process_limit", "process_numbers", "readable_paths"]
 
 TEMPORARY_BYTES = 256 * 1024**2
 SHARED_MEMORY_BYTES = 64 * 1024**2
@@ -111,6 +111,15 @@ def _bind(root: Path, source: Path, place: Path, flags: int = MS_BIND | MS_REC) 
 def process_numbers(policy: Policy) -> int:
     """Returns how many process numbers a kernel's namespace has: its only limit for root."""
     return _RESERVED_PIDS + policy.processes + _THREADS
+
+
+def has_process_limit(policy: Policy) -> bool:
+    """Whether the process namespace of this process has the limit that the view set."""
+    try:
+        text = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return int(text) <= process_numbers(policy)
 
 
 def _make_proc(root: Path, numbers: int) -> None:

@@ -197,7 +197,7 @@ def _use(folder: Path, *options: str) -> tuple[Outcome, Trajectory]:
     index.mkdir(exist_ok=True)
     make_wheel(index, "squarify", "9.1", files={"squarify.py": "rows = 3\n"})
     own = {"JUPYTER_DATA_DIR": str(folder / "jupyter"), **index_variables(index)}
-    use, anyway = "import squarify\nprint(squarify.rows)\n```", "print(len(df))\n```"
+    use, anyway = "import squarify\nprint(squarify.rows)\n```", " it is missing.\nprint(3)\n```"
     with ScriptedEndpoint([use, SAID] if options else [use, anyway, SAID]) as endpoint:
         given = ("people.csv", QUESTION, "--out", "n.ipynb", *options, *_at(endpoint))
         done = _ask(folder, *given, env=own)

@@ -34,6 +34,7 @@ POLICY = Policy(
     confined=True,
     parent_pid=os.getppid(),
     is_root=False,
+    shares_users=False,
     namespaces={},
     environment=(),
     no_view="there is none",

@@ -24,6 +24,7 @@ from kernel_sandbox.overlay import Overlay
 from kernel_sandbox.overlay_state import State
 from kernel_sandbox.packages import AllowList, PackageInstaller, WithPackages
 from kernel_sandbox.pip_process import check_requirement
+from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
 from tests.wheels import index_variables, make_wheel
 
@@ -522,3 +523,28 @@ async def test_an_installation_before_a_cell_can_be_stopped(index, overlay, way)
             await task
     assert inner.calls == []
     assert entries(overlay) == leftovers(overlay) == []
+
+
+# In a kernel
+
+
+async def test_a_running_kernel_imports_what_is_installed_meanwhile(index, tmp_path):
+    make_wheel(index, "dm_alpha")
+    overlay = Overlay(tmp_path / "overlays")
+    async with KernelSession(overlay=overlay.site) as session:
+        runner = WithPackages(session, installer(overlay), session.workspace.path)
+        alone = await session.run("import dm_alpha")
+        assert alone.error.name == "ModuleNotFoundError"
+        with_packages = await runner.run("import dm_alpha\nprint(dm_alpha.version)")
+        assert (with_packages.stdout, with_packages.message) == ("1.0\n", "Installed dm_alpha 1.0.")
+        written = await session.run(f"open({str(overlay.site / 'evil.py')!r}, 'w')")
+        if session.containment.is_active("read_only_view"):
+            assert written.error.name == "OSError"
+    async with KernelSession(overlay=overlay.site) as session:
+        assert (await session.run("import dm_alpha\nprint(dm_alpha.version)")).stdout == "1.0\n"
+
+
+async def test_a_kernel_starts_where_the_folder_of_packages_can_not_be_made(caplog):
+    async with KernelSession(overlay=Path(os.devnull) / "site") as session:
+        assert (await session.run("print(1)")).stdout == "1\n"
+    assert "without the packages in /dev/null/site" in caplog.text

@@ -187,3 +187,13 @@ async def test_without_its_first_state_a_tree_can_not_go_on(zygote):
             await tree.run(tree.root, "1")
     with pytest.raises(SessionClosedError):
         await tree.run(tree.root, "1")
+
+
+async def test_a_program_that_goes_on_does_not_wait_unwatched(tree):
+    code = (
+        "import multiprocessing, time\nfork = multiprocessing.get_context('fork')\n"
+        "fork.Process(target=time.sleep, args=(300,), daemon=True).start()\nx = 1"
+    )
+    _, base = await printed(tree, tree.root, code)
+    assert base.state is None
+    assert (await printed(tree, base, "print(x)"))[0] == "1\n"

@@ -2,16 +2,20 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dm_jupyter.server.approvals import Approvals
+from dm_jupyter.server.packages import CellPackages, Packages, needs
+from kernel_sandbox.packages import Missing
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer, Panel
 from tests.wheels import index_variables, make_wheel
 
-AFTERWARDS = ("print('then')\n```", "It is done.")
+AFTERWARDS = (" it is missing.\nprint('then')\n```", "It is done.")
 """What the model says after a cell that failed."""
 
 
@@ -67,8 +71,9 @@ def _installed(server: JupyterServer) -> list[str]:
 
 
 def _told(endpoint: ScriptedEndpoint) -> str:
-    """What the model was shown last."""
-    return "\n".join(message["content"] for message in endpoint.bodies[-1]["messages"])
+    """What the model was shown in its last two turns: an error that is mended is left out then."""
+    messages = [message for body in endpoint.bodies[-2:] for message in body["messages"]]
+    return "\n".join(message["content"] for message in messages)
 
 
 async def _waiting(panel: Panel, path: str, approval: str = "risky") -> dict:
@@ -233,3 +238,68 @@ async def test_where_it_is_switched_off_a_cell_just_fails(
         assert (closed["status"], closed["message"]) == ("error", "")
         assert _printed(panel, opened) == ["ModuleNotFoundError"]
         assert _installed(server) == []
+
+
+# What is said
+
+
+def test_the_reason_names_modules_and_packages_that_are_called_otherwise() -> None:
+    missing = Missing({"xlsxwriter": "XlsxWriter", "skimage": "scikit-image", "dask": "dask"})
+    assert needs(missing) == (
+        "it needs `xlsxwriter`, `skimage` (scikit-image) and `dask`, which are not installed: "
+        "running it installs the packages from the package index"
+    )
+    assert needs(Missing(refused=(("x", "why"),))) == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_restricted", "reason"),
+    [
+        ("risky", True, r"^os\.system\(\) on line 2 is not allowed here; .*; it needs x$"),
+        ("ask", True, "^you asked to see every cell first; it needs x$"),
+        ("auto", True, "^$"),
+        ("risky", False, "^this kernel is not restricted$"),
+    ],
+)
+def test_what_a_cell_needs_joins_the_other_reasons(
+    mode: str, is_restricted: bool, reason: str
+) -> None:
+    approvals = Approvals(mode, is_restricted=is_restricted)
+    assert re.search(reason, approvals.reason("import os\nos.system('ls')", "it needs x"))
+
+
+@pytest.fixture
+def offline(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in index_variables(index).items():
+        monkeypatch.setenv(name, value)
+
+
+async def test_what_was_not_named_is_not_installed(tmp_path: Path, offline: None) -> None:
+    said: list[str] = []
+    packages = CellPackages(Packages(tmp_path / "packages"), tmp_path, said.append)
+    told = await packages.missing("import squarify")
+    assert needs(told) == _needs("squarify")
+    source = "import squarify, jellyfish, tabulatte"
+    declined = await packages.supply(source, told, is_agreed=False)
+    assert declined.count("no cell of this run waits for the person: do without it.") == 2
+    assert (said, list(tmp_path.iterdir())) == ([], [])
+    done = await packages.supply(source, told, is_agreed=True)
+    assert done.startswith("Installed squarify 9.1. `tabulatte` is not among")
+    assert done.endswith(
+        "`jellyfish` was not installed, as the person was not asked for it: "
+        "import it in another cell to ask."
+    )
+    assert said == ["Looking for squarify", "Installing squarify 9.1", ""]
+    assert await packages.supply("import squarify", None, is_agreed=True) == ""
+    assert await CellPackages(None, tmp_path, said.append).missing("import jellyfish") is None
+
+
+async def test_an_environment_that_can_not_be_asked_is_told_and_stops_no_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = CellPackages(Packages(tmp_path), tmp_path, lambda _: None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+    missing = await packages.missing("import squarify")
+    assert needs(missing) == ""
+    told = await packages.supply("import squarify", missing, is_agreed=False)
+    assert re.fullmatch(r"the interpreter .* can't be asked: .*\.", told)
