@@ -1,4 +1,4 @@
-"""Where the added packages of an environment lie: for whoever only tells a kernel, and in no time."""
+"""Where the added packages of an environment lie: for whoever only has to name the folder."""
 
 from __future__ import annotations
 

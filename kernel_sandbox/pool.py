@@ -20,13 +20,13 @@ from types import TracebackType
 from typing import Self
 
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.forks.zygote import DEFAULT_MODULES
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.profile import Profile, shortcomings
 from kernel_sandbox.seats import PersistentSeat, ReplaySeat, Seat, SnapshotSeat
 from kernel_sandbox.state_budget import StateBudget
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
-from kernel_sandbox.zygote import DEFAULT_MODULES
-from kernel_sandbox.zygote_client import Zygote
 
 __all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "Strategy"]
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from kernel_sandbox.cluster.ray_node import NodeLostError, RayMissingError, RayNode, load_ray
+from kernel_sandbox.cluster.ray_runner import RayRunner
+from kernel_sandbox.cluster.staging import Contents
 from kernel_sandbox.errors import SandboxError, SessionClosedError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolMetrics, PoolSettings
-from kernel_sandbox.ray_node import NodeLostError, RayMissingError, RayNode, load_ray
-from kernel_sandbox.ray_runner import RayRunner
-from kernel_sandbox.staging import Contents
 from kernel_sandbox.types import Limits
 
 __all__ = ["NodeLostError", "RayMetrics", "RayMissingError", "RayPool", "RayRunner"]

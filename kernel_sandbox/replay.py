@@ -17,11 +17,11 @@ from typing import Self
 
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History
-from kernel_sandbox.live_worker import WorkerOptions
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.zygote_client import Zygote
 
 __all__ = ["ReplayRunner"]
 

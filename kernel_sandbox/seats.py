@@ -11,14 +11,14 @@ from typing import Protocol, Self
 from kernel_sandbox import processes
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History
-from kernel_sandbox.live_worker import WorkerOptions
 from kernel_sandbox.replay import ReplayRunner
 from kernel_sandbox.snapshots import Node, SnapshotRunner, SnapshotTree
 from kernel_sandbox.state_budget import StateBudget
 from kernel_sandbox.types import CellResult, CellRunner, Limits
 from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.zygote_client import Zygote
 
 __all__ = ["PersistentSeat", "ReplaySeat", "Seat", "SeatHost", "SnapshotSeat"]
 

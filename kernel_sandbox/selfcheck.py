@@ -18,11 +18,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_sandbox import other_user
-from kernel_sandbox.attack_file import Attack, load_attacks
-from kernel_sandbox.attacks import RunnerFactory, Verdict, run_attacks
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.hostile import other_user
+from kernel_sandbox.hostile.attack_file import Attack, load_attacks
+from kernel_sandbox.hostile.attacks import RunnerFactory, Verdict, run_attacks
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 
@@ -227,8 +227,8 @@ async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactor
         yield lambda limits, inputs: KernelSession(limits, inputs, isolate=isolate, screened=False)
         return
     # Only here: a kernel needs none of it.
+    from kernel_sandbox.forks.zygote_client import Zygote  # noqa: PLC0415
     from kernel_sandbox.worker import CellWorker  # noqa: PLC0415
-    from kernel_sandbox.zygote_client import Zygote  # noqa: PLC0415
 
     async with Zygote(isolate=isolate) as zygote:
         yield lambda limits, inputs: CellWorker(

@@ -19,16 +19,16 @@ from kernel_sandbox import processes
 from kernel_sandbox.cell import CellRun
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
-from kernel_sandbox.forking import BRANCHES
+from kernel_sandbox.forks.forking import BRANCHES
+from kernel_sandbox.forks.live_state import LiveState
+from kernel_sandbox.forks.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History, Past, digest
-from kernel_sandbox.live_state import LiveState
-from kernel_sandbox.live_worker import LiveWorker, WorkerOptions
 from kernel_sandbox.screen import screen
 from kernel_sandbox.state_budget import StateBudget
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 from kernel_sandbox.workspace import Workspace
-from kernel_sandbox.zygote_client import Zygote
 
 __all__ = ["Node", "SnapshotRunner", "SnapshotTree"]
 

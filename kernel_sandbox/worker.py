@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernel_sandbox.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.session import CellSession
 from kernel_sandbox.types import Limits
-from kernel_sandbox.zygote_client import Zygote
 
 __all__ = ["CellWorker"]
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from benchmarks.sandbox.meter import MIB, Cost, Meter
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.forking import BRANCHES
-from kernel_sandbox.live_state import LiveState
+from kernel_sandbox.forks.forking import BRANCHES
+from kernel_sandbox.forks.live_state import LiveState
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.snapshots import Node, SnapshotTree
 from kernel_sandbox.types import Limits
 from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.zygote_client import Zygote
 
 _HEAPS_MIB = (0, 256, 1024)
 _LIMITS = Limits(memory_bytes=4096 * MIB)

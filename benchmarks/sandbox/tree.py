@@ -17,11 +17,11 @@ from typing import Protocol
 from benchmarks.sandbox.meter import MIB, Cost, Meter, PeakMemory
 from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
 from benchmarks.sandbox.table import Run, Table, verdict
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.pool import PoolSettings
 from kernel_sandbox.replay import ReplayRunner
 from kernel_sandbox.snapshots import SnapshotRunner, SnapshotTree
 from kernel_sandbox.types import CellResult
-from kernel_sandbox.zygote_client import Zygote
 
 _CHILDREN, _DEPTH = 3, len(CELLS)
 _SNAPSHOTS, _REPLAY = "snapshots", "replay"

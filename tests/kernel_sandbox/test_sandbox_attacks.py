@@ -12,16 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_sandbox import attacks as suite
 from kernel_sandbox import selfcheck
-from kernel_sandbox.attack_file import Attack, load_attacks
-from kernel_sandbox.attack_range import AttackRange
-from kernel_sandbox.attacks import run_attacks
 from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import LayerState
+from kernel_sandbox.hostile import attacks as suite
+from kernel_sandbox.hostile.attack_file import Attack, load_attacks
+from kernel_sandbox.hostile.attack_range import AttackRange
+from kernel_sandbox.hostile.attacks import run_attacks
+from kernel_sandbox.hostile.survivors import survivors
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.session import KernelSession
-from kernel_sandbox.survivors import survivors
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 ROOT = Path(__file__).parents[2]

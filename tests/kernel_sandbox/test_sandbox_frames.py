@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_sandbox.frames import MESSAGE_BYTES, Decoder, FrameError, encode
+from kernel_sandbox.forks.frames import MESSAGE_BYTES, Decoder, FrameError, encode
 
 TEXT = {"name": "stdout", "text": "x", "at": 0.0, "is_flush": False}
 

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from kernel_sandbox import other_user, selfcheck
+from kernel_sandbox import selfcheck
+from kernel_sandbox.hostile import other_user
 
 NOBODY_I_KNOW = 54321
 
@@ -47,7 +48,7 @@ def test_only_root_becomes_another_and_only_one_that_exists(monkeypatch):
 OPEN_WAY = f"""
 import os, sys
 from pathlib import Path
-from kernel_sandbox import other_user
+from kernel_sandbox.hostile import other_user
 from kernel_sandbox.contain import system
 closed = Path(sys.argv[1])
 system.unshare(0x20000)

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from kernel_sandbox.types import MIB, CellStatus, Limits

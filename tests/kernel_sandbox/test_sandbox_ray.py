@@ -18,10 +18,10 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox import ray_pool
+from kernel_sandbox.cluster.ray_host import RayHost
 from kernel_sandbox.errors import SandboxError, SessionClosedError, WorkspaceError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
-from kernel_sandbox.ray_host import RayHost
 from kernel_sandbox.ray_pool import NodeLostError, RayMissingError, RayPool
 from kernel_sandbox.types import CellStatus, Limits
 
@@ -410,7 +410,7 @@ def sandboxes(cluster):
     for node in cluster.list_all_nodes():
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
         for process in raylet.children(recursive=True):
-            if "kernel_sandbox.zygote" in process.cmdline():
+            if "kernel_sandbox.forks.zygote" in process.cmdline():
                 found += [process, *process.children(recursive=True)]
     return set(found)
 

@@ -7,10 +7,10 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.snapshots import SnapshotTree
 from kernel_sandbox.state_budget import StateBudget
 from kernel_sandbox.types import CellStatus, Limits
-from kernel_sandbox.zygote_client import Zygote
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import SessionClosedError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
 from kernel_sandbox.profile import Profile
 from kernel_sandbox.replay import ReplayRunner
@@ -16,7 +17,6 @@ from kernel_sandbox.session import KernelSession
 from kernel_sandbox.snapshots import SnapshotTree
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.zygote_client import Zygote
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIMITS = Limits(wall_s=2.0, memory_bytes=700 * MIB)

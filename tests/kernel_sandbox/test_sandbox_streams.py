@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from kernel_sandbox.frames import MESSAGE_BYTES, Decoder, encode
-from kernel_sandbox.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
-from kernel_sandbox.worker_channel import ERROR_CHARACTERS, PROMPT_LINES, Channel, TextStream
+from kernel_sandbox.forks.frames import MESSAGE_BYTES, Decoder, encode
+from kernel_sandbox.forks.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
+from kernel_sandbox.forks.worker_channel import ERROR_CHARACTERS, PROMPT_LINES, Channel, TextStream
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_messages_are_received_until_the_parent_goes(ends):
 
 SENDER = """
 import signal, socket, sys
-from kernel_sandbox.worker_channel import Channel
+from kernel_sandbox.forks.worker_channel import Channel
 channel, is_sending, raised = Channel(socket.socket(fileno=int(sys.argv[1]))), False, 0
 def stop(*_):
     global is_sending

@@ -21,12 +21,12 @@ from kernel_sandbox.errors import (
     SessionClosedError,
     WorkspaceError,
 )
-from kernel_sandbox.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.types import MIB, Display, Limits, Stream
 from kernel_sandbox.types import CellStatus as Status
 from kernel_sandbox.worker import CellWorker
 from kernel_sandbox.workspace import Workspace
-from kernel_sandbox.zygote_client import Zygote
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -455,7 +455,7 @@ async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_pa
 
 
 async def test_a_worker_that_is_too_slow_is_given_up(open_worker, monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.live_worker.START_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("kernel_sandbox.forks.live_worker.START_TIMEOUT_S", 0.001)
     with pytest.raises(KernelStartError, match="did not answer"):
         await open_worker()
 
@@ -492,7 +492,7 @@ async def test_a_zygote_that_dies_takes_its_workers_and_is_replaced():
 
 
 async def test_a_zygote_that_does_not_come_up_says_why(monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.zygote_client.WARM_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("kernel_sandbox.forks.zygote_client.WARM_TIMEOUT_S", 0.01)
     with pytest.raises(KernelStartError, match="not ready"):
         await Zygote(()).__aenter__()
     monkeypatch.undo()
@@ -505,7 +505,7 @@ async def test_a_zygote_that_does_not_come_up_says_why(monkeypatch):
 PARENT = """
 import asyncio, sys
 from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.zygote_client import Zygote
+from kernel_sandbox.forks.zygote_client import Zygote
 async def main():
     async with Zygote(()) as zygote, CellWorker(zygote, isolate=sys.argv[1] == "True") as worker:
         folders = [zygote._folder.path, worker._kernel._folder.path, worker.workspace.path]

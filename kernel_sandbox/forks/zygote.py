@@ -1,7 +1,7 @@
 """A warm process that workers are forked from: the libraries of data analysis are imported once.
 
-Started as `python -I -m kernel_sandbox.zygote FD PARENT ISOLATE MODULE...`. It runs no cell itself:
-it forks, the child confines itself, and only then takes code.
+Started as `python -I -m kernel_sandbox.forks.zygote FD PARENT ISOLATE MODULE...`. It runs no cell
+itself: it forks, the child confines itself, and only then takes code.
 
 Covered: it dies with the process that started it, and every worker dies with it; a worker gets
 three descriptors and no others, an environment and random numbers of its own.
@@ -31,7 +31,7 @@ from typing import Any
 from kernel_sandbox.contain import privileges
 from kernel_sandbox.contain.confine import confine_late, confined, contained
 from kernel_sandbox.containment import Containment
-from kernel_sandbox.jail import Jailer, children_elsewhere, join, send_children, split_off
+from kernel_sandbox.forks.jail import Jailer, children_elsewhere, join, send_children, split_off
 from kernel_sandbox.policy import Policy
 
 __all__ = ["DEFAULT_MODULES", "ISOLATED", "main"]
@@ -216,10 +216,10 @@ def _live(  # pragma: no cover
 
 
 def _serve_cells(policy: Policy, containment: Containment) -> int:  # pragma: no cover
-    from kernel_sandbox.cell_loop import CellLoop  # noqa: PLC0415 (imported with the shell)
-    from kernel_sandbox.forking import Forker  # noqa: PLC0415
-    from kernel_sandbox.shell import ZMQInteractiveShell  # noqa: PLC0415
-    from kernel_sandbox.worker_channel import Channel  # noqa: PLC0415
+    from kernel_sandbox.forks.cell_loop import CellLoop  # noqa: PLC0415 (imported with the shell)
+    from kernel_sandbox.forks.forking import Forker  # noqa: PLC0415
+    from kernel_sandbox.forks.shell import ZMQInteractiveShell  # noqa: PLC0415
+    from kernel_sandbox.forks.worker_channel import Channel  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _refresh(policy.overlay)
@@ -246,8 +246,8 @@ def _refresh(overlay: str) -> None:  # pragma: no cover
 
 def _warm(modules: list[str]) -> None:  # pragma: no cover
     """Imports what cells need, and does once what is slow the first time."""
-    from kernel_sandbox import cell_loop, forking  # noqa: PLC0415, F401 (imported for the children)
-    from kernel_sandbox.shell import make_shell  # noqa: PLC0415
+    from kernel_sandbox.forks import cell_loop, forking  # noqa: PLC0415, F401 (for the children)
+    from kernel_sandbox.forks.shell import make_shell  # noqa: PLC0415
 
     # First: libraries look for a shell when they are imported, and settle how they print.
     shell = make_shell()

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel_sandbox.cell_loop import CellLoop
 from kernel_sandbox.contain import landlock, view
 from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.forks.cell_loop import CellLoop
 from kernel_sandbox.policy import Policy
 
 __all__ = ["BRANCHES", "Forker", "obstacle"]

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kernel_sandbox.frames import Decoder, FrameError, encode
+from kernel_sandbox.forks.frames import Decoder, FrameError, encode
+from kernel_sandbox.forks.stream_order import StreamOrder
 from kernel_sandbox.outputs import OutputCollector
-from kernel_sandbox.stream_order import StreamOrder
 from kernel_sandbox.wire import Execution
 
 __all__ = ["WorkerWire"]

@@ -5,7 +5,8 @@ interpreter where that lies in a closed folder (`/root`): in a mount namespace o
 an empty folder covers the closed one, and only what is needed is bound back at its own place.
 Not covered: a folder that access control lists close; what is needed has to be readable itself.
 
-`python -m kernel_sandbox.other_user NAME HOME NEEDED... -- MODULE ARGUMENT...` is the inner half.
+The inner half is `python -m kernel_sandbox.hostile.other_user NAME HOME NEEDED... -- MODULE
+ARGUMENT...`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run_as(name: str, module: str, arguments: Sequence[str], readable: Iterable[
     needed = [*map(str, _own_folders()), *(str(path.absolute()) for path in readable)]
     with tempfile.TemporaryDirectory(prefix="dm-home-", ignore_cleanup_errors=True) as home:
         os.chown(home, user.pw_uid, user.pw_gid)
-        command = [sys.executable, "-m", "kernel_sandbox.other_user", name, home]
+        command = [sys.executable, "-m", "kernel_sandbox.hostile.other_user", name, home]
         command += [*needed, "--", module, *arguments]
         return subprocess.run(command, env=_environment(name, home), check=False).returncode
 

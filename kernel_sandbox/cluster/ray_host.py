@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
+from kernel_sandbox.cluster.staging import StagedFiles
 from kernel_sandbox.errors import SessionClosedError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PooledRunner, PoolMetrics, PoolSettings, SandboxPool
-from kernel_sandbox.staging import StagedFiles
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 

@@ -13,14 +13,14 @@ from kernel_sandbox import environment
 from kernel_sandbox.contain.plan import Places, plan
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.forked import ForkedProcess
+from kernel_sandbox.forks.forked import ForkedProcess
+from kernel_sandbox.forks.zygote_client import WorkerProcess, Zygote
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.run_folder import make_run_folder
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 from kernel_sandbox.watchdog import Watchdog
 from kernel_sandbox.workspace import Workspace
-from kernel_sandbox.zygote_client import WorkerProcess, Zygote
 
 __all__ = ["LiveWorker", "WorkerOptions"]
 

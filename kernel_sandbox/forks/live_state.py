@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.forked import ForkedProcess
-from kernel_sandbox.forking import BRANCHES
+from kernel_sandbox.forks.forked import ForkedProcess
+from kernel_sandbox.forks.forking import BRANCHES
 from kernel_sandbox.removal import remove_tree
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kernel_sandbox.frames import FrameError
-from kernel_sandbox.shell import ZMQInteractiveShell, no_getpass, no_input
-from kernel_sandbox.worker_channel import Channel, TextStream
+from kernel_sandbox.forks.frames import FrameError
+from kernel_sandbox.forks.shell import ZMQInteractiveShell, no_getpass, no_input
+from kernel_sandbox.forks.worker_channel import Channel, TextStream
 
 __all__ = ["CellLoop"]
 

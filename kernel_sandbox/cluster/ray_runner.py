@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
+from kernel_sandbox.cluster.ray_node import NodeLostError, RayNode
 from kernel_sandbox.errors import SessionClosedError
-from kernel_sandbox.ray_node import NodeLostError, RayNode
 from kernel_sandbox.types import CellResult
 
 __all__ = ["RayRunner"]

@@ -17,10 +17,10 @@ from typing import Any
 
 from kernel_sandbox import environment, processes
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
+from kernel_sandbox.forks.zygote import DEFAULT_MODULES, ISOLATED
 from kernel_sandbox.policy import Policy
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.teardown import shielded
-from kernel_sandbox.zygote import DEFAULT_MODULES, ISOLATED
 
 __all__ = ["WorkerProcess", "Zygote"]
 
@@ -170,7 +170,7 @@ class Zygote:
         for name in ("home", "tmp"):
             (path / name).mkdir(mode=0o700)
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-I", "-m", "kernel_sandbox.zygote"]
+        command = [sys.executable, "-I", "-m", "kernel_sandbox.forks.zygote"]
         kind = ISOLATED if self._isolate else "none"
         try:
             with (path / _LOG).open("wb") as log:

@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_sandbox.attack_file import Attack
-from kernel_sandbox.attack_range import AttackRange, Targets
 from kernel_sandbox.containment import Containment
-from kernel_sandbox.survivors import MARK_VARIABLE, survivors
+from kernel_sandbox.hostile.attack_file import Attack
+from kernel_sandbox.hostile.attack_range import AttackRange, Targets
+from kernel_sandbox.hostile.survivors import MARK_VARIABLE, survivors
 from kernel_sandbox.types import MIB, CellResult, CellRunner, CellStatus, Limits
 
 __all__ = ["RunnerFactory", "Verdict", "run_attacks"]

@@ -21,7 +21,7 @@ from traitlets import Any as AnyTrait
 from traitlets import CBool, Instance, Type, default
 from traitlets.config import Config
 
-from kernel_sandbox.worker_channel import Channel
+from kernel_sandbox.forks.worker_channel import Channel
 
 __all__ = ["ZMQInteractiveShell", "make_shell", "no_getpass", "no_input"]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.forks.worker_wire import WorkerWire
 from kernel_sandbox.watchdog import Breach, Watchdog
-from kernel_sandbox.worker_wire import WorkerWire
 
 __all__ = ["ForkedProcess"]
 

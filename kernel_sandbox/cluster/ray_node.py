@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from kernel_sandbox.cluster.ray_host import RayHost
 from kernel_sandbox.errors import SandboxError, SessionClosedError
-from kernel_sandbox.live_worker import WorkerOptions
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings
-from kernel_sandbox.ray_host import RayHost
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Literal
 
-from kernel_sandbox.frames import Decoder, FrameError, Message, encode
+from kernel_sandbox.forks.frames import Decoder, FrameError, Message, encode
 
 __all__ = ["Channel", "TextStream"]
 

@@ -1,0 +1,1 @@
+"""The parts of the pool that spans machines."""
