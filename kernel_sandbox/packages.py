@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.imports import missing_imports
-from kernel_sandbox.overlay import Overlay
-from kernel_sandbox.overlay_state import Package
-from kernel_sandbox.pip_process import check_requirement
+from kernel_sandbox.install.imports import missing_imports
+from kernel_sandbox.install.overlay import Overlay
+from kernel_sandbox.install.overlay_state import Package
+from kernel_sandbox.install.pip_process import check_requirement
 from kernel_sandbox.screen import screen
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus
 

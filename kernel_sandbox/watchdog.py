@@ -44,7 +44,7 @@ _LESS_MEMORY = (
 class Breach:
     """A limit that the kernel went over, and with it its life."""
 
-    kind: Literal["memory", "processes", "disk"]
+    kind: Literal["memory", "processes", "disk", "connection"]
     message: str
 
 

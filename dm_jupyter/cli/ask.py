@@ -29,7 +29,7 @@ from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason
-from kernel_sandbox.overlay import Overlay
+from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.overlay_place import overlay_site
+from kernel_sandbox.install.overlay_place import overlay_site
 
 if TYPE_CHECKING:  # a tenth of the extension's start, and most runs lack nothing
     from kernel_sandbox.packages import Missing, PackageInstaller
@@ -45,7 +45,7 @@ class Packages:
             PackageError: the list of packages can't be read.
         """
         if self._installer is None:
-            from kernel_sandbox.overlay import Overlay  # noqa: PLC0415
+            from kernel_sandbox.install.overlay import Overlay  # noqa: PLC0415
             from kernel_sandbox.packages import AllowList, PackageInstaller  # noqa: PLC0415
 
             self._installer = PackageInstaller(Overlay(self._root), AllowList.load())

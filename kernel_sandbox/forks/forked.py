@@ -110,7 +110,7 @@ class ForkedProcess:
         """Ends a process whose connection is gone or broken: it can take no more cells."""
         if reason and not self.dead.is_set():
             text = f"the kernel broke the rules of its connection and was ended: {reason}."
-            self.breach = self.breach or Breach("processes", text)
+            self.breach = self.breach or Breach("connection", text)
         self._signal()
 
     def _signal(self) -> None:

@@ -8,7 +8,7 @@ import type { INotebookPicture, IRunPicture } from './pictures';
 import { stateOfStop } from './reduce';
 import type { IRunSummary } from './rest';
 import { Steps } from './steps';
-import { phaseWords, stateWords } from './wording';
+import { besideCellWords, phaseWords, stateWords } from './wording';
 
 /** The runs of a notebook, oldest first: former ones as a line each, this tab's whole. */
 export function Timeline(props: {
@@ -100,8 +100,8 @@ function Phase(props: { run: IRunPicture }): ReactElement | null {
     text = trans.__('Stopping…');
   } else if (run.state !== 'running') {
     text = run.phase;
-  } else if (!isAtCell) {
-    text = phaseWords(run.phase, trans);
+  } else {
+    text = isAtCell ? besideCellWords(run.phase) : phaseWords(run.phase, trans);
   }
   return text ? <p className="jp-dm-Phase">{text}</p> : null;
 }

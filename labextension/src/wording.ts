@@ -108,6 +108,12 @@ export function phaseWords(phase: string, trans: TranslationBundle): string {
   }
 }
 
+/** What goes on beside a cell that runs or waits: only what is not said by its step already. */
+export function besideCellWords(phase: string): string {
+  const ownWords = ['', 'thinking', 'reading the files', 'loading the model'];
+  return ownWords.includes(phase) ? '' : phase;
+}
+
 /** A duration, short: `0.4 s`, `14 s`, `2 min 05 s`. */
 export function secondsWords(
   seconds: number,

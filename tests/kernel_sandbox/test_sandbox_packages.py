@@ -18,12 +18,12 @@ import pytest
 
 from kernel_sandbox.environment import pip_environment
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.imports import missing_imports
-from kernel_sandbox.lock_file import LockFile
-from kernel_sandbox.overlay import Overlay
-from kernel_sandbox.overlay_state import State
+from kernel_sandbox.install.imports import missing_imports
+from kernel_sandbox.install.lock_file import LockFile
+from kernel_sandbox.install.overlay import Overlay
+from kernel_sandbox.install.overlay_state import State
+from kernel_sandbox.install.pip_process import check_requirement
 from kernel_sandbox.packages import AllowList, PackageInstaller, WithPackages
-from kernel_sandbox.pip_process import check_requirement
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
 from tests.wheels import index_variables, make_wheel
@@ -31,7 +31,7 @@ from tests.wheels import index_variables, make_wheel
 INSTALL = """
 import asyncio, sys
 from pathlib import Path
-from kernel_sandbox.overlay import Overlay
+from kernel_sandbox.install.overlay import Overlay
 say = lambda line: print(line, flush=True)
 print(len(asyncio.run(Overlay(Path(sys.argv[1])).install(sys.argv[2:], say))))
 """

@@ -5,7 +5,7 @@ import { statusText } from '../kernelstatus';
 import type { IRunPicture } from '../pictures';
 import type { IKernelMeter, RunMessage } from '../protocol.gen';
 import { reduceRun } from '../reduce';
-import { secondsWords, stopWords } from '../wording';
+import { besideCellWords, secondsWords, stopWords } from '../wording';
 import { PATH, cellOpened, runClosed, runOpened, stepOpened } from './messages';
 
 const trans = nullTranslator.load('dm_jupyter');
@@ -104,6 +104,15 @@ describe('statusText', () => {
   it('warns near a limit', () => {
     expect(statusText({ ...METER, cpu_s: 55 }, trans)).toContain(
       'Nearly at a limit'
+    );
+  });
+});
+
+describe('beside a cell', () => {
+  it('only what its step does not say is told', () => {
+    expect(besideCellWords('thinking')).toBe('');
+    expect(besideCellWords('Installing tabulate…')).toBe(
+      'Installing tabulate…'
     );
   });
 });

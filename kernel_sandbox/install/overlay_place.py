@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernel_sandbox.pip_child import environment_name
+from kernel_sandbox.install.pip_child import environment_name
 
 __all__ = ["overlay_site"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from kernel_sandbox.environment import pip_environment
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.pip_child import NO_PROGRAM
+from kernel_sandbox.install.pip_child import NO_PROGRAM
 from kernel_sandbox.teardown import shielded
 
 __all__ = ["Pip", "Wheel", "ask", "canonical", "check_requirement"]

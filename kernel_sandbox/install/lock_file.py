@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.pip_process import Wheel, canonical
+from kernel_sandbox.install.pip_process import Wheel, canonical
 
 __all__ = ["LockFile"]
 

@@ -28,10 +28,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.lock_file import LockFile
-from kernel_sandbox.overlay_place import overlay_site
-from kernel_sandbox.overlay_state import Package, State
-from kernel_sandbox.pip_process import Pip, Wheel, ask, canonical, check_requirement
+from kernel_sandbox.install.lock_file import LockFile
+from kernel_sandbox.install.overlay_place import overlay_site
+from kernel_sandbox.install.overlay_state import Package, State
+from kernel_sandbox.install.pip_process import Pip, Wheel, ask, canonical, check_requirement
 from kernel_sandbox.teardown import shielded
 
 __all__ = ["Overlay"]

@@ -1,0 +1,1 @@
+"""Packages that cells lack: found, fetched and laid beside the environment."""
