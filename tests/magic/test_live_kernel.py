@@ -12,6 +12,7 @@ import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 
+import dm_jupyter
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import CellStatus
 from tests.cli.endpoint import ScriptedEndpoint
@@ -136,9 +137,10 @@ async def test_a_killed_notebook_kernel_leaves_no_process(notebook: Notebook) ->
 
 
 async def test_in_a_restricted_kernel_it_says_what_to_do(folder: Path) -> None:
-    # Without a file view, which in a checkout hides this package from the kernel.
+    # In a checkout, this package is not where the kernel may read unless it is told.
+    checkout = Path(dm_jupyter.__file__).parents[1]
     inputs = {"people.csv": folder / "my people.csv"}
-    async with KernelSession(inputs=inputs, isolate=False) as session:
+    async with KernelSession(inputs=inputs, overlay=checkout) as session:
         loaded = await session.run(LOAD)
         assert (loaded.status, loaded.outputs) == (CellStatus.OK, ())
         asked = await session.run("%%analyze people.csv\nHow many?")
