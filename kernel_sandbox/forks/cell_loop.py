@@ -96,8 +96,8 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             count = self._shell.execution_count
             reply = {"status": "error", "ename": "KeyboardInterrupt", "execution_count": count}
-        self._out.flush()
-        self._err.flush()
+        self._out.drain()
+        self._err.drain()
         self.channel.send("reply", {"id": content["id"], **reply})
 
     async def _execute(self, source: str) -> _Content:

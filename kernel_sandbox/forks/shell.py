@@ -21,7 +21,7 @@ from traitlets import Any as AnyTrait
 from traitlets import CBool, Instance, Type, default
 from traitlets.config import Config
 
-from kernel_sandbox.forks.worker_channel import Channel
+from kernel_sandbox.forks.worker_channel import Channel, TextStream
 
 __all__ = ["ZMQInteractiveShell", "make_shell", "no_getpass", "no_input"]
 
@@ -44,7 +44,9 @@ _VARIABLES = {
 
 def _flush() -> None:  # pragma: no cover
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
+        if isinstance(stream, TextStream):
+            stream.drain()
+        elif stream is not None:  # a cell has put its own in place
             stream.flush()
 
 

@@ -203,6 +203,15 @@ class TextStream(io.TextIOBase):
         if self._channel.is_owned:
             self._send(is_flush=True)
 
+    def drain(self) -> None:
+        """Sends what has been gathered; the parent flushes by itself before what comes next.
+
+        Raises:
+            OSError: the parent is gone.
+        """
+        if self._channel.is_owned and self._parts:
+            self._send(is_flush=False)
+
     def _send(self, is_flush: bool) -> None:
         text, self._parts, self._size = "".join(self._parts), [], 0
         self._sent = monotonic()

@@ -27,6 +27,8 @@ __all__ = ["WorkerWire"]
 _READ_BYTES = 256 * 1024
 _CREDENTIALS = struct.Struct("3i")
 _LOG_CHARACTERS = 2000
+_SILENT = ("started", "cut")
+"""What is no output: the streams go on over it."""
 
 _Content = dict[str, Any]
 
@@ -200,6 +202,8 @@ class WorkerWire:
             if future is not None and not future.done():
                 future.set_result(content)
         elif self._running is not None:
+            if kind not in _SILENT:
+                self._order.flush_all()
             self._output(self._running[1], kind, content)
 
     def _output(self, execution: Execution, kind: str, content: _Content) -> None:
