@@ -207,7 +207,7 @@ def _why(error: OSError) -> str:
 def _describe(version: int, network: bool) -> str:
     missing = [text for since, text in _SINCE if version < since and since > 2]
     if network and version >= 4:
-        missing.append("TCP (the limits allow the network)")
+        missing.append("TCP (left to other layers)")
     missing += ["UDP", "unix sockets with a path"]
     line = f"Landlock ABI {version}: files only below the listed folders"
     if version < _SINCE[0][0]:

@@ -50,6 +50,8 @@ _REQUEST_BYTES = 256 * 1024
 _DESCRIPTORS = 3
 _CONNECTION = 3
 _HIGHEST = 65_536
+_NICE = 10
+"""Whoever watches over the workers comes first, also when one of them forks without end."""
 
 
 @dataclass(slots=True)
@@ -125,6 +127,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
     def _become_worker(self, request: dict[str, Any], descriptors: list[int], first: int) -> None:
         status = 1
         try:
+            os.nice(_NICE)
             self._control.detach()
             policy = Policy.from_text(request["policy"])
             policy = replace(policy, parent_pid=self._pid, shares_users=self._jailer is not None)
