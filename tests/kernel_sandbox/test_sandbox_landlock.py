@@ -304,7 +304,7 @@ def test_every_version_is_asked_only_for_what_it_knows():
     assert "truncating files outside, TCP, ioctl on devices, signals" in described[0]
     assert "signals and abstract unix sockets, UDP" in described[1]
     assert "signals" not in described[2]
-    assert "TCP (the limits allow" in landlock._describe(7, network=True)
+    assert "TCP (left to other layers)" in landlock._describe(7, network=True)
 
 
 @needs_landlock
