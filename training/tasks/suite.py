@@ -6,11 +6,14 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dm_jupyter.core.task import Task
 
-__all__ = ["EvalItem", "ItemScore", "Suite", "draw"]
+if TYPE_CHECKING:
+    from training.judge.judge import Judge
+
+__all__ = ["EvalItem", "ItemScore", "JudgedSuite", "Outcome", "Suite", "draw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,20 @@ class ItemScore:
     """By the benchmark's own rules, or the narrowest where it has none."""
     parts: Mapping[str, bool] = field(default_factory=dict)
     """What the verdict is made of: sub-answers, or ways to be right; the suite says which."""
+    strict_parts: Mapping[str, bool] = field(default_factory=dict)
+    """The same by the strict rules; empty where the suite does not tell them apart."""
+    grades: Mapping[str, float] = field(default_factory=dict)
+    """Graded scores by name, where the benchmark has such; the suite says their range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run left."""
+
+    answer: str
+    """The agent's last answer; empty where it gave none."""
+    folder: Path
+    """The agent's working folder, as the run left it."""
 
 
 @runtime_checkable
@@ -56,7 +73,7 @@ class Suite(Protocol):
         """
         ...
 
-    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
         """Returns the verdict; called once for each run that ended, with or without an answer.
 
         A wrong, empty or malformed answer is a score, never an exception, and so is an empty
@@ -64,8 +81,37 @@ class Suite(Protocol):
 
         Args:
             item: an item that this suite loaded.
-            answer: the agent's last answer; empty where it gave none.
-            folder: the agent's working folder, as the run left it.
+            outcome: what the run left.
+        """
+        ...
+
+    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+        """Returns whether two runs say the same by the rules of `score`; votes are counted by it.
+
+        It may not look at the label. Two empty answers do not agree.
+
+        Args:
+            item: an item that this suite loaded.
+            one: what a run left.
+            other: what another run left.
+        """
+        ...
+
+
+@runtime_checkable
+class JudgedSuite(Suite, Protocol):
+    """A suite whose verdict needs a model: `score` alone is what can be said without one."""
+
+    async def judge(self, item: EvalItem, outcome: Outcome, judge: Judge) -> ItemScore:
+        """Returns the verdict with the grades of a judge; called instead of `score`.
+
+        Args:
+            item: an item that this suite loaded.
+            outcome: what the run left.
+            judge: the model that is asked.
+
+        Raises:
+            JudgeError: the judge could not be asked, or its words are no verdict.
         """
         ...
 

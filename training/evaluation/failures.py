@@ -1,0 +1,75 @@
+"""Of which kind a failure is: every run that is not right gets exactly one word."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from kernel_sandbox.types import CellStatus
+
+__all__ = ["Failure", "failure_of", "was_mended"]
+
+
+class Failure(StrEnum):
+    """Why a run is not right."""
+
+    FORMAT = "format"
+    """It answered, and not in the form that was asked for."""
+    WRONG = "wrong value"
+    """It answered in form, and something else than expected."""
+    CODE = "code error not mended"
+    """It ended without an answer, its last cell having raised."""
+    TURNS = "turn limit"
+    """It ended without an answer after cells that ran, by turns, cells, tokens or seconds."""
+    VOID = "void"
+    """Its last turn held neither code nor an answer."""
+    TIMEOUT = "timeout"
+    """It ended without an answer, its last cell having run too long."""
+    MEMORY = "memory"
+    """It ended without an answer, its last cell having needed too much memory."""
+    KILLED = "killed"
+    """It ended without an answer, its last cell having ended the process or been refused."""
+    FAULT = "fault"
+    """Our side broke."""
+
+
+_BY_STATUS = {
+    CellStatus.ERROR: Failure.CODE,
+    CellStatus.TIMEOUT: Failure.TIMEOUT,
+    CellStatus.MEMORY: Failure.MEMORY,
+    CellStatus.KILLED: Failure.KILLED,
+    CellStatus.DENIED: Failure.KILLED,
+    CellStatus.INTERRUPTED: Failure.TIMEOUT,
+}
+
+
+def failure_of(trajectory: Trajectory) -> Failure:
+    """Returns the kind of failure of a run whose answer is wrong or missing."""
+    if trajectory.stop is StopReason.ANSWERED:
+        return Failure.WRONG if _is_in_form(trajectory) else Failure.FORMAT
+    if trajectory.stop is StopReason.FAULT:
+        return Failure.FAULT
+    last = trajectory.steps[-1] if trajectory.steps else None
+    if last is None or last.result is None:
+        return Failure.VOID
+    return _BY_STATUS.get(last.result.status, Failure.TURNS)
+
+
+def was_mended(trajectory: Trajectory) -> bool | None:
+    """Returns whether a run that met an error in a cell ended with one that ran.
+
+    `None` where no cell raised. The share of `True` among the others is the success rate of
+    self-debugging.
+    """
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    if all(result.status is not CellStatus.ERROR for result in results):
+        return None
+    return results[-1].ok
+
+
+def _is_in_form(trajectory: Trajectory) -> bool:
+    """Whether every name of the prescribed form was answered; a free answer always is."""
+    asked = {name for name, _ in find_answers(trajectory.task.answer_format)}
+    said = {name for name, _ in find_answers(trajectory.answer or "")}
+    return asked <= said
