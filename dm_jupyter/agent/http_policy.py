@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dm_jupyter.agent.answer_stream import AnswerStream
 from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.agent.repetition import is_looping
 from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
+    PolicyError,
     StreamBrokenError,
+    first_fault,
 )
 from dm_jupyter.core.trajectory import Completion
 
@@ -39,25 +41,10 @@ class Endpoint:
     """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
 
 
-@dataclass(slots=True)
-class _Reply:
-    """What has come of an answer so far."""
-
-    pieces: list[str] = field(default_factory=list)
-    finish_reason: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def take(self, chunk: Any) -> str:
-        """Adds a chunk of the stream; returns the text in it."""
-        if chunk.usage is not None:
-            self.prompt_tokens = chunk.usage.prompt_tokens
-            self.completion_tokens = chunk.usage.completion_tokens
-        text = "".join(choice.delta.content or "" for choice in chunk.choices)
-        self.pieces.append(text)
-        for choice in chunk.choices:
-            self.finish_reason = choice.finish_reason or self.finish_reason
-        return text
+_SEED_STRIDE = 7_919
+"""Between the seeds of turns that are asked for one by one: far from those of later turns."""
+_WAYS_TO_ASK = ((True, True), (False, True), (False, False))
+"""For several turns: all in one request or one each; with the tokens' probabilities or without."""
 
 
 class HttpPolicy:
@@ -66,6 +53,7 @@ class HttpPolicy:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._client: AsyncOpenAI | None = None
+        self._way = 0  # of `_WAYS_TO_ASK`: the first that the endpoint has not refused
 
     @property
     def name(self) -> str:
@@ -97,23 +85,70 @@ class HttpPolicy:
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
         """
+        answers = await self._draw(request, on_text=on_text)
+        return answers[0]
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns, drawn from one reading of the prompt where the endpoint can.
+
+        Others are asked `count` times, each with a seed of its own.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointRefusedError: it answered with an error: key, model name or request.
+            ContextFullError: the conversation is longer than the model's context.
+            StreamBrokenError: an answer broke off.
+        """
+        while True:
+            together, likely = _WAYS_TO_ASK[self._way]
+            try:
+                if together:
+                    drawn = await self._draw(request, count, logprobs=likely)
+                else:
+                    drawn = await self._one_each(request, count, likely)
+                if len(drawn) == count:
+                    return drawn
+            except EndpointRefusedError:
+                if self._way == len(_WAYS_TO_ASK) - 1:
+                    raise
+            self._way += 1
+
+    async def _one_each(
+        self, request: SampleRequest, count: int, logprobs: bool
+    ) -> list[Completion]:
+        seeds = [request.seed + _SEED_STRIDE * place for place in range(count)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._draw(replace(request, seed=seed), logprobs=logprobs))
+                    for seed in seeds
+                ]
+        except* PolicyError as faults:
+            raise first_fault(faults) from faults
+        return [task.result()[0] for task in tasks]
+
+    async def _draw(
+        self,
+        request: SampleRequest,
+        count: int = 1,
+        *,
+        logprobs: bool = False,
+        on_text: Callable[[str], None] = lambda _: None,
+    ) -> list[Completion]:
         prefill = request.prefill if self._endpoint.continues_prefill else ""
-        started = time.monotonic()
         if prefill:
             on_text(prefill)
-        reply = _Reply()
-        async with self._stream(request, prefill) as stream:
-            await self._receive(stream, reply, on_text)
-        return Completion(
-            text=prefill + "".join(reply.pieces),
-            prefill=prefill,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            seconds=time.monotonic() - started,
-            finish_reason=reply.finish_reason,
-        )
+        answers = AnswerStream()
+        more = {"n": count} if count > 1 else {}
+        if logprobs:
+            more["logprobs"] = True
+        async with self._stream(request, prefill, more) as stream:
+            await self._receive(stream, answers, on_text)
+        return answers.completions(prefill)
 
-    async def _receive(self, stream: Any, reply: _Reply, on_text: Callable[[str], None]) -> None:
+    async def _receive(
+        self, stream: Any, answers: AnswerStream, on_text: Callable[[str], None]
+    ) -> None:
         """Reads the stream to its end."""
         import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
         import openai  # noqa: PLC0415
@@ -124,20 +159,20 @@ class HttpPolicy:
         )
         try:
             async for chunk in stream:
-                text = reply.take(chunk)
+                text = answers.take(chunk)
                 if text:
                     on_text(text)
-                if "\n" in text and is_looping("".join(reply.pieces)):
-                    reply.finish_reason = "repetition"
-                    reply.completion_tokens = len(reply.pieces)  # the endpoint's count won't come
+                if answers.is_looping:
                     return
         except (openai.APIError, httpx2.HTTPError) as error:
             raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
-        if not reply.finish_reason:
+        if not answers.is_whole:
             raise StreamBrokenError(broken)
 
     @asynccontextmanager
-    async def _stream(self, request: SampleRequest, prefill: str) -> AsyncIterator[Any]:
+    async def _stream(
+        self, request: SampleRequest, prefill: str, more: dict[str, Any]
+    ) -> AsyncIterator[Any]:
         if self._client is None:
             raise RuntimeError("use HttpPolicy in an `async with` block")
         messages: list[Any] = [message.to_json() for message in request.messages]
@@ -158,6 +193,7 @@ class HttpPolicy:
                 stream=True,
                 stream_options={"include_usage": True},
                 extra_body=extra or None,
+                **more,
             )
         try:
             yield stream

@@ -40,7 +40,7 @@ from dm_jupyter.core.trajectory import (
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult
 
-__all__ = ["RunSettings", "begin", "run", "step"]
+__all__ = ["RunSettings", "begin", "request_for", "run", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,20 @@ async def run(
     return trajectory
 
 
+def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
+    """Returns what the next step asks the model."""
+    dialect = dialect_named(trajectory.dialect)
+    return SampleRequest(
+        messages=dialect.messages(trajectory),
+        prefill=dialect.prefill(trajectory),
+        stop=dialect.stop(trajectory),
+        temperature=_temperature(trajectory, settings),
+        top_p=settings.top_p,
+        max_tokens=settings.turn_tokens,
+        seed=settings.seed + trajectory.turns,
+    )
+
+
 async def step(
     trajectory: Trajectory, policy: Policy, notebook: Notebook, settings: RunSettings, emit: Emit
 ) -> Trajectory:
@@ -145,15 +159,7 @@ async def step(
         asyncio.CancelledError: the step was cancelled; the cell it ran was interrupted.
     """
     dialect = dialect_named(trajectory.dialect)
-    request = SampleRequest(
-        messages=dialect.messages(trajectory),
-        prefill=dialect.prefill(trajectory),
-        stop=dialect.stop(trajectory),
-        temperature=_temperature(trajectory, settings),
-        top_p=settings.top_p,
-        max_tokens=settings.turn_tokens,
-        seed=settings.seed + trajectory.turns,
-    )
+    request = request_for(trajectory, settings)
     completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
     taken = Step(completion, _turn(dialect, completion))
     match taken.turn.action:

@@ -17,13 +17,16 @@ _STARTS_AFRESH = ("api.openai.com", "openai.azure.com")
 
 @asynccontextmanager
 async def open_policy(
-    choice: ModelChoice, on_progress: Callable[[str], None] = lambda _: None
+    choice: ModelChoice,
+    on_progress: Callable[[str], None] = lambda _: None,
+    at_once: int = 1,
 ) -> AsyncIterator[HttpPolicy]:
     """Yields a policy for the choice; a local model is served for as long as the block lasts.
 
     Args:
         choice: which model, and where.
         on_progress: gets a line now and then while a local model is being loaded.
+        at_once: turns that a local model, unless it runs already, draws at the same time.
 
     Raises:
         LocalModelError: the local model is missing or can't start; the message says what to do.
@@ -35,9 +38,13 @@ async def open_policy(
         async with HttpPolicy(endpoint) as policy:
             yield policy
         return
-    from dm_jupyter.agent.local_model import local_endpoint  # noqa: PLC0415  (optional extra)
+    from dm_jupyter.agent.local_model import (  # noqa: PLC0415  (optional extra)
+        ServerOptions,
+        local_endpoint,
+    )
 
-    async with local_endpoint(choice.model, on_progress=on_progress) as served:
+    options = ServerOptions(slots=at_once)
+    async with local_endpoint(choice.model, options, on_progress) as served:
         endpoint = Endpoint(served.base_url, served.model_name, served.api_key)
         async with HttpPolicy(endpoint) as policy:
             yield policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import tempfile
 from pathlib import Path
@@ -71,6 +72,17 @@ class HeadlessNotebook:
         self.document.cells[position] = _finished_cell(source, result)
         self.save()
         return result
+
+    def branched(self, runner: CellRunner) -> HeadlessNotebook:
+        """Returns a copy, in memory alone, whose next cells run in a branch of the state.
+
+        Args:
+            runner: the branch.
+        """
+        other = HeadlessNotebook(runner)
+        other._sql = copy.copy(self._sql)
+        other.document = copy.deepcopy(self.document)
+        return other
 
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the answer, or why there is none, and the trajectory into the metadata.

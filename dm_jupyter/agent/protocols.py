@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.trajectory import Completion, RunCell
 from kernel_sandbox.types import CellResult
 
-__all__ = ["Notebook", "Policy", "SampleRequest"]
+__all__ = ["BatchPolicy", "Notebook", "Policy", "SampleRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,19 @@ class Policy(Protocol):
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         """Returns one turn; `on_text` gets each piece of it as it comes, the opening included."""
+        ...
+
+
+@runtime_checkable
+class BatchPolicy(Policy, Protocol):
+    """A model that draws several turns from one reading of the conversation. Called by a search."""
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns, each with the probability that the model gave it, where known.
+
+        It raises `PolicyError` for every fault of the endpoint and nothing else; all turns come,
+        or none.
+        """
         ...
 
 

@@ -15,6 +15,8 @@ DmJupyterError
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 __all__ = [
     "ContextFullError",
     "DataFileError",
@@ -27,7 +29,11 @@ __all__ = [
     "StreamBrokenError",
     "TrajectoryError",
     "UsageError",
+    "first_fault",
 ]
+
+
+Fault = TypeVar("Fault", bound=Exception)
 
 
 class DmJupyterError(Exception):
@@ -72,3 +78,9 @@ class TrajectoryError(DmJupyterError):
 
 class UsageError(DmJupyterError):
     """An option or argument that makes no sense; the message names it."""
+
+
+def first_fault(group: BaseExceptionGroup[Fault]) -> Fault:
+    """Returns one fault of several tasks that broke together: the first, for the rest followed."""
+    fault = group.exceptions[0]
+    return first_fault(fault) if isinstance(fault, BaseExceptionGroup) else fault

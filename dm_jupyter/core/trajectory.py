@@ -78,6 +78,8 @@ class Completion:
     seconds: float = 0.0
     finish_reason: str = "stop"
     """`stop`; `length` when the token limit cut it; `repetition` when it went round in circles."""
+    mean_probability: float | None = None
+    """Geometric mean of its tokens' probabilities; `None` where nobody asked, or nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,137 @@
+"""Many runs at one task, on one pool: each has a notebook in memory and a state of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from dm_jupyter.agent.analysis import names_for
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.search.candidates import Agree, say_the_same
+from dm_jupyter.core.events import Emit
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.types import CellResult, CellRunner
+
+__all__ = ["Arena", "Episode", "Pool", "Runner"]
+
+
+class Runner(CellRunner, Protocol):
+    """What a pool hands out: `kernel_sandbox.pool.PooledRunner`, or the one of a cluster."""
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around the process that was started last."""
+        ...
+
+    def branch(self) -> AbstractAsyncContextManager[Runner]:
+        """Opens a runner that goes on from here by itself."""
+        ...
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files that the code made into a folder."""
+        ...
+
+
+class Pool(Protocol):
+    """`kernel_sandbox.pool.SandboxPool`, or one over a cluster; already open."""
+
+    def runner(
+        self, inputs: Mapping[str, Path] | None = None
+    ) -> AbstractAsyncContextManager[Runner]:
+        """Opens a runner once there is a place for it."""
+        ...
+
+
+class Episode:
+    """One run's notebook and what holds its state; implements `Notebook`."""
+
+    def __init__(self, runner: Runner, notebook: HeadlessNotebook) -> None:
+        """Takes both over; made by `Arena.episode`.
+
+        Args:
+            runner: where cells run.
+            notebook: where they are written; its cells run in the runner.
+        """
+        self._runner = runner
+        self.notebook = notebook
+
+    async def run(self, cell: RunCell, thought: str) -> CellResult:
+        """Writes the thought and the cell, runs it and keeps its outputs.
+
+        Raises:
+            SandboxError: no process could be started for it.
+            asyncio.CancelledError: cancelled; the cell has been stopped.
+        """
+        return await self.notebook.run(cell, thought)
+
+    @asynccontextmanager
+    async def branch(self) -> AsyncIterator[Episode]:
+        """Opens an episode that goes on from here by itself, its notebook a copy of this one."""
+        async with self._runner.branch() as runner:
+            yield Episode(runner, self.notebook.branched(runner))
+
+    def finish(self, trajectory: Trajectory) -> Trajectory:
+        """Writes the notebook's end; returns the trajectory with what its code was confined by."""
+        ended = replace(trajectory, containment=self._runner.containment.to_json())
+        self.notebook.finish(ended)
+        return ended
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files that the code made into a folder, and returns where they lie.
+
+        Raises:
+            SandboxError: they can't be read or written.
+        """
+        return await self._runner.collect(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """One task, and all that the runs at it have in common."""
+
+    task: Task
+    pool: Pool
+    folder: Path
+    """Gets the files that the runs' code made, a folder for each run where there are several."""
+    brief: Brief = field(default_factory=Brief)
+    """What the model is shown of the files; `briefed` fills it."""
+    run: RunSettings = field(default_factory=RunSettings)
+    dialect: str = "markdown"
+    agree: Agree = say_the_same
+    """Whether two runs say the same."""
+    emit: Emit = lambda _: None
+    """Gets the events of all runs."""
+
+    async def briefed(self) -> Arena:
+        """Returns the arena after a look at the task's files; code calls them by bare names.
+
+        Raises:
+            DataFileError: a file can't be read; the message names it and the way out.
+        """
+        brief = await asyncio.to_thread(brief_of, names_for(self.task.files, None))
+        return replace(self, brief=brief)
+
+    @property
+    def start(self) -> Trajectory:
+        """The trajectory with which every run begins."""
+        return Trajectory(self.task, self.dialect, self.brief)
+
+    @asynccontextmanager
+    async def episode(self) -> AsyncIterator[Episode]:
+        """Opens an empty notebook with the question on top, and a fresh state.
+
+        Raises:
+            SandboxError: the pool is closed, or a file can't be used.
+        """
+        async with self.pool.runner(names_for(self.task.files, None)) as runner:
+            notebook = HeadlessNotebook(runner, self.brief.databases)
+            notebook.ask(self.task)
+            yield Episode(runner, notebook)

@@ -1,0 +1,114 @@
+"""Runs that ended, and how one of them is chosen: by a vote, or by its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dm_jupyter.core.closed_form import find_answers, is_undefined
+from dm_jupyter.core.trajectory import Trajectory
+
+__all__ = ["Agree", "Candidate", "best_by_value", "best_by_vote", "groups_of", "say_the_same"]
+
+_RELATIVE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A run that ended."""
+
+    trajectory: Trajectory
+    folder: Path | None = None
+    """Where the files that its code made lie now."""
+    value: float | None = None
+    """What a value model thinks of it, -1 to 1; `None` without one."""
+
+
+Agree = Callable[[Candidate, Candidate], bool]
+"""Whether two candidates say the same. It may be intransitive, as tolerances are."""
+
+
+def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
+    """Returns the places of the candidates that answered, those that agree together.
+
+    Each joins the first group whose first member it agrees with; the largest group comes first, of
+    equal ones the one with the earliest member.
+    """
+    groups: list[list[int]] = []
+    for place, candidate in enumerate(candidates):
+        if not has_answer(candidate):
+            continue
+        for group in groups:
+            if agree(candidates[group[0]], candidate):
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return sorted(groups, key=lambda group: (-len(group), group[0]))
+
+
+def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
+    """Returns the place of the first candidate that says what most of them say.
+
+    The mode under the given equality, not of raw strings; of equal counts the one said first. An
+    answer that says nothing, such as `nan`, gives way to any other. Without an answer: 0.
+    """
+    groups = groups_of(candidates, agree)
+    telling = [group for group in groups if not _is_undefined(candidates[group[0]])]
+    ranked = telling or groups
+    return ranked[0][0] if ranked else 0
+
+
+def best_by_value(candidates: Sequence[Candidate]) -> int:
+    """Returns the place of the candidate with the highest value that answered, of equals the first.
+
+    Without values this is the first that answered; without an answer 0.
+    """
+    answered = [place for place, one in enumerate(candidates) if has_answer(one)]
+    return max(answered, key=lambda place: (_value(candidates[place]), -place), default=0)
+
+
+def say_the_same(one: Candidate, other: Candidate) -> bool:
+    """Whether two answers are the same text, or the same names with the same values.
+
+    Where no benchmark's rules are at hand: numbers may differ by 1e-6 of themselves, words by case
+    and spaces.
+    """
+    first, second = one.trajectory.answer or "", other.trajectory.answer or ""
+    if not first.strip() or not second.strip():
+        return False
+    if _plain(first) == _plain(second):
+        return True
+    pairs, others = dict(find_answers(first)), dict(find_answers(second))
+    return (
+        bool(pairs)
+        and pairs.keys() == others.keys()
+        and all(_equal(pairs[name], others[name]) for name in pairs)
+    )
+
+
+def has_answer(candidate: Candidate) -> bool:
+    """Whether the run ended with an answer."""
+    return bool((candidate.trajectory.answer or "").strip())
+
+
+def _is_undefined(candidate: Candidate) -> bool:
+    values = [value for _, value in find_answers(candidate.trajectory.answer or "")]
+    return bool(values) and all(map(is_undefined, values))
+
+
+def _value(candidate: Candidate) -> float:
+    return float("-inf") if candidate.value is None else candidate.value
+
+
+def _equal(one: str, other: str) -> bool:
+    try:
+        first, second = float(one), float(other)
+    except ValueError:
+        return _plain(one) == _plain(other)
+    return abs(first - second) <= _RELATIVE_TOLERANCE * max(abs(first), abs(second))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

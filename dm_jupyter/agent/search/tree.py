@@ -1,0 +1,267 @@
+"""A tree of runs: states are branched, promising ones go on, and the best that ended is chosen.
+
+Value-guided search as in Jupiter (arXiv 2509.09245): K candidates an expansion, a limit of depth,
+paths given up after errors in a row, rewards of 1 and -1 where the label is known and values from
+a model where there is one. Without either, whatever ended by itself counts 0 and what was given up
+-1, so that the search turns away from code that fails. Branching runs nothing again where the pool
+keeps snapshots; elsewhere the cells of a path are run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dm_jupyter.agent.episodes import Arena, Episode
+from dm_jupyter.agent.loop import RunSettings, begin, request_for, step
+from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.search.candidates import (
+    Candidate,
+    best_by_value,
+    best_by_vote,
+    groups_of,
+)
+from dm_jupyter.agent.search.drawing import Drawn, draw
+from dm_jupyter.agent.search.puct import Node, SearchTree
+from dm_jupyter.agent.search.solution import Solution
+from dm_jupyter.agent.search.tree_record import State, tree_to_json
+from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
+from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.types import CellStatus
+
+__all__ = ["Reward", "Search", "SearchSettings", "Values"]
+
+Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
+"""A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
+Reward = Callable[[Candidate], float]
+"""The reward of a run that answered, where the label is known: 1 or -1."""
+
+_GIVEN_UP = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How a tree is grown and when it is enough. Checked when made."""
+
+    candidates: int = 3
+    """Turns drawn at each expansion: Jupiter's K."""
+    depth: int = 10
+    """Turns of a path."""
+    iterations: int = 40
+    """Expansions of a tree."""
+    exploration: float = 0.0
+    """c of PUCT: 1.25 for collecting, 0 for inference."""
+    errors: int = 3
+    """Cells in a row that raised and end a path."""
+    temperature: float = 0.7
+    """1.0 for collecting."""
+    max_cells: int | None = None
+    """Turns drawn for a task in all; `None` for as many as the iterations take."""
+    enough_answers: int | None = None
+    """Stops once so many paths have answered; `None` for never."""
+    enough_votes: int | None = None
+    """Stops once so many of them say the same; `None` for never."""
+    draws_again: bool = False
+    """Whether the root is expanded again when every path has ended; else the search is over."""
+    select: Literal["vote", "value"] = "vote"
+    """How one of the answers is chosen."""
+
+    def __post_init__(self) -> None:
+        for name in ("candidates", "depth", "iterations", "errors"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"SearchSettings.{name} must be 1 or more")
+        if self.select not in ("vote", "value"):
+            raise ValueError(f"SearchSettings.select must be vote or value, got {self.select!r}")
+
+    def for_collecting(self) -> SearchSettings:
+        """Returns the settings with which Jupiter collects values: broad, and to the end."""
+        return replace(
+            self, exploration=1.25, temperature=1.0, enough_answers=None, enough_votes=None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The strategy; see `Strategy` for what `solve` takes."""
+
+    settings: SearchSettings = SearchSettings()
+    values: Values | None = None
+    """A value model; `None` without one."""
+    reward: Reward | None = None
+    """Rewards by the label, for collecting; `None` for inference."""
+    name: str = "search"
+
+    async def solve(self, arena: Arena, policy: Policy) -> Solution:
+        """Returns the answer that the search chose, and its tree."""
+        async with AsyncExitStack() as stack:
+            growth = _Growth(self, arena, policy, stack)
+            await growth.grow()
+            return growth.solution()
+
+
+class _Growth:
+    """One search while it goes on."""
+
+    def __init__(self, search: Search, arena: Arena, policy: Policy, stack: AsyncExitStack) -> None:
+        how = search.settings
+        self._search, self._how = search, how
+        self._arena, self._policy, self._stack = arena, policy, stack
+        self._run = _settings_of(arena.run, how)
+        self._tree = SearchTree(how.exploration, arena.run.seed)
+        self._states: dict[Node, State] = {}
+        self._answers: list[State] = []
+        self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
+
+    async def grow(self) -> None:
+        """Expands leaf after leaf until a limit or an early stop."""
+        episode = await self._stack.enter_async_context(self._arena.episode())
+        start = begin(self._arena.start, self._policy)
+        self._states[self._tree.root] = State(self._tree.root, start, episode)
+        for number in range(self._how.iterations):
+            leaf = self._tree.select()
+            if leaf is None and self._how.draws_again:
+                leaf = self._tree.root
+            count = self._affordable()
+            if leaf is None or count == 0 or self._is_enough():
+                break
+            await self._expand(self._states[leaf], count, number)
+
+    def _affordable(self) -> int:
+        how = self._how
+        left = how.candidates if how.max_cells is None else how.max_cells - self._drawn
+        return max(0, min(how.candidates, left))
+
+    def _is_enough(self) -> bool:
+        how = self._how
+        if how.enough_answers is not None and len(self._answers) >= how.enough_answers:
+            return True
+        if how.enough_votes is None:
+            return False
+        groups = groups_of(self._candidates(), self._arena.agree)
+        return bool(groups) and len(groups[0]) >= how.enough_votes
+
+    async def _expand(self, leaf: State, count: int, number: int) -> None:
+        request = request_for(leaf.trajectory, self._run)
+        request = replace(request, seed=request.seed + number * self._how.depth)
+        try:
+            drawn = await draw(self._policy, request, count)
+        except ContextFullError:
+            self._tree.end(leaf.node)
+            self._tree.back_up(leaf.node, _GIVEN_UP)
+            return
+        self._drawn += count
+        episodes = [
+            await self._stack.enter_async_context(leaf.episode.branch()) for _ in range(count)
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._follow(leaf, completion, episode))
+                    for completion, episode in zip(drawn, episodes, strict=True)
+                ]
+        except* (DmJupyterError, SandboxError) as faults:
+            raise first_fault(faults) from faults
+        states = [
+            await self._added(leaf, task.result(), episode)
+            for task, episode in zip(tasks, episodes, strict=True)
+        ]
+        await self._evaluate(states)
+
+    async def _follow(self, leaf: State, completion: Completion, episode: Episode) -> Trajectory:
+        """Takes one drawn turn in its branch."""
+        policy = Drawn(self._policy, completion)
+        return await step(leaf.trajectory, policy, episode, self._run, self._arena.emit)
+
+    async def _added(self, leaf: State, after: Trajectory, episode: Episode) -> State:
+        """Puts a turn into the tree, and its files into their place where it has answered."""
+        errors = leaf.errors + 1 if _raised(after) else 0
+        ended = self._ended(after, errors)
+        prior = after.steps[-1].completion.mean_probability
+        node = self._tree.add(
+            leaf.node, 1.0 if prior is None else prior, is_terminal=ended.stop is not None
+        )
+        state = self._states[node] = State(node, ended, episode, errors)
+        self._count(ended)
+        if state.has_answer:
+            state.folder = self._arena.folder / str(node.number)
+            state.trajectory = episode.finish(ended)
+            await episode.collect(state.folder)
+            self._answers.append(state)
+        return state
+
+    def _ended(self, trajectory: Trajectory, errors: int) -> Trajectory:
+        """The trajectory, ended where the search gives its path up."""
+        if trajectory.stop is not None:
+            return trajectory
+        if errors >= self._how.errors:
+            detail = f"{errors} errors in a row"
+            return replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+        if trajectory.turns >= self._how.depth:
+            detail = f"{self._how.depth} turns"
+            return replace(trajectory, stop=StopReason.TURN_LIMIT, stop_detail=detail)
+        return trajectory
+
+    def _count(self, trajectory: Trajectory) -> None:
+        last = trajectory.steps[-1]
+        self._cells += last.result is not None
+        self._tokens += last.completion.completion_tokens
+        self._prompt_tokens += last.completion.prompt_tokens
+
+    async def _evaluate(self, states: list[State]) -> None:
+        """Gives every new node its value and tells it to those above."""
+        estimated: dict[Node, float] = {}
+        open_ones = [one for one in states if not one.was_given_up]
+        if self._search.values is not None and open_ones:
+            values = await self._search.values([one.trajectory for one in open_ones])
+            estimated = {one.node: value for one, value in zip(open_ones, values, strict=True)}
+        for state in states:
+            value = estimated.get(state.node, 0.0)
+            if state.was_given_up:
+                value = state.node.reward = _GIVEN_UP
+            elif state.has_answer and self._search.reward is not None:
+                value = state.node.reward = self._search.reward(state.candidate)
+            state.value = estimated.get(state.node)
+            self._tree.back_up(state.node, value)
+
+    def _candidates(self) -> list[Candidate]:
+        return [state.candidate for state in self._answers]
+
+    def solution(self) -> Solution:
+        """Returns the best of the answers, or the last path where none answered."""
+        states = self._answers or [self._states[self._tree.nodes[-1]]]
+        candidates = [state.candidate for state in states]
+        by_value = self._how.select == "value"
+        chosen = (
+            best_by_value(candidates) if by_value else best_by_vote(candidates, self._arena.agree)
+        )
+        best = states[chosen]
+        if best.trajectory.stop is None:
+            best.trajectory = replace(
+                best.trajectory, stop=StopReason.BUDGET, stop_detail="turns drawn in the search"
+            )
+        if not best.has_answer:
+            best.trajectory = best.episode.finish(best.trajectory)
+        return Solution(
+            chosen,
+            tuple(state.candidate for state in states),
+            best.episode.notebook,
+            self._tokens,
+            self._prompt_tokens,
+            self._cells,
+            record=tree_to_json(list(self._states.values()), best.node.number),
+        )
+
+
+def _settings_of(run: RunSettings, how: SearchSettings) -> RunSettings:
+    """A turn without code or answer ends its path, as in Jupiter."""
+    return replace(run, temperature=how.temperature, stop_on_void=True)
+
+
+def _raised(trajectory: Trajectory) -> bool:
+    """Whether the last turn ran a cell that did not end well."""
+    result = trajectory.steps[-1].result
+    return result is not None and result.status is not CellStatus.OK

@@ -1,0 +1,152 @@
+"""The parts of a search that are arithmetic: PUCT, votes and values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dm_jupyter.agent.search.candidates import (
+    Candidate,
+    best_by_value,
+    best_by_vote,
+    groups_of,
+    say_the_same,
+)
+from dm_jupyter.agent.search.puct import Node, SearchTree
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+
+
+def _candidate(answer: str | None, value: float | None = None) -> Candidate:
+    stop = StopReason.TURN_LIMIT if answer is None else StopReason.ANSWERED
+    trajectory = Trajectory(Task("t", "q"), "markdown", stop=stop, answer=answer)
+    return Candidate(trajectory, value=value)
+
+
+def _answers(*texts: str | None) -> list[Candidate]:
+    return [_candidate(text) for text in texts]
+
+
+def test_puct_is_the_formula_of_the_paper() -> None:
+    parent = Node(0, visits=9)
+    child = Node(1, parent, prior=0.5, visits=2, value_sum=1.0)
+    # Q = 1/2; U = 1.25 * 0.5 * sqrt(9) / (1 + 2) = 0.625
+    assert child.puct(1.25) == pytest.approx(1.125)
+    assert child.puct(0.0) == 0.5
+
+
+def test_a_node_without_visits_is_worth_nothing_yet() -> None:
+    assert Node(1).q == 0.0
+    assert Node(0).puct(1.25) == 0.0  # the root has nobody above it
+
+
+def test_without_exploration_the_better_mean_is_followed() -> None:
+    tree = SearchTree(exploration=0.0)
+    good, bad = (tree.add(tree.root, 0.9, is_terminal=False) for _ in range(2))
+    tree.back_up(good, 0.2)
+    tree.back_up(bad, -0.4)
+    assert tree.select() is good
+    assert tree.root.visits == 2
+    assert tree.root.value_sum == pytest.approx(-0.2)
+
+
+def test_exploration_prefers_what_is_likely_and_seldom_seen() -> None:
+    tree = SearchTree(exploration=1.25)
+    often, seldom = (tree.add(tree.root, prior, is_terminal=False) for prior in (0.5, 0.6))
+    for _ in range(5):
+        tree.back_up(often, 0.1)
+    tree.back_up(seldom, 0.1)
+    assert tree.select() is seldom
+
+
+def test_ended_nodes_are_never_selected_and_close_those_above() -> None:
+    tree = SearchTree(exploration=0.0)
+    ended = tree.add(tree.root, 1.0, is_terminal=True)
+    open_one = tree.add(tree.root, 1.0, is_terminal=False)
+    tree.back_up(ended, 1.0)
+    tree.back_up(open_one, -1.0)
+    assert tree.select() is open_one
+    tree.add(open_one, 1.0, is_terminal=True)
+    assert tree.select() is None
+    assert [node.open_leaves for node in tree.nodes] == [0, 0, 0, 0]
+
+
+def test_a_leaf_that_cannot_be_expanded_is_closed() -> None:
+    tree = SearchTree(exploration=0.0)
+    tree.end(tree.root)
+    assert tree.select() is None
+
+
+def test_an_exhausted_tree_opens_again_below_its_root() -> None:
+    tree = SearchTree(exploration=0.0)
+    tree.add(tree.root, 1.0, is_terminal=True)
+    assert tree.select() is None
+    more = tree.add(tree.root, 1.0, is_terminal=False)
+    assert tree.select() is more
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.floats(-1, 1)), max_size=60))
+def test_a_tree_counts_what_is_open_and_what_it_was_told(
+    growth: list[tuple[int, bool, float]],
+) -> None:
+    tree = SearchTree(exploration=1.25, seed=3)
+    for _, is_terminal, value in growth:
+        leaf = tree.select() or tree.root
+        tree.back_up(tree.add(leaf, 0.5, is_terminal=is_terminal), value)
+    leaves = [node for node in tree.nodes if not node.children and not node.is_terminal]
+    assert tree.root.open_leaves == len(leaves)
+    assert tree.root.visits == len(growth)
+    assert tree.root.value_sum == pytest.approx(sum(value for *_, value in growth), abs=1e-9)
+    for node in tree.nodes:
+        assert node.open_leaves == sum(node in leaf.way_up() for leaf in leaves)
+        assert math.isfinite(node.puct(1.25))
+
+
+def test_votes_are_counted_under_the_given_equality() -> None:
+    candidates = _answers("@n[1.0]", "@n[2]", "@n[2.0]", None, "@n[1]", "@n[2.00]")
+    assert groups_of(candidates, say_the_same) == [[1, 2, 5], [0, 4]]
+    assert best_by_vote(candidates, say_the_same) == 1
+
+
+def test_of_equal_votes_the_first_answer_stands() -> None:
+    assert best_by_vote(_answers("@n[3]", "@n[4]"), say_the_same) == 0
+    assert best_by_vote(_answers(None, "@n[4]", "@n[3]"), say_the_same) == 1
+    assert best_by_vote(_answers(None, None), say_the_same) == 0
+
+
+def test_an_undefined_answer_gives_way_to_any_other() -> None:
+    assert best_by_vote(_answers("@n[nan]", "@n[nan]", "@n[4]"), say_the_same) == 2
+    assert best_by_vote(_answers("@n[nan]", None), say_the_same) == 0
+
+
+def test_by_value_the_highest_that_answered_is_chosen() -> None:
+    candidates = [_candidate(None, 0.9), _candidate("@n[1]", 0.2), _candidate("@n[2]", 0.4)]
+    assert best_by_value(candidates) == 2
+    assert best_by_value([replace(one, value=None) for one in candidates]) == 1
+    assert best_by_value(_answers(None)) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("@n[1], @m[a b]", "@m[A  b] @n[1.0000001]", True),
+        ("@n[1]", "@n[1] @m[2]", False),
+        ("@n[1]", "@n[1.001]", False),
+        ("Forty of them.", "forty  OF them.", True),
+        ("Forty of them.", "40", False),
+        ("", "", False),
+    ],
+)  # fmt: skip
+def test_answers_that_say_the_same(one: str, other: str, same: bool) -> None:
+    assert say_the_same(_candidate(one), _candidate(other)) is same
+    assert say_the_same(_candidate(other), _candidate(one)) is same
+
+
+@given(st.text(), st.text())
+def test_comparing_any_two_texts_is_symmetric(one: str, other: str) -> None:
+    first, second = _candidate(one), _candidate(other)
+    assert say_the_same(first, second) is say_the_same(second, first)

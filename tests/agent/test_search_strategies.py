@@ -1,0 +1,322 @@
+"""Strategies on a real pool: a scripted model, real workers, real branches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dm_jupyter.agent.episodes import Arena
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.search.strategies import React, Vote
+from dm_jupyter.agent.search.tree import Search, SearchSettings
+from dm_jupyter.core.errors import ContextFullError, DataFileError, EndpointUnreachableError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
+from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
+from kernel_sandbox.profile import Profile
+
+
+def cell(code: str) -> str:
+    return f"Thought: run\nAction: python_code_sandbox\nAction Input:\n```python\n{code}\n```"
+
+
+def answer(text: str) -> str:
+    return f"Thought: done\nFinal Answer: {text}"
+
+
+@dataclass
+class Scripted:
+    """A model that draws several turns at once; what it says depends on what it was shown."""
+
+    says: Callable[[str, int], Sequence[str]]
+    """From the last message and the number of the turn, to the turns to draw from."""
+    name: str = "scripted"
+    batches: list[int] = field(default_factory=list)
+    singles: int = 0
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        self.singles += 1
+        return self._completion(request, 0)
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        self.batches.append(count)
+        await asyncio.sleep(0)
+        return [self._completion(request, place) for place in range(count)]
+
+    def _completion(self, request: SampleRequest, place: int) -> Completion:
+        turn = sum(message.role == "assistant" for message in request.messages)
+        texts = self.says(request.messages[-1].content, turn)
+        text = texts[place % len(texts)]
+        return Completion(text, "", 100, 10, 0.01, mean_probability=0.5 + 0.1 * place)
+
+
+@pytest_asyncio.fixture(params=[Strategy.SNAPSHOT, Strategy.REPLAY, Strategy.PERSISTENT])
+async def any_pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]:
+    async with SandboxPool(_settings(request.param)) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture
+async def pool() -> AsyncIterator[SandboxPool]:
+    async with SandboxPool(_settings(Strategy.SNAPSHOT)) as pool:
+        yield pool
+
+
+def _settings(strategy: Strategy) -> PoolSettings:
+    return PoolSettings(strategy=strategy, profile=Profile.INTERACTIVE, modules=())
+
+
+@pytest.fixture
+def arena_on(tmp_path: Path) -> Callable[[SandboxPool], Arena]:
+    def make(pool: SandboxPool) -> Arena:
+        task = Task("t", "How many?", answer_format="@n[n]")
+        return Arena(task, pool, tmp_path / "out", dialect="react")
+
+    return make
+
+
+ArenaOn = Callable[[SandboxPool], Arena]
+
+
+def _files(folder: Path | None) -> dict[str, str]:
+    assert folder is not None
+    return {path.name: path.read_text() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+async def test_a_single_try_keeps_its_notebook_and_its_files(
+    any_pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    code = "open('made.txt', 'w').write('3'); print(3)"
+    policy = Scripted(lambda _, turn: [cell(code)] if turn == 0 else [answer("@n[3]")])
+    solution = await React().solve(arena_on(any_pool), policy)
+    best = solution.best
+    assert best.trajectory.answer == "@n[3]"
+    assert best.trajectory.containment["layers"]
+    assert _files(best.folder) == {"made.txt": "3"}
+    assert (solution.cells, solution.tokens, solution.prompt_tokens) == (1, 20, 200)
+    assert solution.notebook is not None
+    assert "## Answer" in solution.notebook.document.cells[-1].source
+
+
+async def test_a_vote_takes_what_most_runs_say(any_pool: SandboxPool, arena_on: ArenaOn) -> None:
+    said = ["@n[5]", "@n[4]", "@n[4.0]"]
+
+    def says(_: str, turn: int) -> list[str]:
+        return [answer(one) for one in said[1:]]
+
+    policy = Scripted(says)
+    policy.sample = _always(answer(said[0]))  # type: ignore[method-assign]
+    solution = await Vote(3).solve(arena_on(any_pool), policy)
+    assert solution.best.trajectory.answer == "@n[4]"
+    assert policy.batches == [2]
+    assert solution.record["groups"] == [
+        {"answer": "@n[4]", "count": 2, "trials": [1, 2]},
+        {"answer": "@n[5]", "count": 1, "trials": [0]},
+    ]
+    assert [run["answer"] for run in solution.record["runs"]] == said
+
+
+def _always(text: str) -> Callable[..., object]:
+    async def sample(request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        return Completion(text, "", 100, 10, 0.01)
+
+    return sample
+
+
+async def test_votes_of_one_are_a_single_try(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    policy = Scripted(lambda *_: [answer("@n[1]")])
+    solution = await Vote(1).solve(arena_on(pool), policy)
+    assert (policy.batches, policy.singles) == ([], 1)
+    assert solution.record["groups"] == [{"answer": "@n[1]", "count": 1, "trials": [0]}]
+    with pytest.raises(ValueError, match="count"):
+        Vote(0)
+
+
+async def test_a_search_goes_on_from_the_state_of_each_node(
+    any_pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    """Two first cells set a variable; the second turn of each path must see its own."""
+
+    def says(told: str, turn: int) -> list[str]:
+        if turn == 0:
+            return [
+                cell("x = 10\nopen('x.txt', 'w').write('10')\nprint(x)"),
+                cell("x = 20\nprint(x)"),
+            ]
+        if turn == 1:
+            return [cell("x += 1\nprint('now', x)")]
+        return [answer(f"@n[{told.rsplit(maxsplit=1)[-1]}]")]
+
+    settings = SearchSettings(candidates=2, iterations=20, depth=4)
+    solution = await Search(settings).solve(arena_on(any_pool), Scripted(says))
+    answers = [one.trajectory.answer for one in solution.candidates]
+    assert sorted(answers) == ["@n[11]"] * 4 + ["@n[21]"] * 4
+    for one in solution.candidates:
+        expected = {"x.txt": "10"} if one.trajectory.answer == "@n[11]" else {}
+        assert _files(one.folder) == expected
+
+
+async def test_the_tree_is_kept_with_visits_values_and_the_chosen_node(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    def says(_: str, turn: int) -> list[str]:
+        return [cell("print(1)"), cell("1/0"), answer("@n[7]")] if turn == 0 else [answer("@n[8]")]
+
+    settings = SearchSettings(candidates=3, iterations=3, errors=1)
+    solution = await Search(settings).solve(arena_on(pool), Scripted(says))
+    nodes = solution.record["nodes"]
+    assert [node["parent"] for node in nodes[:4]] == [None, 0, 0, 0]
+    assert [node["terminal"] for node in nodes[:4]] == [False, False, True, True]
+    assert nodes[2]["reward"] == -1.0
+    assert nodes[0]["visits"] == len(nodes) - 1
+    assert nodes[1]["prior"] == pytest.approx(0.5)
+    assert nodes[0]["messages"][-1]["role"] == "user"
+    assert nodes[1]["messages"][0]["content"] == cell("print(1)")
+    # Three of the path through node 1 say 8, and one 7.
+    assert solution.best.trajectory.answer == "@n[8]"
+    assert nodes[solution.record["chosen"]]["answer"] == "@n[8]"
+
+
+async def test_limits_end_paths_and_the_search(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    policy = Scripted(lambda *_: [cell("print(1)")])
+    settings = SearchSettings(candidates=2, iterations=50, depth=2)
+    solution = await Search(settings).solve(arena_on(pool), policy)
+    assert len(solution.record["nodes"]) == 7  # 1 + 2 + 4, and then no leaf is left
+    assert solution.best.trajectory.stop is StopReason.TURN_LIMIT
+    policy.batches.clear()
+    few = replace(settings, max_cells=5)
+    solution = await Search(few).solve(arena_on(pool), policy)
+    assert policy.batches == [2, 2, 1]
+    assert solution.best.trajectory.answer is None
+    assert solution.best.trajectory.stop is not None
+
+
+async def test_early_stops(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]"), cell("print(1)")])
+    once = SearchSettings(enough_answers=2)
+    await Search(once).solve(arena_on(pool), policy)
+    assert policy.batches == [3]
+    policy.batches.clear()
+    agreed = SearchSettings(enough_votes=2)
+    await Search(agreed).solve(arena_on(pool), policy)
+    assert policy.batches == [3, 3]
+
+
+async def test_an_exhausted_search_may_draw_again(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]")])
+    settings = SearchSettings(candidates=2, iterations=3, draws_again=True)
+    solution = await Search(settings).solve(arena_on(pool), policy)
+    assert policy.batches == [2, 2, 2]
+    assert len(solution.candidates) == 6
+
+
+async def test_void_turns_and_repeated_errors_are_given_up(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    policy = Scripted(lambda *_: ["nothing at all", cell("1/0")])
+    settings = SearchSettings(candidates=2, iterations=9, errors=3)
+    solution = await Search(settings).solve(arena_on(pool), policy)
+    nodes = solution.record["nodes"]
+    assert [node["errors"] for node in nodes] == [0, 0, 1, 0, 2, 0, 3]
+    assert all(node["reward"] == -1.0 for node in nodes if node["terminal"])
+    assert nodes[0]["value_sum"] == -4.0  # three void turns and one path of three errors
+
+
+async def test_a_value_model_leads_the_way_and_chooses(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    def says(_: str, turn: int) -> list[str]:
+        if turn == 0:
+            return [cell("print('left')"), cell("print('right')")]
+        return [answer("@n[1]"), answer("@n[2]")]
+
+    async def values(trajectories: Sequence[Trajectory]) -> list[float]:
+        def worth(one: Trajectory) -> float:
+            side = 0.5 if "right" in one.steps[0].observation else -0.5
+            return side + (0.25 if one.answer == "@n[2]" else 0.0)
+
+        return [worth(one) for one in trajectories]
+
+    settings = SearchSettings(candidates=2, iterations=2, select="value")
+    solution = await Search(settings, values=values).solve(arena_on(pool), Scripted(says))
+    nodes = solution.record["nodes"]
+    assert [node["parent"] for node in nodes] == [None, 0, 0, 2, 2]
+    assert solution.best.value == 0.75
+    assert solution.best.trajectory.answer == "@n[2]"
+
+
+async def test_collecting_rewards_right_and_wrong_answers(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]")])
+    settings = SearchSettings(candidates=2).for_collecting()
+    assert (settings.exploration, settings.temperature) == (1.25, 1.0)
+    search = Search(settings, reward=lambda one: 1.0 if one.trajectory.answer == "@n[2]" else -1.0)
+    solution = await search.solve(arena_on(pool), policy)
+    assert [node["reward"] for node in solution.record["nodes"]] == [None, -1.0, 1.0]
+
+
+async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    def says(told: str, turn: int) -> list[str]:
+        if turn == 1 and "left" in told:
+            raise ContextFullError("too long")
+        if turn == 0:
+            return [cell("print('left')"), cell("print('right')")]
+        return [answer("@n[2]")]
+
+    settings = SearchSettings(candidates=2, iterations=9)
+    solution = await Search(settings).solve(arena_on(pool), Scripted(says))
+    assert solution.best.trajectory.answer == "@n[2]"
+    assert solution.record["nodes"][1]["terminal"]
+
+
+async def test_a_dead_endpoint_is_a_fault_of_every_strategy(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    def dead(*_: object) -> list[str]:
+        raise EndpointUnreachableError("nothing answers")
+
+    for strategy in (React(), Vote(3), Search()):
+        with pytest.raises(EndpointUnreachableError):
+            await strategy.solve(arena_on(pool), Scripted(dead))
+    assert pool.metrics().active == 0
+
+
+async def test_cancelling_a_search_leaves_nothing_behind(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    started = asyncio.Event()
+
+    def says(*_: object) -> list[str]:
+        started.set()
+        return [cell("import time; time.sleep(60)")]
+
+    task = asyncio.create_task(Search().solve(arena_on(pool), Scripted(says)))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert pool.metrics().active == 0
+
+
+async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("amount\n1\n2\n")
+    arena = Arena(Task("t", "q", (file,)), pool, tmp_path / "out")
+    assert "amount" in (await arena.briefed()).brief.text
+    file.unlink()
+    with pytest.raises(DataFileError, match=r"t\.csv"):
+        await arena.briefed()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"candidates": 0}, {"depth": 0}, {"iterations": 0}, {"errors": 0}, {"select": "best"}]
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(wrong)))):
+        SearchSettings(**wrong)  # type: ignore[arg-type]
