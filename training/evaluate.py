@@ -1,7 +1,7 @@
 """Runs a suite through the product's own loop and prints a table: `python -m training.evaluate`.
 
-Every finished item is one line of `records.jsonl` at once, so that a run that was stopped goes on
-where it was when the same command is given again. Unanswered items stay in the denominator.
+Every finished try is one line of `records.jsonl` at once, so that a run that was stopped goes on
+where it was when the same command is given again. Unanswered questions stay in the denominator.
 """
 
 from __future__ import annotations
@@ -9,163 +9,214 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze
-from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.search.strategies import React, Strategy, Vote
+from dm_jupyter.agent.search.tree import Search, SearchSettings
 from dm_jupyter.config import model_choice
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError, PolicyError
+from dm_jupyter.core.dialects import DIALECTS
+from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
-from training.records import EvalRecord, RecordLog
-from training.summary import print_summary, write_summary
-from training.tasks.registry import find_suite
-from training.tasks.suite import EvalItem, Suite, draw
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.pool import Strategy as Keep
+from kernel_sandbox.profile import Profile
+from training.evaluation.bounded import BoundedPolicy
+from training.evaluation.manifest import Manifest, git_revision, versions
+from training.evaluation.progress import RunProgress
+from training.evaluation.records import EvalRecord, RecordLog
+from training.evaluation.run import EvalOptions, evaluate, missing, write_results
+from training.evaluation.summary import print_summary, write_summary
+from training.judge.choice import judge_choice
+from training.judge.judge import Judge
+from training.metrics.costs import Price
+from training.tasks.registry import SUITES, find_suite
+from training.tasks.suite import JudgedSuite
 
-__all__ = ["EvalOptions", "evaluate"]
+__all__ = ["main"]
 
-
-@dataclass(frozen=True, slots=True)
-class EvalOptions:
-    """What to run and where to keep it."""
-
-    suite: Suite
-    split: Path
-    out: Path
-    limit: int | None = None
-    seed: int = 7
-    """Of the draw of items; item by item, sampling starts from `run.seed`."""
-    dialect: str = "markdown"
-    run: RunSettings = field(default_factory=RunSettings)
-    require: tuple[str, ...] = ()
+_CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-async def evaluate(options: EvalOptions, policy: Policy) -> list[EvalRecord]:
-    """Returns the records of all items drawn, those of an earlier, broken run included.
-
-    Raises:
-        RecordError: the split is not as the suite needs it.
-        PolicyError: the model can't be reached; what is done so far is kept.
-        SandboxError: the kernel can't start.
-    """
-    items = draw(options.suite.load(options.split), options.limit, options.seed)
-    log = RecordLog(options.out / "records.jsonl")
-    done = {record.id: record for record in log.read()}
-    for number, item in enumerate(items, 1):
-        if item.task.id not in done:
-            record = await _run_item(item, options, policy)
-            log.append(record)
-            done[record.id] = record
-        record = done[item.task.id]
-        right = sum(record.right for record in done.values())
-        verdict = "right" if record.right else record.failure
-        print(
-            f"{number}/{len(items)}  {record.id:<16} {verdict:<22} {record.turns} turns "
-            f"{record.seconds:5.0f} s   {right} right so far",
-            file=sys.stderr,
-        )
-    return [done[item.task.id] for item in items]
-
-
-async def _run_item(item: EvalItem, options: EvalOptions, policy: Policy) -> EvalRecord:
-    folder = options.out / "items" / item.task.id
-    folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("result_*"):
-        left.unlink()
-    settings = AnalysisSettings(
-        run=options.run,
-        dialect=options.dialect,
-        require=options.require,
-        notebook=folder / "notebook.ipynb",
+def _strategy(arguments: argparse.Namespace) -> Strategy:
+    match arguments.strategy:
+        case "react":
+            return React()
+        case "vote":
+            return Vote(arguments.tries)
+    settings = SearchSettings(
+        candidates=arguments.tries,
+        depth=arguments.max_turns,
+        iterations=arguments.iterations,
+        max_cells=arguments.sampled_cells,
+        draws_again=arguments.draw_again,
+        enough_votes=arguments.enough_votes,
     )
-    analysis = await analyze(_beside(item.task, folder), policy, settings, lambda _: None)
-    if isinstance(analysis.fault, PolicyError | SandboxError):
-        raise analysis.fault
-    score = options.suite.score(item, analysis.trajectory.answer or "", folder)
-    return EvalRecord.of(analysis.trajectory, score, item.label)
-
-
-def _beside(task: Task, folder: Path) -> Task:
-    """The task with its files linked into the folder, so that code calls them by bare names."""
-    links = []
-    for file in task.files:
-        link = folder / file.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(file.resolve())
-        links.append(link)
-    return Task(
-        id=task.id,
-        question=task.question,
-        files=tuple(links),
-        constraints=task.constraints,
-        answer_format=task.answer_format,
-        level=task.level,
-        concepts=task.concepts,
-        metadata=task.metadata,
-    )
+    if arguments.collect:
+        settings = settings.for_collecting()
+    return Search(settings)
 
 
 def _options(arguments: argparse.Namespace) -> EvalOptions:
+    strategy = _strategy(arguments)
+    name = f"{arguments.suite.rpartition(':')[2]}-{strategy.name}-{arguments.seed}"
     return EvalOptions(
         suite=find_suite(arguments.suite),
         split=arguments.split,
-        out=arguments.out or Path("runs") / f"{arguments.suite}-{arguments.seed}",
+        out=arguments.out or Path("runs") / name,
         limit=arguments.limit,
         seed=arguments.seed,
+        trials=arguments.k,
+        strategy=strategy,
+        collects=arguments.collect,
         dialect=arguments.dialect,
         run=RunSettings(max_turns=arguments.max_turns, max_cells=arguments.max_turns),
-        require=tuple(arguments.strict),
+        at_once=arguments.at_once,
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__)
-    parser.add_argument("suite", help="dabench, sql, xlsx, or package.module:ClassName")
-    parser.add_argument("--split", type=Path, required=True, help="the folder of the split")
-    parser.add_argument("--out", type=Path, help="folder of the run (default: runs/SUITE-SEED)")
-    parser.add_argument("--limit", type=int, help="how many items to draw (default: all)")
-    parser.add_argument("--seed", type=int, default=7, help="of the draw")
-    parser.add_argument("--dialect", default="markdown", help="markdown, datamind or react")
-    parser.add_argument("--max-turns", type=int, default=10)
-    parser.add_argument("--strict", action="append", default=[], metavar="LAYER")
-    parser.add_argument("--model", help="local (default), a .gguf file, or a name at --base-url")
-    parser.add_argument("--base-url", help="an OpenAI-compatible endpoint")
-    parser.add_argument("--api-key-file", type=Path)
-    return parser
+def _manifest(options: EvalOptions, arguments: argparse.Namespace, policy: Policy) -> Manifest:
+    first = begin(Trajectory(Task("", ""), options.dialect), policy)
+    strategy: dict[str, Any] = {"name": options.strategy.name}
+    if isinstance(options.strategy, Search):
+        strategy |= asdict(options.strategy.settings)
+    elif isinstance(options.strategy, Vote):
+        strategy |= asdict(options.strategy)
+    return Manifest(
+        suite=options.suite.name,
+        split=options.split.resolve().name,
+        seed=options.seed,
+        limit=options.limit,
+        trials=options.trials,
+        model=policy.name,
+        dialect=options.dialect,
+        prompts=dict(first.prompts),
+        strategy=strategy,
+        settings=asdict(options.run),
+        profile=arguments.profile,
+        git=git_revision(_CHECKOUT),
+        versions=versions(),
+    )
 
 
-def _write_compact(records: list[EvalRecord], path: Path) -> None:
-    """Writes the outcomes alone; copied to `records.jsonl`, a run on another machine goes on."""
-    path.unlink(missing_ok=True)
-    log = RecordLog(path)
-    for record in records:
-        log.append(record.compacted())
+def _pool(arguments: argparse.Namespace) -> SandboxPool:
+    keep = Keep.SNAPSHOT if arguments.strategy == "search" else Keep.PERSISTENT
+    settings = PoolSettings(strategy=keep, profile=Profile(arguments.profile))
+    if arguments.cells_at_once:
+        settings = replace(settings, cells_at_once=arguments.cells_at_once)
+    return SandboxPool(settings)
 
 
 async def _main(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
     options.out.mkdir(parents=True, exist_ok=True)
-    async with open_policy(choice, lambda line: print(line, file=sys.stderr)) as policy:
-        records = await evaluate(options, policy)
-    write_summary(records, options.out / "summary.json")
-    _write_compact(records, options.out / "compact.jsonl")
-    print_summary(records)
+    async with AsyncExitStack() as stack:
+        # The system ends the workers with the thread that started the pool: it comes first.
+        pool = await stack.enter_async_context(_pool(arguments))
+        policy = await stack.enter_async_context(
+            open_policy(choice, _say, arguments.samples_at_once)
+        )
+        _manifest(options, arguments, policy).claim(options.out)
+        options = await _judged(options, arguments, stack)
+        done, to_do = missing(options)
+        bounded = BoundedPolicy(policy, arguments.samples_at_once)
+        right = sum(record.right for record in done)
+        with RunProgress(options.suite.name, len(done) + len(to_do), len(done), right) as progress:
+            records = await evaluate(options, bounded, pool, progress.add)
+    price = Price(*arguments.price) if arguments.price else None
+    _write(records, options.out, price)
+    print_summary(records, price)
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
 
 
+async def _judged(
+    options: EvalOptions, arguments: argparse.Namespace, stack: AsyncExitStack
+) -> EvalOptions:
+    """The options with the judge that the suite needs."""
+    if not isinstance(options.suite, JudgedSuite):
+        return options
+    if not arguments.judge_model:
+        raise UsageError(f"{options.suite.name} is marked by a model: name one with --judge-model")
+    choice = judge_choice(
+        arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
+    )
+    policy = await stack.enter_async_context(open_policy(choice, _say))
+    return replace(options, judge=Judge(policy, options.out / "judge"))
+
+
+def _write(records: list[EvalRecord], out: Path, price: Price | None) -> None:
+    write_summary(records, out / "summary.json", price)
+    write_results(records, out / "results.jsonl")
+    # Outcomes alone: copied to `records.jsonl`, a run on another machine goes on from them.
+    compact = out / "compact.jsonl"
+    compact.unlink(missing_ok=True)
+    log = RecordLog(compact)
+    for record in records:
+        log.append(record.compacted())
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__)
+    add = parser.add_argument
+    add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
+    add("--split", type=Path, required=True, help="the folder of the split")
+    add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
+    add("--limit", type=int, help="how many questions to draw (default: all)")
+    add("--seed", type=int, default=7, help="of the draw")
+    add("--k", type=int, default=1, help="tries at each question, for pass@k")
+    add("--dialect", default="markdown", help=", ".join(DIALECTS))
+    add("--max-turns", type=int, default=10)
+    add("--at-once", type=int, default=1, help="tries that go on at the same time")
+    add("--samples-at-once", type=int, default=1, help="turns drawn at the same time")
+    add("--cells-at-once", type=int, help="cells run at the same time (default: one a core)")
+    add("--profile", choices=[one.value for one in Profile], default=Profile.ROLLOUT.value)
+    add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
+        help="dollars per million tokens read and sampled")  # fmt: skip
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+    add("--base-url", help="an OpenAI-compatible endpoint")
+    add("--api-key-file", type=Path)
+    search = parser.add_argument_group("more than one candidate")
+    add = search.add_argument
+    add("--strategy", choices=("react", "vote", "search"), default="react")
+    add("--tries", type=int, default=3, help="runs of a vote; turns drawn at each expansion")
+    add("--iterations", type=int, default=40, help="expansions of a tree")
+    add("--sampled-cells", type=int, help="turns drawn for a question (default: no limit)")
+    add("--draw-again", action="store_true", help="expand the root again when all paths ended")
+    add("--enough-votes", type=int, help="stop once so many answers agree")
+    add("--collect", action="store_true", help="collect values: rewards by the labels")
+    judge = parser.add_argument_group("suites that a model marks")
+    add = judge.add_argument
+    add("--judge-model", metavar="MODEL")
+    add("--judge-base-url", default="", metavar="URL", help="default: a local model")
+    add("--judge-api-key-file", type=Path, metavar="FILE")
+    return parser
+
+
 def main() -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
     arguments = _parser().parse_args()
     try:
         return asyncio.run(_main(arguments))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("evaluate: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

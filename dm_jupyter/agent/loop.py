@@ -207,7 +207,8 @@ def _after_cell(
     if answer is not None:
         return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
     text = describe(result, settings.observation_chars)
-    hint = "" if result.ok else hint_for(result, trajectory.brief.columns)
+    is_hinted = dialect.is_aided and not result.ok
+    hint = hint_for(result, trajectory.brief.columns) if is_hinted else ""
     observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
     return trajectory.extended(replace(taken, observation=observation))
 

@@ -35,6 +35,14 @@ class Dialect(Protocol):
         """The name that trajectories record and settings choose by."""
         ...
 
+    @property
+    def is_aided(self) -> bool:
+        """Whether the model gets what is ours: the files' profile, and hints after errors.
+
+        The prompt shapes that others published go without, so that a comparison is fair.
+        """
+        ...
+
     def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
         """Strings at which sampling of the next turn ends; the sampled text lacks them."""
         ...

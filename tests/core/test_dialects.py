@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import ReactDialect
 from dm_jupyter.core.errors import UsageError
@@ -36,7 +38,8 @@ FRAGMENTS = st.sampled_from(
     [
         "```", "```python\n", "```sql\n", "\n", "print(1)", "<think>", "</think>", "<code>",
         "</code>", "<answer>", "</answer>", "<interpreter>", "Thought: ", "Action: ",
-        "Action Input:", "Final Answer: ", "Observation: ", "@x[1]", " ",
+        "Action Input:", "Final Answer: ", "Observation: ", "Formatted answer: ", "**", "@x[1]",
+        " ",
     ]
 )  # fmt: skip
 MODEL_TEXT = st.one_of(st.text(), st.lists(st.one_of(FRAGMENTS, st.text(max_size=5))).map("".join))
@@ -74,6 +77,16 @@ WELL_FORMED = {
 }
 
 
+WELL_FORMED |= {
+    "datamind-published": WELL_FORMED["datamind"],
+    "react-published": WELL_FORMED["react"],
+    "jupiter": (
+        "Thought: count\nAction: ```python\nprint(len(df))\n```",
+        "Thought: seen\nFormatted answer: 3",
+    ),
+}
+
+
 @ALL
 def test_well_formed_code_and_answer(dialect: Dialect) -> None:
     code, answer = WELL_FORMED[dialect.name]
@@ -99,6 +112,23 @@ def test_a_conversation_alternates_and_ends_with_the_user(dialect: Dialect) -> N
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert "How many rows?" in messages[1].content
     assert messages[-1].content == "seen: 3"
+
+
+@ALL
+def test_the_profile_of_the_files_is_shown_with_our_aid_alone(dialect: Dialect) -> None:
+    task = Task("t", "How many rows?", (Path("/elsewhere/sales.csv"), Path("more.csv")))
+    run = Trajectory(task, dialect.name, Brief("the table's profile", "df = load()\n"))
+    told = "".join(message.content for message in dialect.messages(run))
+    assert ("the table's profile" in told) is dialect.is_aided
+    if not dialect.is_aided:
+        assert "sales.csv, more.csv" in told
+        assert "/elsewhere" not in told
+        assert dialect.prefill(run) == ""
+
+
+def test_the_published_shapes_go_without_our_aid() -> None:
+    unaided = {dialect.name for dialect in DIALECTS.values() if not dialect.is_aided}
+    assert unaided == {"jupiter", "react-published", "datamind-published"}
 
 
 def test_unknown_dialect_is_named_with_those_there_are() -> None:
@@ -254,6 +284,80 @@ class TestReact:
         assert self.dialect.parse("Thought: hm") == Turn(
             "hm", Void("neither Action Input nor Final Answer")
         )
+
+
+class TestJupiter:
+    dialect = JupiterDialect()
+
+    def test_one_message_holds_the_form_of_a_turn_and_the_task(self) -> None:
+        task = Task("t", "Mean?", (Path("a.csv"),), "Skip empty rows.", "@mean[m]")
+        system, asked = self.dialect.messages(Trajectory(task, "jupiter"))
+        assert "Thought" not in system.content
+        places = [
+            asked.content.index(words)
+            for words in (
+                "### Form", "### Notes", "Question: Mean?", "Constraints: Skip empty rows.",
+                "Format: @mean[m]", "files: a.csv",
+            )
+        ]  # fmt: skip
+        assert places == sorted(places)
+
+    def test_what_a_task_lacks_is_called_none(self) -> None:
+        asked = self.dialect.messages(Trajectory(Task("t", "Mean?"), "jupiter"))[1].content
+        assert "Constraints: none\nFormat: none\nAvailable local files: none" in asked
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Thought: t\nAction: ```python\nprint(1)\n```",
+            "Thought: t\nAction: ```python print(1)```",
+            "**Thought:** t\n**Action:**\n```py\nprint(1)\n",
+            "t\n```\nprint(1)\n```",
+            "Thought: t\nAction:\n```python\nprint(1)\n```\nFormatted answer: 7",
+            "Thought: t\nAction:\n```python\nprint(1)\n```\nObservation: 7\nFormatted answer: 7",
+        ],
+    )
+    def test_the_first_python_block_runs(self, text: str) -> None:
+        assert self.dialect.parse(text) == Turn("t", RunCell("print(1)"))
+
+    def test_the_indentation_of_a_block_is_kept(self) -> None:
+        text = "Thought: t\nAction: ```python\n    x = 1\n    print(x)\n```"
+        assert self.dialect.parse(text).action == RunCell("    x = 1\n    print(x)")
+
+    @pytest.mark.parametrize("label", ["Formatted answer:", "**Formatted Answer:**"])
+    def test_formatted_answer(self, label: str) -> None:
+        turn = self.dialect.parse(f"Thought: done\n{label} @mean[3.5]\n@r[1]")
+        assert turn == Turn("done", Answer("@mean[3.5]\n@r[1]"))
+
+    @pytest.mark.parametrize(
+        "text",
+        ["Thought: hm", "Thought: hm\nAction: print(1)", "Action: ```json\n{}\n```\nhm",
+         "Observation: 3\nFormatted answer: 3", "Formatted answer:"],
+    )  # fmt: skip
+    def test_void(self, text: str) -> None:
+        assert isinstance(self.dialect.parse(text).action, Void)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "```python\nprint(1)\n```",
+            "Thought: t\nAction: print(1)",
+            "Thought: t\nAction: ```python\n\n```",
+            "Thought: t\nAction: ```python\na\n```\nFormatted answer: b",
+            "Thought: t\nAction: ```python\na\n```\n```python\nb\n```",
+            "Thought: ```python\na\n```\nFormatted answer: b",
+            "Thought: t\nAction: ```python\na\n```\nThought: t\nAction: ```python\nb\n```",
+            "Thought: t\nFormatted answer: ",
+            "Formatted answer: 3",
+        ],
+    )
+    def test_not_well_formed(self, text: str) -> None:
+        assert not self.dialect.is_well_formed(text)
+
+    def test_the_reply_begins_with_its_label(self) -> None:
+        assert self.dialect.observation(FREE, printed("1"), "1") == "Observation:\n1"
+        assert self.dialect.void_reminder(FREE).startswith("Observation:")
+        assert self.dialect.stop(FREE) == ("\nObservation:",)
 
 
 def _ran(result: CellResult, observation: str, text: str = "```python\nx\n```") -> Step:

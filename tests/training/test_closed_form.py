@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.closed_form import find_answers
-from training.scoring.closed_form import main, score
+from training.scoring.closed_form import MAX_AGREEING, agree, score
 from training.scoring.values import parse_number
-from training.scoring.vectors import disagreements, read_vectors
 
 LABEL_TEXT = st.text(
     st.characters(exclude_characters="@[]()\\", exclude_categories=["Cs", "Cc"]), max_size=40
@@ -195,33 +191,60 @@ def test_no_text_raises(response: str, label: str) -> None:
             assert len(parts) == 2
 
 
-def test_the_judgements_of_the_shared_vectors_are_met(shared_data: Path) -> None:
-    rows = read_vectors(shared_data / "scorer_vectors.jsonl")
-    found = list(disagreements(rows, "sensible"))
-    assert len(found) <= 0.03 * len(rows), "\n".join(map(str, found))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("@a[1] @b[x]", "@B['X'] first, then @a[1.00]"),
+        ("@a[1] @b[x]", "@a[1] @b[x] @c[7]"),
+        ("@a[[1, 2]]", "@a[1, 2]"),
+        ("@a[0.4] @a[0.40] @a[0.7]", "@a[0.7] @a[0.4]"),
+    ],
+)
+def test_responses_agree_by_the_values_of_the_names_asked_for(one: str, other: str) -> None:
+    assert agree(one, other, ("a", "b"))
+    assert agree(other, one, ("a", "b"))
 
 
-def test_strict_differs_from_the_published_scorer_on_lists_alone(shared_data: Path) -> None:
-    rows = read_vectors(shared_data / "scorer_vectors.jsonl")
-    assert {one.row["category"] for one in disagreements(rows, "strict")} <= {"lists"}
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("@a[1] @b[x]", "@a[1]"),
+        ("@a[1] @b[x]", "@a[1] @b[y]"),
+        ("@a[0.4] @a[0.7]", "@a[0.4]"),
+        ("@c[1]", "@c[1]"),
+        ("1", "1"),
+        ("", ""),
+    ],
+)
+def test_other_values_missing_ones_and_silence_do_not_agree(one: str, other: str) -> None:
+    assert not agree(one, other, ("a", "b"))
+    assert not agree(other, one, ("a", "b"))
 
 
-def test_the_report_prints_each_disagreement(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    row = {
-        "id": "own-1",
-        "kind": "closed_form",
-        "label": [["x", "1"]],
-        "response": "@x[1]",
-        "scorers": {"infiagent.eval_closed_form": {"correct": {"x": True}}},
-        "sensible": {"x": False},
-        "note": "a judgement we do not share",
-    }
-    file = tmp_path / "vectors.jsonl"
-    file.write_text(json.dumps(row) + "\n" + json.dumps({**row, "kind": "other"}) + "\n")
-    assert main(["--vectors", str(file)]) == 0
-    printed = capsys.readouterr().out
-    assert "0 of 1 rows agree (0.0%)" in printed
-    assert "a judgement we do not share" in printed
-    assert "1 of 1 rows agree (100.0%)" in printed
+def test_without_names_every_value_counts() -> None:
+    assert agree("@A b[1]", "@a_b[1.0]")
+    assert not agree("@a[1]", "@a[1] @b[2]")
+
+
+def test_names_that_differ_in_case_alone_agree_apart() -> None:
+    assert agree("@t[1] @T[2]", "@T[2] @t[1]", ("t", "T"))
+    assert not agree("@t[1] @T[2]", "@t[2] @T[1]", ("t", "T"))
+
+
+def test_many_values_agree_word_by_word_only() -> None:
+    many = " ".join(f"@a[[{number}, x]]" for number in range(MAX_AGREEING + 1))
+    assert agree(many, many, ("a",))
+    assert not agree(many, many.replace("[[", "[").replace("]]", "]"), ("a",))
+
+
+@given(st.text(), st.text(), st.lists(NAMES, max_size=2))
+def test_agreement_is_symmetric_and_never_raises(one: str, other: str, names: list[str]) -> None:
+    for first, second in ((one, other), (f"@a[{one}]", f"@a[{other}]")):
+        assert agree(first, second, names) == agree(second, first, names)
+
+
+@given(NAMES, LABEL_TEXT, NUMBERS)
+def test_a_response_agrees_with_itself(name: str, value: str, number: str) -> None:
+    response = f"@{name}[{value}] and @{name}_2[{number}]"
+    assert agree(response, response)
+    assert agree(response, response, (name,))

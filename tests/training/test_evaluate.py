@@ -1,27 +1,34 @@
+"""An evaluation from its command to its files, with a scripted model and real workers."""
+
+from __future__ import annotations
+
+import asyncio
 import json
+import random
+import sys
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import StopReason
-from kernel_sandbox.types import CellStatus
-from tests.fakes import ScriptedPolicy, printed, raised
-from training.evaluate import EvalOptions, evaluate
-from training.records import EvalRecord, RecordLog, failure_of
-from training.summary import print_summary, summary_of, wilson, write_summary
+from dm_jupyter.core.errors import EndpointUnreachableError
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.profile import Profile
+from tests.cli.endpoint import ScriptedEndpoint
+from tests.fakes import ScriptedPolicy
+from tests.training.eval_program import Deterministic
+from tests.training.eval_program import main as evaluate_deterministically
+from training.evaluate import main
+from training.evaluation.bounded import BoundedPolicy
+from training.evaluation.records import EvalRecord, RecordLog
+from training.evaluation.run import EvalOptions, evaluate, missing
 from training.tasks.dabench import DABench
-from training.tasks.suite import ItemScore
 
-from dm_jupyter.core.trajectory import (  # isort: skip
-    Completion,
-    RunCell,
-    Step,
-    Trajectory,
-    Turn,
-)
+CHECKOUT = Path(__file__).resolve().parents[2]
+RIGHT = 'print(f"@n[{len(df)}]")\n```'
 
 
 def _split(folder: Path, count: int = 3) -> Path:
@@ -30,7 +37,7 @@ def _split(folder: Path, count: int = 3) -> Path:
     rows = [
         {
             "id": f"q{number}",
-            "question": "How many rows?",
+            "question": f"How many rows has the table? This is question number {number}",
             "constraints": "",
             "format": "@n[n]",
             "file": "tables/t.csv",
@@ -45,94 +52,232 @@ def _split(folder: Path, count: int = 3) -> Path:
     return folder
 
 
-def _ended(results: list, stop: StopReason, answer: str | None = None) -> Trajectory:
-    start = Trajectory(Task("t", "q", level="easy"), "markdown", stop=stop, answer=answer)
-    for result in results:
-        step = Step(Completion("x", completion_tokens=5), Turn("", RunCell("x")), result, "told")
-        start = start.extended(step)
-    return start
+@pytest_asyncio.fixture
+async def pool() -> AsyncIterator[SandboxPool]:
+    async with SandboxPool(PoolSettings(profile=Profile.INTERACTIVE, modules=())) as pool:
+        yield pool
 
 
-@pytest.mark.parametrize(
-    ("results", "stop", "answer", "kind"),
-    [
-        ([printed("")], StopReason.ANSWERED, "@n[4]", "wrong value"),
-        ([printed("")], StopReason.ANSWERED, "@n[nan]", "undefined value"),
-        ([raised("KeyError"), raised("KeyError")], StopReason.TURN_LIMIT, None,
-         "same exception again"),
-        ([raised("KeyError"), raised("ValueError")], StopReason.TURN_LIMIT, None,
-         "exception not mended"),
-        ([printed("no tag")], StopReason.TURN_LIMIT, None, "not printed"),
-        ([printed("", CellStatus.TIMEOUT)], StopReason.TURN_LIMIT, None, "timeout"),
-        ([], StopReason.TURN_LIMIT, None, "void"),
-        ([], StopReason.FAULT, None, "fault"),
-    ],
-)  # fmt: skip
-def test_failures_by_kind(results: list, stop: StopReason, answer: str, kind: str) -> None:
-    assert failure_of(_ended(results, stop, answer)) == kind
+@pytest.fixture
+def options(tmp_path: Path) -> EvalOptions:
+    split = _split(tmp_path / "split")
+    return EvalOptions(DABench(), split, tmp_path / "out", run=RunSettings(max_turns=2))
 
 
-def _record(name: str, *, right: bool) -> EvalRecord:
-    trajectory = _ended([printed("")], StopReason.ANSWERED, "@n[3]")
-    score = ItemScore(right, right, {"n": right})
-    return replace(EvalRecord.of(trajectory, score, [["n", "3"]]), id=name)
+async def test_an_evaluation_goes_on_where_it_stopped(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    first = await evaluate(replace(options, limit=1), policy, pool)
+    assert [record.right for record in first] == [True]
+    asked = len(policy.requests)
+    seen: list[EvalRecord] = []
+    records = await evaluate(options, policy, pool, seen.append)
+    assert [record.id for record in records] == ["q0", "q1", "q2"]
+    assert len(policy.requests) == asked + 2
+    assert len(seen) == 2
+    assert all(record.strict and record.turns == 1 for record in records)
+    assert records[0].trajectory["containment"]["layers"]
+    notebook = json.loads((options.out / "items" / "q0" / "0" / "notebook.ipynb").read_text())
+    assert "How many rows" in "".join(notebook["cells"][0]["source"])
+
+
+async def test_every_try_has_a_seed_of_its_own(options: EvalOptions, pool: SandboxPool) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    records = await evaluate(replace(options, limit=1, trials=3), policy, pool)
+    assert [record.key for record in records] == [("q0", 0), ("q0", 1), ("q0", 2)] or [
+        record.trial for record in records
+    ] == [0, 1, 2]
+    assert len({request.seed for request in policy.requests}) == 3
+
+
+async def test_a_table_that_cannot_be_read_is_a_failure_of_its_question_alone(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    (options.split / "tables" / "t.csv").write_bytes(b"")
+    records = await evaluate(options, ScriptedPolicy([RIGHT]), pool)
+    assert [record.failure for record in records] == ["fault"] * 3
+    assert "t.csv" in records[0].trajectory["stop_detail"]
+
+
+async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    sample = policy.sample
+
+    async def dies(*arguments: object) -> object:
+        if len(policy.requests) == 2:
+            raise EndpointUnreachableError("nothing answers")
+        return await sample(*arguments)  # type: ignore[arg-type]
+
+    policy.sample = dies  # type: ignore[method-assign,assignment]
+    with pytest.raises(EndpointUnreachableError):
+        await evaluate(options, policy, pool)
+    done, to_do = missing(options)
+    assert (len(done), len(to_do)) == (2, 1)
+
+
+async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: SandboxPool) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    reached = asyncio.Event()
+    task = asyncio.create_task(evaluate(options, policy, pool, lambda _: reached.set()))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done, to_do = missing(options)
+    assert len(done) >= 1
+    assert len(done) + len(to_do) == 3
+    assert len(await evaluate(options, policy, pool)) == 3
+
+
+async def test_sampling_is_bounded_apart_from_the_runs(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    running, most = 0, 0
+    policy = ScriptedPolicy([RIGHT])
+    sample = policy.sample
+
+    async def counts(*arguments: object) -> object:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return await sample(*arguments)  # type: ignore[arg-type]
+
+    policy.sample = counts  # type: ignore[method-assign,assignment]
+    await evaluate(replace(options, at_once=3), BoundedPolicy(policy, 2), pool)
+    assert most == 2
+
+
+async def test_a_batch_takes_a_place_for_each_turn_and_never_waits_for_itself() -> None:
+    from dm_jupyter.agent.protocols import SampleRequest
+
+    policy = BoundedPolicy(ScriptedPolicy(["a"]), 2)
+    request = SampleRequest(())
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(policy.sample_many(request, 3)) for _ in range(4)]
+    assert [len(task.result()) for task in tasks] == [3, 3, 3, 3]
 
 
 def test_records_survive_a_line_that_broke_off(tmp_path: Path) -> None:
+    from tests.training.outcomes import tried
+
     log = RecordLog(tmp_path / "records.jsonl")
-    log.append(_record("a", right=True))
+    log.append(tried("a", True))
     with (tmp_path / "records.jsonl").open("a") as file:
         file.write('{"id": "b", "lev')
     assert [record.id for record in log.read()] == ["a"]
-    log.append(_record("b", right=False))
+    log.append(tried("b", False))
     assert [record.id for record in log.read()] == ["a", "b"]
-
-
-def test_a_compact_record_keeps_the_outcome_and_none_of_the_benchmarks_text() -> None:
-    record = _record("a", right=True)
-    compact = record.compacted()
-    assert (compact.label, compact.trajectory) == (None, {})
-    assert summary_of([compact]) == summary_of([record])
-
-
-def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(ValueError, match="line 1"):
-        RecordLog(tmp_path / "records.jsonl").read()
+        log.read()
 
 
-def test_wilson_interval() -> None:
-    # by hand, 22 of 43: centre (0.5116 + 3.8415 / 86) / 1.0893, spread 0.1446 after scaling
-    low, high = wilson(22, 43)
-    assert low == pytest.approx(0.3675, abs=5e-4)
-    assert high == pytest.approx(0.6538, abs=5e-4)
-    assert wilson(0, 0) == (0.0, 1.0)
+def _command(arguments: Iterable[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["evaluate", *arguments])
+    return main()
 
 
-def test_the_summary_keeps_every_question_in_the_denominator(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_command_writes_its_files_and_prints_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records = [_record("a", right=True), _record("b", right=False)]
-    summary = summary_of(records)
-    assert summary["all"]["questions"] == 2
-    assert summary["all"]["strict"] == 1
-    assert summary["failures"] == {"wrong value": 1}
-    write_summary(records, tmp_path / "summary.json")
-    assert json.loads((tmp_path / "summary.json").read_text()) == summary
-    print_summary(records)
-    assert "50.0%" in capsys.readouterr().out
+    split, out = _split(tmp_path / "split"), tmp_path / "out"
+    common = ["dabench", "--split", str(split), "--out", str(out), "--profile", "interactive"]
+    with ScriptedEndpoint([RIGHT]) as endpoint:
+        common += ["--policy", "scripted", "--base-url", endpoint.base_url]
+        assert _command([*common, "--limit", "2"], monkeypatch) == 0
+        assert "100" in capsys.readouterr().out
+        assert _command(common, monkeypatch) == 0
+        assert len(endpoint.bodies) == 3
+        assert _command([*common, "--max-turns", "3"], monkeypatch) == 1
+        assert "another settings" in capsys.readouterr().err
+    manifest = json.loads((out / "run.json").read_text())
+    assert manifest["model"] == "scripted"
+    assert len((out / "results.jsonl").read_text().splitlines()) == 3
+    assert json.loads((out / "summary.json").read_text())["all"]
+    compact = RecordLog(out / "compact.jsonl").read()
+    assert [record.trajectory for record in compact] == [{}, {}, {}]
 
 
-async def test_an_evaluation_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    options = EvalOptions(
-        DABench(), _split(tmp_path / "split"), tmp_path / "out", run=RunSettings(max_turns=2)
-    )
-    policy = ScriptedPolicy(['print(f"@n[{len(df)}]")\n```'])
-    first = await evaluate(replace(options, limit=1), policy)
-    assert [record.right for record in first] == [True]
-    asked = len(policy.requests)
-    records = await evaluate(options, policy)
-    assert len(records) == 3
-    assert len(policy.requests) == asked + 2
-    assert all(record.strict and record.turns == 1 for record in records)
-    assert (tmp_path / "out" / "items" / "q0" / "notebook.ipynb").exists()
+@pytest.mark.parametrize("strategy", ["vote", "search"])
+def test_the_command_runs_every_strategy(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split, out = _split(tmp_path / "split"), tmp_path / "out"
+    with ScriptedEndpoint([RIGHT]) as endpoint:
+        arguments = ["dabench", "--split", str(split), "--out", str(out), "--limit", "1",
+                     "--profile", "interactive", "--policy", "scripted",
+                     "--base-url", endpoint.base_url, "--strategy", strategy,
+                     "--iterations", "2"]  # fmt: skip
+        assert _command(arguments, monkeypatch) == 0
+    (record,) = RecordLog(out / "records.jsonl").read()
+    assert record.right
+    assert record.search["kind"] == strategy
+    assert record.sampled_cells == 3
+
+
+def test_faults_of_the_command_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--profile", "interactive", "--policy", "x", "--base-url", "http://127.0.0.1:9/v1"]
+    out = ["--out", str(tmp_path / "out")]
+    assert _command(["nosuch", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
+    assert "nosuch" in capsys.readouterr().err
+    assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
+    assert "questions.jsonl" in capsys.readouterr().err
+    (tmp_path / "questions.jsonl").write_text("")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    out = ["--out", str(tmp_path / "broken")]
+    assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
+    assert "run.json" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_killed_at_random_moments_a_run_ends_with_the_bytes_of_an_unbroken_one(
+    tmp_path: Path,
+) -> None:
+    questions = 30
+    split = _split(tmp_path / "split", questions)
+    await evaluate_deterministically(split, tmp_path / "whole", questions)
+    command = [sys.executable, "-m", "tests.training.eval_program",
+               str(split), str(tmp_path / "broken"), str(questions)]  # fmt: skip
+    chance = random.Random(5)
+    log = tmp_path / "broken" / "records.jsonl"
+    for _ in range(10):
+        before = log.stat().st_size if log.exists() else 0
+        process = await asyncio.create_subprocess_exec(*command, cwd=CHECKOUT)
+        await _grown(log, before, process)
+        await asyncio.sleep(chance.uniform(0.0, 0.4))  # the moment is what is random here
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    process = await asyncio.create_subprocess_exec(*command, cwd=CHECKOUT)
+    assert await process.wait() == 0
+    whole, broken = (tmp_path / name / "results.jsonl" for name in ("whole", "broken"))
+    assert whole.read_bytes() == broken.read_bytes()
+    keys = [record.key for record in RecordLog(log).read()]
+    assert len(keys) == len(set(keys)) == questions
+
+
+async def _grown(log: Path, before: int, process: asyncio.subprocess.Process) -> None:
+    """Waits until one more record is there, or the run has ended."""
+    async with asyncio.timeout(60):
+        while process.returncode is None and (not log.exists() or log.stat().st_size <= before):
+            await asyncio.sleep(0.01)
+
+
+async def test_the_scripted_run_is_what_it_says(tmp_path: Path) -> None:
+    split = _split(tmp_path / "split", 6)
+    await evaluate_deterministically(split, tmp_path / "out", 6)
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    results = {row["id"]: row for row in map(json.loads, lines)}
+    assert results["q3"]["answer"] == "@n[9]"
+    assert results["q4"]["answer"] == "@n[4]"
+    assert {row["cells"] for row in results.values()} == {3}
+    assert Deterministic.name == "deterministic"

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import string
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.scoring.short_answer import answers_equal, is_stated, read_tokens
-from training.scoring.vectors import read_vectors
+from training.scoring.short_answer import answers_equal, final_answer, is_stated, read_tokens
 
 
 @pytest.mark.parametrize(
@@ -91,9 +89,7 @@ def test_case_and_punctuation_do_not_change_words(words: list[str]) -> None:
     assert answers_equal(", ".join(words), " ".join(words).upper() + ".")
 
 
-def test_the_shared_vectors(shared_data: Path) -> None:
-    rows = read_vectors(shared_data / "scorer_vectors.jsonl", "tablebench_em")
-    assert rows
-    assert [
-        r["id"] for r in rows if answers_equal(r["label"], r["response"]) != r["sensible"]
-    ] == []
+def test_the_last_tagged_answer_counts_or_else_the_whole_text() -> None:
+    assert final_answer("First @answer[4], no: @Answer[a, [b]]. @note[x]") == "a, [b]"
+    assert final_answer("  just 4 ") == "just 4"
+    assert final_answer("") == ""

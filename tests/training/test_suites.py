@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dm_jupyter.core.task import Task
+from training.scoring.values import kind_of
 from training.tasks.records import RecordError, read_records
-from training.tasks.registry import SUITES, find_suite
-from training.tasks.sql import SqlLabel
-from training.tasks.suite import EvalItem, ItemScore, Suite, draw
+from training.tasks.registry import SUITES
+from training.tasks.suite import ItemScore, Outcome
 
 Write = Callable[..., Path]
 
@@ -29,38 +26,6 @@ QUESTION: dict[str, Any] = {
 }
 
 
-class ThirdPartySuite:
-    """What somebody else's file holds."""
-
-    name = "theirs"
-
-    def load(self, split: Path) -> list[EvalItem]:
-        return [EvalItem(Task("t", "?"), "yes")]
-
-    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:
-        return ItemScore(answer == item.label, answer == item.label)
-
-
-def make_database(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "music.sqlite")) as database:
-        database.execute("CREATE TABLE albums (title TEXT, year INTEGER)")
-        database.executemany("INSERT INTO albums VALUES (?, ?)", [("One", 1999), ("Two", 2004)])
-        database.commit()
-
-
-def sql_question(**changes: Any) -> dict[str, Any]:
-    base = {
-        "id": "q",
-        "db": "music.sqlite",
-        "question": "Which albums are there?",
-        "gold_sql": "SELECT title, year FROM albums",
-        "rows": [["One", 1999], ["Two", 2004]],
-        "truncated": False,
-        "order_matters": False,
-    }
-    return {**base, **changes}
-
-
 def test_dabench_items_hold_the_task_and_apart_from_it_the_label(write_questions: Write) -> None:
     split = write_questions(QUESTION)
     (split / "table.csv").write_text("x\n1\n4\n")
@@ -73,92 +38,64 @@ def test_dabench_items_hold_the_task_and_apart_from_it_the_label(write_questions
     assert "2.50" not in str(item.task)
 
 
-def test_dabench_scores_by_both_rule_sets(write_questions: Write, tmp_path: Path) -> None:
+def test_dabench_scores_each_sub_answer_by_both_rule_sets(
+    write_questions: Write, tmp_path: Path
+) -> None:
     split = write_questions(QUESTION)
     (split / "table.csv").write_text("x\n1\n4\n")
     suite = SUITES["dabench"]
     (item,) = suite.load(split)
-    score = suite.score(item, "@Mean[2.5] @c[2] @c[1]", tmp_path)
-    assert score == ItemScore(True, False, {"mean": True, "c": True, "c#2": True})
-    assert suite.score(item, "", tmp_path).parts == {"mean": False, "c": False, "c#2": False}
-
-
-def test_sql_takes_the_last_saved_table(write_questions: Write, tmp_path: Path) -> None:
-    make_database(tmp_path)
-    suite = SUITES["sql"]
-    (item,) = suite.load(write_questions(sql_question()))
-    work = tmp_path / "work"
-    assert not suite.score(item, "One and Two", work).right
-    work.mkdir()
-    (work / "result_9.csv").write_text("title,year\nTwo,2004\n")
-    assert not suite.score(item, "", work).right
-    (work / "result_10.csv").write_text("title,year\nTwo,2004\nOne,1999\n")
-    assert suite.score(item, "", work) == ItemScore(
-        True, True, {"by_table": True, "by_statement": False}
+    score = suite.score(item, Outcome("@Mean[2.5] @c[2] @c[1]", tmp_path))
+    assert score == ItemScore(
+        right=True,
+        strict=False,
+        parts={"mean": True, "c": True, "c#2": True},
+        strict_parts={"mean": False, "c": False},
     )
-    (work / "result_11.csv").write_bytes(b"\xff\xfe\x00")
-    assert not suite.score(item, "", work).right
+    silent = suite.score(item, Outcome("", tmp_path))
+    assert silent.parts == {"mean": False, "c": False, "c#2": False}
+    assert silent.strict_parts == {"mean": False, "c": False}
 
 
 @pytest.mark.parametrize(
-    ("answer", "right"),
+    ("change", "kind"),
     [
-        ("There are 2 albums.", True),
-        ("2 albums came out after 1990.", True),
-        ("@answer[2]", True),
-        ("Between 2 and 5.", False),
-        ("There are 12 albums.", False),
-        ("", False),
+        ({}, "several"),
+        ({"label_pairs": [["mean", "2.50"]]}, "number"),
+        ({"label_pairs": [["mean", "not normal"]]}, "text"),
+        ({"label_pairs": [["mean", "a, b"]]}, "list"),
+        ({"label_pairs": [["mean", "{'a': 1}"]]}, "list"),
+        ({"label_pairs": [["mean", "1"]], "format": "@mean[x] @sd[y]"}, "several"),
     ],
 )
-def test_sql_takes_a_stated_single_value(
-    answer: str, right: bool, write_questions: Write, tmp_path: Path
+def test_dabench_says_which_kind_of_answer_is_asked_for(
+    change: dict[str, Any], kind: str, write_questions: Write
 ) -> None:
-    make_database(tmp_path)
-    suite = SUITES["sql"]
-    question = sql_question(question="How many albums came out after 1990?", rows=[[2]])
-    (item,) = suite.load(write_questions(question))
-    score = suite.score(item, answer, tmp_path)
-    assert score.parts == {"by_table": False, "by_statement": right}
-    assert score.right is right
-    assert not score.strict
+    split = write_questions({**QUESTION, **change})
+    (split / "table.csv").write_text("x\n1\n")
+    (item,) = SUITES["dabench"].load(split)
+    assert item.task.metadata["format"] == kind
 
 
-def test_sql_states_text_and_never_a_missing_value(write_questions: Write, tmp_path: Path) -> None:
-    make_database(tmp_path)
-    suite = SUITES["sql"]
-    text, missing = suite.load(
-        write_questions(sql_question(rows=[["Iron Maiden"]]), sql_question(id="r", rows=[[None]]))
-    )
-    (day,) = suite.load(write_questions(sql_question(rows=[["1962-02-18 00:00:00"]])))
-    assert suite.score(day, "Born on 1962-02-18.", tmp_path).right
-    assert suite.score(text, "It is iron maiden.", tmp_path).right
-    assert not suite.score(missing, "None", tmp_path).right
+def test_a_value_is_a_number_a_list_or_text() -> None:
+    values = ["1,234", "12 %", "Paris", "", "None", "(0, 5]", "[]", "a, b"]
+    kinds = ["number", "number", "text", "text", "text", "list", "list", "list"]
+    assert [kind_of(value) for value in values] == kinds
 
 
-def test_sql_reads_rows_that_were_cut_short_from_the_database(
-    write_questions: Write, tmp_path: Path
-) -> None:
-    make_database(tmp_path)
-    (item,) = SUITES["sql"].load(
-        write_questions(sql_question(rows=[["One", 1999]], truncated=True))
-    )
-    assert item.label == SqlLabel(((("One", 1999), ("Two", 2004)),), order_matters=False)
-    with pytest.raises(RecordError, match=r"row 1, field 'gold_sql': the database refuses it"):
-        SUITES["sql"].load(
-            write_questions(sql_question(truncated=True, gold_sql="DELETE FROM albums"))
-        )
+def test_dabench_runs_agree_by_the_names_asked_for(write_questions: Write, tmp_path: Path) -> None:
+    split = write_questions(QUESTION)
+    (split / "table.csv").write_text("x\n1\n")
+    suite = SUITES["dabench"]
+    (item,) = suite.load(split)
 
+    def agree(one: str, other: str) -> bool:
+        return suite.agree(item, Outcome(one, tmp_path), Outcome(other, tmp_path))
 
-def test_sql_takes_an_alternative_table(write_questions: Write, tmp_path: Path) -> None:
-    make_database(tmp_path)
-    suite = SUITES["sql"]
-    question = sql_question(rows=[["5.13"]], alternatives=[[["difference"], ["4.14"]]])
-    (item,) = suite.load(write_questions(question))
-    (tmp_path / "result_1.csv").write_text("d\n4.14\n")
-    assert suite.score(item, "", tmp_path).right
-    with pytest.raises(RecordError, match="'alternatives': expected a list of tables"):
-        suite.load(write_questions(sql_question(alternatives=1)))
+    assert agree("@mean[2.5]", "so @Mean[2.50] and @note[x]")
+    assert not agree("@mean[2.5]", "@mean[2.51]")
+    assert not agree("@note[x]", "@note[x]")
+    assert not agree("", "")
 
 
 def test_xlsx_reads_the_tag_or_else_the_whole_answer(
@@ -169,11 +106,11 @@ def test_xlsx_reads_the_tag_or_else_the_whole_answer(
     split = write_questions(record)
     (split / "book.xlsx").write_bytes(b"")
     (item,) = suite.load(split)
-    tagged = suite.score(item, "Looking at row 3: @answer[2020, 1,861,550]", tmp_path)
+    tagged = suite.score(item, Outcome("Looking at row 3: @answer[2020, 1,861,550]", tmp_path))
     assert (tagged.right, tagged.strict) == (True, False)
-    assert suite.score(item, "2020, 1861550", tmp_path).strict
-    assert not suite.score(item, "In 2020 it was 1861550", tmp_path).right
-    assert not suite.score(item, "", tmp_path).right
+    assert suite.score(item, Outcome("2020, 1861550", tmp_path)).strict
+    assert not suite.score(item, Outcome("In 2020 it was 1861550", tmp_path)).right
+    assert not suite.score(item, Outcome("", tmp_path)).right
 
 
 @pytest.mark.parametrize(
@@ -200,23 +137,6 @@ def test_a_bad_record_is_named_by_file_row_and_field(
     assert "questions.jsonl, row 2" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rows": 1}, "field 'rows': expected a list of rows"),
-        ({"rows": [[1], [1, 2]]}, "field 'rows': the rows are not all of one width"),
-        ({"order_matters": "yes"}, "field 'order_matters': expected true or false, found str"),
-        ({"db": None}, "field 'db': expected a string, found nothing"),
-    ],
-)
-def test_a_bad_sql_record_is_named(
-    change: dict[str, Any], message: str, write_questions: Write, tmp_path: Path
-) -> None:
-    make_database(tmp_path)
-    with pytest.raises(RecordError, match=message):
-        SUITES["sql"].load(write_questions(sql_question(**change)))
-
-
 def test_lines_that_are_no_records_are_named(write_questions: Write, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="row 1: not JSON"):
         list(read_records(write_questions("{") / "questions.jsonl"))
@@ -228,37 +148,24 @@ def test_lines_that_are_no_records_are_named(write_questions: Write, tmp_path: P
         list(read_records(write_questions({}) / "questions.jsonl"))
 
 
-def test_a_draw_is_reproducible_and_keeps_the_order() -> None:
-    items = [EvalItem(Task(str(number), "?"), None) for number in range(50)]
-    drawn = draw(items, 7, seed=3)
-    assert drawn == draw(items, 7, seed=3)
-    assert drawn != draw(items, 7, seed=4)
-    assert [int(item.task.id) for item in drawn] == sorted(int(item.task.id) for item in drawn)
-    assert draw(items, None, seed=3) == draw(items, 99, seed=3) == items
-    with pytest.raises(ValueError, match="0 or more"):
-        draw(items, -1, seed=3)
+def test_files_and_numbers_of_a_record_are_checked(write_questions: Write) -> None:
+    split = write_questions({"id": "a", "files": ["t.csv"], "n": 1, "bad": True, "none": []})
+    (split / "t.csv").write_text("x\n")
+    (record,) = read_records(split / "questions.jsonl")
+    assert record.data_files("files") == (split / "t.csv",)
+    assert record.number("n") == 1.0
+    with pytest.raises(RecordError, match="'none': expected a list with at least one file name"):
+        record.data_files("none")
+    with pytest.raises(RecordError, match="'bad': expected a number, found bool"):
+        record.number("bad")
+    with pytest.raises(RecordError, match="'n': '/etc/passwd' leads out of the folder"):
+        record.inside("n", "/etc/passwd")
 
 
-def test_a_suite_from_elsewhere_needs_no_line_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "their_suite.py").write_text(
-        "from tests.training.test_suites import ThirdPartySuite\nnothing = 1\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    suite = find_suite("their_suite:ThirdPartySuite")
-    (item,) = suite.load(tmp_path)
-    assert suite.score(item, "yes", tmp_path).right
-    with pytest.raises(TypeError, match="is no suite"):
-        find_suite("their_suite:nothing")
-    with pytest.raises(ValueError, match="there are dabench, sql, xlsx"):
-        find_suite("absent")
-
-
-def test_the_registry_names_suites_as_they_name_themselves() -> None:
-    assert all(isinstance(suite, Suite) for suite in SUITES.values())
-    assert {name: suite.name for name, suite in SUITES.items()} == {n: n for n in SUITES}
-    assert find_suite("dabench") is SUITES["dabench"]
+def test_numbers_that_are_not_finite_are_refused(write_questions: Write) -> None:
+    (record,) = read_records(write_questions('{"id": "a", "n": NaN}') / "questions.jsonl")
+    with pytest.raises(RecordError, match="'n': expected a finite number, found nan"):
+        record.number("n")
 
 
 @pytest.mark.parametrize(
@@ -275,15 +182,10 @@ def test_published_labels_answer_themselves(shared_data: Path, tmp_path: Path) -
     dabench, xlsx = SUITES["dabench"], SUITES["xlsx"]
     for item in dabench.load(shared_data / "dabench" / "open"):
         answer = " ".join(f"@{name}[{value}]" for name, value in item.label)
-        assert dabench.score(item, answer, tmp_path).right, item.task.id
+        outcome = Outcome(answer, tmp_path)
+        assert dabench.score(item, outcome).right, item.task.id
+        assert dabench.agree(item, outcome, outcome), item.task.id
     for item in xlsx.load(shared_data / "xlsx"):
-        assert xlsx.score(item, f"@answer[{item.label}]", tmp_path).right, item.task.id
-
-
-def test_gold_queries_make_right_tables(shared_data: Path, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    suite = SUITES["sql"]
-    for item in suite.load(shared_data / "sql"):
-        frame = pandas.DataFrame(list(item.label.tables[0]))
-        frame.to_csv(tmp_path / "result_1.csv", index=False)
-        assert suite.score(item, "", tmp_path).parts["by_table"], item.task.id
+        outcome = Outcome(f"@answer[{item.label}]", tmp_path)
+        assert xlsx.score(item, outcome).right, item.task.id
+        assert xlsx.agree(item, outcome, Outcome(item.label, tmp_path)), item.task.id

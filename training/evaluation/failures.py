@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.closed_form import answer_names
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellStatus
 
@@ -32,6 +32,8 @@ class Failure(StrEnum):
     """It ended without an answer, its last cell having ended the process or been refused."""
     FAULT = "fault"
     """Our side broke."""
+    UNSCORED = "unscored"
+    """It answered, and the judge gave no verdict."""
 
 
 _BY_STATUS = {
@@ -70,6 +72,5 @@ def was_mended(trajectory: Trajectory) -> bool | None:
 
 def _is_in_form(trajectory: Trajectory) -> bool:
     """Whether every name of the prescribed form was answered; a free answer always is."""
-    asked = {name for name, _ in find_answers(trajectory.task.answer_format)}
-    said = {name for name, _ in find_answers(trajectory.answer or "")}
-    return asked <= said
+    said = answer_names(trajectory.answer or "")
+    return all(name in said for name in answer_names(trajectory.task.answer_format))

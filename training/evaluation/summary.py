@@ -1,97 +1,113 @@
-"""The figures of an evaluation: shares with intervals by level, means, failures by kind."""
+"""The figures of an evaluation: as JSON, and printed."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
-from rich.table import Table
 
-from training.records import EvalRecord
+from training.evaluation.json_file import write_json
+from training.evaluation.records import EvalRecord
+from training.evaluation.tables import tables_of
+from training.metrics.accuracy import Rules, abq, has_sub_answers, is_right, pasq, uasq
+from training.metrics.breakdown import by_group, group_names
+from training.metrics.costs import Price, costs_of
+from training.metrics.debugging import failure_counts, self_debugging
+from training.metrics.grades import grades_of
+from training.metrics.passes import mean_pass_at, reported_ks
+from training.metrics.questions import by_question, share_of
 
-__all__ = ["print_summary", "summary_of", "wilson", "write_summary"]
+__all__ = ["print_summary", "summary_of", "write_summary"]
+
+_Figures = Callable[[Sequence[EvalRecord], Rules], dict[str, Any]]
+
+DIGITS = 6
+"""Of every fraction that is kept."""
 
 
-def wilson(right: int, total: int) -> tuple[float, float]:
-    """Returns the 95 % interval of a share (Wilson 1927): both ends between 0 and 1.
+def summary_of(records: Sequence[EvalRecord], price: Price | None = None) -> dict[str, Any]:
+    """Returns every figure of a run as plain JSON values.
 
-    Test: `test_wilson_interval` has the numbers by hand.
+    Args:
+        records: of one try or of several at each question.
+        price: of the tokens; without one there are no costs in dollars.
     """
-    if total == 0:
-        return 0.0, 1.0
-    z = 1.959964
-    share = right / total
-    centre = share + z * z / (2 * total)
-    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
-def summary_of(records: Sequence[EvalRecord]) -> dict[str, Any]:
-    """Returns every figure of a run as plain JSON values."""
-    levels = sorted({record.level for record in records if record.level})
-    return {
-        "all": _figures(records),
-        "levels": {
-            level: _figures([record for record in records if record.level == level])
-            for level in levels
+    mended = self_debugging(records)
+    summary = {
+        "all": _shares(records),
+        "groups": {
+            name: {value: _shares(members) for value, members in by_group(records, name).items()}
+            for name in group_names(records)
         },
-        "failures": dict(Counter(record.failure for record in records if record.failure)),
+        "pass_at": _by_rules(records, _passes),
+        "sub_answers": _by_rules(records, _sub_answers),
+        "grades": {name: asdict(grade) for name, grade in grades_of(records).items()},
+        "failures": failure_counts(records),
+        "self_debugging": asdict(mended) if mended else None,
+        "costs": {name: asdict(spread) for name, spread in costs_of(records, price).items()},
     }
+    return dict(_rounded(summary))
 
 
-def _figures(records: Sequence[EvalRecord]) -> dict[str, Any]:
-    total = len(records)
-    strict = sum(record.strict for record in records)
-    low, high = wilson(strict, total)
-    return {
-        "questions": total,
-        "strict": strict,
-        "strict_interval": [round(low, 4), round(high, 4)],
-        "ours": sum(record.right for record in records),
-        "answered": sum(record.answer is not None for record in records),
-        "mean_turns": _mean([record.turns for record in records]),
-        "mean_tokens": _mean([record.tokens for record in records]),
-        "mean_seconds": _mean([record.seconds for record in records]),
-    }
+def write_summary(records: Sequence[EvalRecord], path: Path, price: Price | None = None) -> None:
+    """Writes the figures as JSON, all at once.
+
+    Raises:
+        OSError: the file can't be written; an old one is then as it was.
+    """
+    write_json(summary_of(records, price), path)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return round(sum(values) / len(values), 2) if values else 0.0
-
-
-def write_summary(records: Sequence[EvalRecord], path: Path) -> None:
-    """Writes the figures as JSON."""
-    path.write_text(json.dumps(summary_of(records), indent=2) + "\n", encoding="utf-8")
-
-
-def print_summary(records: Sequence[EvalRecord]) -> None:
+def print_summary(records: Sequence[EvalRecord], price: Price | None = None) -> None:
     """Prints the figures as tables."""
-    summary = summary_of(records)
-    table = Table(
-        "level", "questions", "strict", "95 %", "ours", "answered", "turns", "tokens", "s"
-    )
-    for name, figures in {**summary["levels"], "all": summary["all"]}.items():
-        low, high = figures["strict_interval"]
-        share = figures["strict"] / max(1, figures["questions"])
-        table.add_row(
-            name,
-            str(figures["questions"]),
-            f"{figures['strict']} ({share:.1%})",
-            f"{low:.0%}-{high:.0%}",
-            str(figures["ours"]),
-            str(figures["answered"]),
-            f"{figures['mean_turns']:.1f}",
-            f"{figures['mean_tokens']:.0f}",
-            f"{figures['mean_seconds']:.0f}",
-        )
     console = Console()
-    console.print(table)
-    kinds = sorted(summary["failures"].items(), key=lambda pair: -pair[1])
-    if kinds:
-        console.print("failures: " + ", ".join(f"{kind} {count}" for kind, count in kinds))
+    for table in tables_of(summary_of(records, price)):
+        console.print(table)
+
+
+def _rounded(value: Any) -> Any:
+    """Returns a JSON value with its fractions rounded, so that files of two runs compare well."""
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _shares(records: Sequence[EvalRecord]) -> dict[str, Any]:
+    return {
+        "questions": len(by_question(records)),
+        "runs": len(records),
+        "answered": sum(record.answer is not None for record in records),
+        **_by_rules(records, _right),
+    }
+
+
+def _by_rules(records: Sequence[EvalRecord], figures: _Figures) -> dict[str, dict[str, Any]]:
+    found = {rules: figures(records, rules) for rules in get_args(Rules)}
+    return found if any(found.values()) else {}
+
+
+def _right(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
+    share = share_of(records, lambda record: is_right(record, rules))
+    return {"right": share.right, "share": share.share, "interval": share.interval}
+
+
+def _passes(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
+    ks = reported_ks(records)
+    return {str(k): mean_pass_at(k, records, rules) for k in ks} if len(ks) > 1 else {}
+
+
+def _sub_answers(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
+    if not has_sub_answers(records):
+        return {}
+    proportional = pasq(records, rules)
+    return {
+        "abq": abq(records, rules).share,
+        "pasq": proportional.share,
+        "pasq_interval": proportional.interval,
+        "uasq": uasq(records, rules),
+    }

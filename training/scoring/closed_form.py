@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Literal
 
 from dm_jupyter.core.closed_form import find_answers
-from training.scoring.values import Number, equal
+from training.scoring.values import Number, equal, fold, parse_number
 
-__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "score"]
+__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "agree", "score", "strictly_equal"]
 
 RuleSet = Literal["strict", "sensible"]
 
@@ -41,6 +41,8 @@ STRICT_TOLERANCE = 1e-6
 """Absolute; the benchmark's own."""
 SMALL_LABEL_SHARE = 0.01
 """A non-zero label may be missed by this share of itself at most."""
+MAX_AGREEING = 100
+"""Answers with more values than this agree only word by word, so that comparing stays quick."""
 
 _STRICT_TAG = re.compile(r"@(\w+)\[")
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
@@ -91,12 +93,55 @@ def score(
     return _score_sensible(find_answers(response), pairs)
 
 
+def agree(one: str, other: str, names: Iterable[str] = ()) -> bool:
+    """Returns whether two responses give the same values by the sensible rules, without a label.
+
+    Each is judged with the other as the label, both ways round. A name that was given several
+    times agrees when its different values do, in any order. Without any value nothing agrees.
+
+    Args:
+        one: a response.
+        other: another response.
+        names: the names that count; none given means all.
+    """
+    asked = tuple(names)
+    pairs, others = _different_answers(one, asked), _different_answers(other, asked)
+    if pairs.keys() == others.keys():
+        return bool(pairs)
+    if max(len(pairs), len(others)) > MAX_AGREEING:
+        return False
+    return _covers(tuple(pairs.values()), tuple(others.values())) and _covers(
+        tuple(others.values()), tuple(pairs.values())
+    )
+
+
+def _different_answers(
+    text: str, names: Sequence[str]
+) -> dict[tuple[str, Number | str | None], tuple[str, str]]:
+    """Each different (name, value) by what it says; the name as it was asked for."""
+    spelled = {_fold_name(name): name for name in reversed(names)}
+    found = {}
+    for said, value in find_answers(text):
+        name = said if said in names else spelled.get(_fold_name(said))
+        if name is None and not names:
+            name = _fold_name(said)
+        if name is not None:
+            number = parse_number(value)
+            is_plain = number is not None and math.isfinite(number)
+            found[name, number if is_plain else fold(value)] = (name, value)
+    return found
+
+
+def _covers(labels: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]]) -> bool:
+    return _score_sensible(answers, labels).all_right
+
+
 def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedFormScore:
     answers = dict(_strict_answers(response))
     parts = []
     for name, label in dict(pairs).items():  # of repeated label names the last one counts
         answer = answers.get(name)
-        right = answer is not None and _strictly_equal(label, answer)
+        right = answer is not None and strictly_equal(label, answer)
         parts.append(SubAnswer(name, label, answer, right))
     return ClosedFormScore(tuple(parts))
 
@@ -114,7 +159,8 @@ def _strict_answers(text: str) -> Iterator[tuple[str, str]]:
             position = end + 1
 
 
-def _strictly_equal(label: str, answer: str) -> bool:
+def strictly_equal(label: str, answer: str) -> bool:
+    """Returns whether a value is right by the narrow rule of the benchmark, given above."""
     if label == answer or _strictly_close(label, answer):
         return True
     items, others = label.split(","), answer.split(",")

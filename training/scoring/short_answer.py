@@ -14,9 +14,10 @@ import math
 import re
 import unicodedata
 
+from dm_jupyter.core.closed_form import find_answers
 from training.scoring.values import Number, parse_number
 
-__all__ = ["Token", "answers_equal", "is_stated", "read_tokens", "tokens_equal"]
+__all__ = ["Token", "answers_equal", "final_answer", "is_stated", "read_tokens", "tokens_equal"]
 
 Token = Number | str
 
@@ -57,6 +58,12 @@ def _token(match: re.Match[str]) -> Token:
         if number is not None:
             return number
     return match[0].replace("'", "").casefold()
+
+
+def final_answer(text: str) -> str:
+    """Returns the last `@answer[…]` of a text, or all of it where it has none."""
+    values = [value for name, value in find_answers(text) if name.casefold() == "answer"]
+    return values[-1] if values else text.strip()
 
 
 def answers_equal(label: str, answer: str) -> bool:

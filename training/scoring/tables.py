@@ -11,6 +11,8 @@ The rules, and what they are not:
 - Cells: numbers within 1e-6 relative (whole numbers exactly), dates with or without midnight,
   missing values alike however written, text with its case but without outer spaces. A rounded
   0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would pass wrong sums.
+
+`tables_identical` is the narrow comparison beside it: nothing may be permuted, nothing is rounded.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from training.scoring.values import Number, parse_date
+from training.scoring.values import MAX_NUMBER_CHARS, Number, parse_date
 
-__all__ = ["Cell", "cells_equal", "read_csv", "tables_equal"]
+__all__ = ["Cell", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
 
 Cell = object
 """A database value, or the text that stands for it in a csv file."""
@@ -37,6 +39,8 @@ MAX_PAIRED_ROWS = 500
 """Rows that agree in text, and differ in the last digits, that are paired one by one."""
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
+"""As a program writes a number: no plus sign, no zeros in front."""
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
 
 _Canonical = str | int | float | tuple[int, ...] | None
@@ -44,11 +48,15 @@ _Row = tuple[_Canonical, ...]
 _Same = Callable[[Sequence[_Row], Sequence[_Row], float], bool]
 
 
-def read_csv(text: str) -> list[list[str]]:
+def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     """Returns the rows of a csv text below its header line.
 
-    A blank line is a missing value where the table has one column, and nothing elsewhere. A first
-    column without a name that counts the rows from 0 is pandas' index, and is left out.
+    A blank line is a missing value where the table has one column, and nothing elsewhere.
+
+    Args:
+        text: any text.
+        keep_index: whether a first column without a name that counts the rows from 0, which is
+            pandas' index, stays.
 
     Raises:
         ValueError: the text has no header line or is not csv.
@@ -61,7 +69,7 @@ def read_csv(text: str) -> list[list[str]]:
         raise ValueError("not a csv table: it has no header line")
     header, *body = lines
     rows = [line or [""] for line in body if line or len(header) == 1]
-    has_index = len(header) > 1 and not header[0].strip()
+    has_index = len(header) > 1 and not header[0].strip() and not keep_index
     if has_index and [row[0] for row in rows] == [str(count) for count in range(len(rows))]:
         return [row[1:] for row in rows]
     return rows
@@ -100,6 +108,38 @@ def tables_equal(
     )
 
 
+def tables_identical(
+    label: Sequence[Sequence[Cell]],
+    answer: Sequence[Sequence[Cell]],
+    *,
+    order_matters: bool = False,
+) -> bool:
+    """Returns whether two tables hold the same cells in the same columns, digit by digit.
+
+    5 and `5.0` are one number, since a csv file has no types; so are a missing value and nothing
+    between two commas. A code such as `007`, a space and a time of day are text and stay.
+
+    Args:
+        label: the expected rows.
+        answer: the rows to judge.
+        order_matters: whether the rows must come in the same order.
+    """
+    gold = [tuple(map(_exactly, row)) for row in label]
+    said = [tuple(map(_exactly, row)) for row in answer]
+    return gold == said if order_matters else Counter(gold) == Counter(said)
+
+
+def _exactly(cell: Cell) -> _Canonical:
+    if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if isinstance(cell, int | float):
+        return cell
+    text = str(cell)
+    if len(text) > MAX_NUMBER_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
+        return text
+    return float(text) if set(text) & set(".eE") else int(text)
+
+
 def _canonical(cell: Cell) -> _Canonical:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
@@ -108,7 +148,7 @@ def _canonical(cell: Cell) -> _Canonical:
     text = str(cell).strip()
     if text in _MISSING:
         return None
-    if len(text) <= 320 and _PLAIN_NUMBER.fullmatch(text):
+    if len(text) <= MAX_NUMBER_CHARS and _PLAIN_NUMBER.fullmatch(text):
         return float(text) if set(text) & set(".eE") else int(text)
     return parse_date(text) or text
 

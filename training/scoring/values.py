@@ -11,8 +11,19 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["Close", "Group", "Number", "equal", "fold", "parse_date", "parse_group", "parse_number"]
+__all__ = [
+    "Close",
+    "Group",
+    "Number",
+    "equal",
+    "fold",
+    "kind_of",
+    "parse_date",
+    "parse_group",
+    "parse_number",
+]
 
 Number = int | float
 Close = Callable[[Number, Number], bool]
@@ -145,6 +156,14 @@ def _split(text: str, separator: str) -> list[str]:
         if not char.isspace():
             previous = char
     return [*parts, text[start:]]
+
+
+def kind_of(value: str) -> Literal["number", "list", "text"]:
+    """Returns what a written value is; a dict and anything in brackets is a list."""
+    if parse_number(value) is not None:
+        return "number"
+    group = parse_group(value)
+    return "list" if group.bracketed or len(group.items) > 1 else "text"
 
 
 def _parse_dict(group: Group, text: str) -> dict[str, str] | None:

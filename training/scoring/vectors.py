@@ -1,8 +1,9 @@
 """Scorer vectors: responses with recorded verdicts, and how far our rules agree with them.
 
-A row is one JSON object: `id`, `kind` (`closed_form` rows are read here), `label` as (name, value)
-pairs, `response`, `scorers` (what published scorers said when run unmodified), `sensible` (a
-person's judgement per name) and `note`.
+A row is one JSON object: `id`, `kind`, `label`, `response`, `scorers` (what published scorers said
+when run unmodified), `sensible` (a person's judgement; per name for `closed_form`) and `note`. The
+kinds compared here are those of `KINDS`; rows of training rewards, `trajectory_format` and
+`length_penalty`, are not scores of answers and are left to those.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from training.scoring import closed_form
+from training.scoring.short_answer import answers_equal
+from training.scoring.tables import read_csv, tables_equal
 
-__all__ = ["Disagreement", "disagreements", "read_vectors", "report"]
+__all__ = ["KINDS", "Disagreement", "disagreements", "read_vectors", "report"]
 
+KINDS = ("closed_form", "tablebench_em", "table_compare")
+"""With a label as (name, value) pairs, as a short answer, and as a csv table without an order."""
 PUBLISHED = "infiagent.eval_closed_form"
+
+Verdict = bool | dict[str, bool]
+"""Of the whole response, or per name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +33,8 @@ class Disagreement:
     """A row where a rule set and a recorded verdict differ."""
 
     row: dict[str, Any]
-    ours: dict[str, bool]
-    recorded: dict[str, bool]
+    ours: Verdict
+    recorded: Verdict
 
     def __str__(self) -> str:
         return "  ".join(
@@ -52,35 +60,61 @@ def read_vectors(path: Path, kind: str = "closed_form") -> list[dict[str, Any]]:
     return [row for row in rows if row["kind"] == kind]
 
 
-def disagreements(rows: list[dict[str, Any]], rules: closed_form.RuleSet) -> Iterator[Disagreement]:
+def disagreements(
+    rows: list[dict[str, Any]], rules: closed_form.RuleSet = "sensible"
+) -> Iterator[Disagreement]:
     """Yields the rows where `sensible` differs from the judgement, or `strict` from InfiAgent.
 
-    The published scorer says nothing of an empty response, which it drops; it isn't compared.
+    Strict rules are compared on closed forms alone. The published scorer says nothing of an empty
+    response, which it drops; it isn't compared.
     """
     for row in rows:
-        result = closed_form.score(row["response"], [(n, v) for n, v in row["label"]], rules)
-        if rules == "sensible":
-            ours, recorded = result.by_name, row["sensible"]
+        if row["kind"] == "closed_form":
+            ours, recorded = _closed_form(row, rules)
+        elif rules == "sensible":
+            ours, recorded = _whole(row), row["sensible"]
         else:
-            recorded = row["scorers"].get(PUBLISHED, {}).get("correct") or {}
-            ours = {name: result.by_name[name] for name in recorded}
+            continue
         if ours != recorded:
             yield Disagreement(row, ours, recorded)
 
 
+def _closed_form(row: dict[str, Any], rules: closed_form.RuleSet) -> tuple[Verdict, Verdict]:
+    pairs = [(name, value) for name, value in row["label"]]
+    by_name = closed_form.score(row["response"], pairs, rules).by_name
+    if rules == "sensible":
+        return by_name, row["sensible"]
+    recorded = row["scorers"].get(PUBLISHED, {}).get("correct") or {}
+    return {name: by_name[name] for name in recorded}, recorded
+
+
+def _whole(row: dict[str, Any]) -> bool:
+    label, response = row["label"], row["response"]
+    if row["kind"] == "tablebench_em":
+        return answers_equal(label, response)
+    return tables_equal(read_csv(label), read_csv(response))
+
+
 def report(path: Path) -> list[str]:
-    """Returns the lines of the comparison of both rule sets, each disagreement and the shares.
+    """Returns the lines of the comparison of each kind: the shares and each disagreement.
 
     Raises:
         OSError: the file can't be read.
-        ValueError: a line is not JSON.
+        ValueError: a line is not JSON, or a table no csv.
     """
-    rows = read_vectors(path)
     lines = []
-    for rules, against in (("sensible", "the judgements"), ("strict", PUBLISHED)):
-        found = list(disagreements(rows, "sensible" if rules == "sensible" else "strict"))
-        agreeing = len(rows) - len(found)
-        share = agreeing / len(rows) if rows else 1.0
-        lines += [f"{rules} against {against}: {agreeing} of {len(rows)} rows agree ({share:.1%})"]
-        lines += [f"  {one}" for one in found]
+    for kind in KINDS:
+        rows = read_vectors(path, kind)
+        if rows:
+            lines += _compared(f"{kind}, sensible against the judgements", rows, "sensible")
+        if rows and kind == "closed_form":
+            lines += _compared(f"{kind}, strict against {PUBLISHED}", rows, "strict")
     return lines
+
+
+def _compared(title: str, rows: list[dict[str, Any]], rules: closed_form.RuleSet) -> list[str]:
+    found = list(disagreements(rows, rules))
+    agreeing = len(rows) - len(found)
+    share = agreeing / len(rows)
+    first = f"{title}: {agreeing} of {len(rows)} rows agree ({share:.1%})"
+    return [first, *(f"  {one}" for one in found)]

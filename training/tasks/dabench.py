@@ -6,12 +6,15 @@ evaluation only (CC BY-NC 4.0): items of this suite are never trained on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from dm_jupyter.core.closed_form import answer_names
 from dm_jupyter.core.task import Task
 from training.scoring import closed_form
+from training.scoring.values import kind_of
 from training.tasks.records import Record, read_records
-from training.tasks.suite import EvalItem, ItemScore
+from training.tasks.suite import EvalItem, ItemScore, Outcome
 
 __all__ = ["DABench"]
 
@@ -24,34 +27,57 @@ class DABench:
     def load(self, split: Path) -> list[EvalItem]:
         """Returns the items of `questions.jsonl`.
 
+        `metadata["format"]` is `several` where more than one value is asked for, and else what
+        the label is: `number`, `list` or `text`.
+
         Raises:
             RecordError: a record is not as it should be.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
-    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:  # noqa: ARG002
-        """Returns the verdict by both rule sets; `parts` holds ours for each sub-answer.
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+        """Returns the verdict by both rule sets, with each sub-answer by each of them.
 
-        A name that stands k times is numbered from its second value on: `c`, `c#2`.
+        A name that stands k times is numbered from its second value on: `c`, `c#2`. By the strict
+        rules, which know the last one only, it stands once.
         """
-        ours = closed_form.score(answer, item.label)
-        strict = closed_form.score(answer, item.label, "strict")
-        parts: dict[str, bool] = {}
-        for part in ours.parts:
-            count = sum(key == part.name or key.startswith(f"{part.name}#") for key in parts)
-            parts[f"{part.name}#{count + 1}" if count else part.name] = part.right
-        return ItemScore(ours.all_right, strict.all_right, parts)
+        ours = closed_form.score(outcome.answer, item.label)
+        strict = closed_form.score(outcome.answer, item.label, "strict")
+        return ItemScore(
+            ours.all_right, strict.all_right, _numbered(ours.parts), _numbered(strict.parts)
+        )
+
+    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+        """Returns whether all values under the names asked for are equal by our rules."""
+        names = answer_names(item.task.answer_format)
+        return closed_form.agree(one.answer, other.answer, names)
+
+
+def _numbered(parts: Iterable[closed_form.SubAnswer]) -> dict[str, bool]:
+    verdicts: dict[str, bool] = {}
+    for part in parts:
+        count = sum(key == part.name or key.startswith(f"{part.name}#") for key in verdicts)
+        verdicts[f"{part.name}#{count + 1}" if count else part.name] = part.right
+    return verdicts
 
 
 def _item(record: Record) -> EvalItem:
+    label = record.pairs("label_pairs")
+    answer_format = record.text("format")
+    is_one = len(label) == 1 and len(answer_names(answer_format)) < 2
     task = Task(
         id=record.text("id"),
         question=record.text("question"),
         files=(record.data_file("file"),),
         constraints=record.text("constraints", ""),
-        answer_format=record.text("format"),
+        answer_format=answer_format,
         level=record.text("level", ""),
         concepts=record.texts("concepts"),
-        metadata={"suite": DABench.name, "flags": list(record.texts("flags"))},
+        metadata={
+            "suite": DABench.name,
+            "evaluation_only": True,
+            "format": kind_of(label[0][1]) if is_one else "several",
+            "flags": list(record.texts("flags")),
+        },
     )
-    return EvalItem(task, record.pairs("label_pairs"))
+    return EvalItem(task, label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -54,6 +55,19 @@ class Record:
             raise self.fault(field, f"expected true or false, found {_kind(value)}")
         return value
 
+    def number(self, field: str) -> float:
+        """Returns a finite number.
+
+        Raises:
+            RecordError: the field is missing or something else.
+        """
+        value = self._field(field)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.fault(field, f"expected a number, found {_kind(value)}")
+        if not math.isfinite(value):
+            raise self.fault(field, f"expected a finite number, found {value}")
+        return float(value)
+
     def texts(self, field: str) -> tuple[str, ...]:
         """Returns a list of strings; a missing field is an empty list.
 
@@ -102,7 +116,30 @@ class Record:
         Raises:
             RecordError: the name is missing, leads out of the folder or leads to no file.
         """
-        name = self.text(field)
+        return self.inside(field, self.text(field))
+
+    def data_files(self, field: str) -> tuple[Path, ...]:
+        """Returns the files that the field names in a list, at least one.
+
+        Raises:
+            RecordError: the list is missing or empty, or a name leads out of the folder or to no
+                file.
+        """
+        names = self.texts(field)
+        if not names:
+            raise self.fault(field, "expected a list with at least one file name")
+        return tuple(self.inside(field, name) for name in names)
+
+    def inside(self, field: str, name: str) -> Path:
+        """Returns a file by its name relative to the folder of the questions.
+
+        Args:
+            field: the field to blame.
+            name: of the file.
+
+        Raises:
+            RecordError: the name leads out of the folder or to no file.
+        """
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts:
             raise self.fault(field, f"{name!r} leads out of the folder of the questions")

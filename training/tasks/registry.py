@@ -1,6 +1,6 @@
 """The suites by name. A new one is one file with a class like those below.
 
-A suite of this package gets a line in `SUITES`; one that lives elsewhere needs no line: it is
+A suite of this package gets a line in `_OURS`; one that lives elsewhere needs no line: it is
 found as `package.module:ClassName`.
 """
 
@@ -9,13 +9,25 @@ from __future__ import annotations
 import importlib
 
 from training.tasks.dabench import DABench
+from training.tasks.dsbench_modeling import DSBenchModeling
+from training.tasks.qrdata import QRData
+from training.tasks.reports import Reports
 from training.tasks.sql import SqlQuestions
 from training.tasks.suite import Suite
+from training.tasks.tablebench import TableBench
 from training.tasks.xlsx import XlsxQuestions
 
 __all__ = ["SUITES", "find_suite"]
 
-_OURS: tuple[Suite, ...] = (DABench(), SqlQuestions(), XlsxQuestions())
+_OURS: tuple[Suite, ...] = (
+    DABench(),
+    DSBenchModeling(),
+    QRData(),
+    Reports(),
+    SqlQuestions(),
+    TableBench(),
+    XlsxQuestions(),
+)
 
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _OURS}
 
@@ -37,5 +49,5 @@ def find_suite(name: str) -> Suite:
     found = getattr(importlib.import_module(module), attribute, None)
     suite = found() if isinstance(found, type) else found
     if not isinstance(suite, Suite):
-        raise TypeError(f"{name!r} is no suite: it needs `name`, `load` and `score`")
+        raise TypeError(f"{name!r} is no suite: it needs `name`, `load`, `score` and `agree`")
     return suite

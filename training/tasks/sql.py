@@ -1,8 +1,16 @@
 """Questions over SQLite databases, scored by the table that the agent saved.
 
 A split is a folder with `questions.jsonl` and the databases it names. The agent saves each result
-as `result_N.csv` in its working folder, and the last one counts. Where the gold table is
-a single cell, an answer that states exactly that value counts too.
+as `result_N.csv` in its working folder, and the last one counts. Two published ways to score it
+stand side by side:
+
+- `by_result` is BIRD's (arXiv 2305.03111): the rows, in any order, whatever the question asks.
+  Deviates: duplicates count and numbers may be 1e-6 apart, see `training.scoring.tables`.
+- `by_file` is DataMind's (arXiv 2509.25084): the file holds the full result exactly, its columns
+  in order, its rows in order where the question asks for one. Deviates: the comparison released
+  with it sorts each column alone, and lets scrambled rows pass.
+
+Where the gold table is a single cell, an answer that states exactly that value counts too.
 """
 
 from __future__ import annotations
@@ -16,10 +24,16 @@ from typing import Any
 
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.short_answer import Token, is_stated, read_tokens, tokens_equal
-from training.scoring.tables import read_csv, tables_equal
+from training.scoring.short_answer import (
+    Token,
+    answers_equal,
+    is_stated,
+    read_tokens,
+    tokens_equal,
+)
+from training.scoring.tables import read_csv, tables_equal, tables_identical
 from training.tasks.records import Record, read_records
-from training.tasks.suite import EvalItem, ItemScore
+from training.tasks.suite import EvalItem, ItemScore, Outcome
 
 __all__ = ["SqlLabel", "SqlQuestions"]
 
@@ -55,31 +69,84 @@ class SqlQuestions:
     def load(self, split: Path) -> list[EvalItem]:
         """Returns the items of `questions.jsonl`.
 
-        Gold rows that the file cuts short are read from the database with the gold query.
+        Gold rows that the file cuts short are read from the database with the gold query. Items
+        are drawn with equal shares of each database. `metadata["format"]` is `value` where the
+        gold table is a single cell, and else `table`.
 
         Raises:
             RecordError: a record is not as it should be, or its gold query fails.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
-    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:
-        """Returns the verdict; `parts` has `by_table` and `by_statement`, and either is enough."""
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+        """Returns the verdict: right is `in_order` or `by_statement`, strict is `by_file`.
+
+        `parts` are the ways to be right: `by_result` and `by_file` as above, `in_order` for
+        `by_result` with its rows in the order that the question asks for, if any, and
+        `by_statement` for an answer in words.
+        """
         label: SqlLabel = item.label
-        by_table = _is_right_table(label, folder)
-        by_statement = any(_is_said(cell, item.task.question, answer) for cell in label.cells)
-        parts = {"by_table": by_table, "by_statement": by_statement}
-        return ItemScore(by_table or by_statement, by_table, parts)
+        text = _saved_text(outcome.folder)
+        parts = {
+            "by_result": _is_result(label, text, order_matters=False),
+            "in_order": _is_result(label, text, order_matters=label.order_matters),
+            "by_file": _is_file(label, text),
+            "by_statement": _is_stated(label, item.task.question, outcome.answer),
+        }
+        right = parts["in_order"] or parts["by_statement"]
+        return ItemScore(right, parts["by_file"], parts, {"by_file": parts["by_file"]})
+
+    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
+        """Returns whether the saved tables hold the same rows, or else the answers say the same.
+
+        The order of the rows is the label's to ask for, so that votes don't look at it. Words
+        count only where neither run saved a table.
+        """
+        tables = [_rows(_saved_text(outcome.folder)) for outcome in (one, other)]
+        first, second = tables
+        if first is not None and second is not None:
+            return tables_equal(first, second)
+        if first is not None or second is not None:
+            return False
+        said = _said(one.answer)
+        return bool(said) and answers_equal(said, _said(other.answer))
 
 
-def _is_right_table(label: SqlLabel, folder: Path) -> bool:
-    file = _last_result(folder)
-    if file is None or file.stat().st_size > MAX_RESULT_BYTES:
-        return False
+def _is_result(label: SqlLabel, text: str, *, order_matters: bool) -> bool:
+    rows = _rows(text)
+    return rows is not None and any(
+        tables_equal(gold, rows, order_matters=order_matters) for gold in label.tables
+    )
+
+
+def _is_file(label: SqlLabel, text: str) -> bool:
+    rows = _rows(text, keep_index=True)
+    return rows is not None and any(
+        tables_identical(gold, rows, order_matters=label.order_matters) for gold in label.tables
+    )
+
+
+def _is_stated(label: SqlLabel, question: str, answer: str) -> bool:
+    return any(_is_said(cell, question, answer) for cell in label.cells)
+
+
+def _rows(text: str, *, keep_index: bool = False) -> list[list[str]] | None:
+    """The table of a csv text; None where it is none, which is a wrong answer."""
     try:
-        rows = read_csv(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # what the agent wrote is no table: a wrong answer
-        return False
-    return any(tables_equal(gold, rows, order_matters=label.order_matters) for gold in label.tables)
+        return read_csv(text, keep_index=keep_index)
+    except ValueError:
+        return None
+
+
+def _saved_text(folder: Path) -> str:
+    """The last result that was saved; empty where there is none that can be read."""
+    file = _last_result(folder)
+    try:
+        if file is None or file.stat().st_size > MAX_RESULT_BYTES:
+            return ""
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
 
 
 def _last_result(folder: Path) -> Path | None:
@@ -100,8 +167,7 @@ def _is_said(cell: object, question: str, answer: str) -> bool:
     Numbers that stand in the question may be repeated ("after 1950"); a list of guesses is
     no statement. A tagged answer, `@answer[…]`, is read alone.
     """
-    tagged = [value for _, value in find_answers(answer)]
-    said = tagged[-1] if tagged else answer
+    said = _said(answer)
     wanted = "" if cell is None else str(cell).removesuffix(" 00:00:00")
     if not is_stated(wanted, said):
         return False
@@ -112,21 +178,35 @@ def _is_said(cell: object, question: str, answer: str) -> bool:
     return all(any(tokens_equal(one, number) for one in allowed) for number in _numbers(said))
 
 
+def _said(answer: str) -> str:
+    """The last tagged value, or the whole answer without one."""
+    tagged = [value for _, value in find_answers(answer)]
+    return tagged[-1] if tagged else answer.strip()
+
+
 def _numbers(text: str) -> list[Token]:
     return [token for token in read_tokens(text) if not isinstance(token, str)]
 
 
 def _item(record: Record) -> EvalItem:
     database = record.data_file("db")
+    tables = (_gold_rows(record, database), *_alternatives(record))
+    label = SqlLabel(tables, record.flag("order_matters"))
     task = Task(
         id=record.text("id"),
         question=record.text("question"),
         files=(database,),
-        constraints=CONSTRAINTS,
-        metadata={"suite": SqlQuestions.name, "language": record.text("lang", "en")},
+        constraints="\n".join(filter(None, (record.text("evidence", ""), CONSTRAINTS))),
+        level=record.text("level", ""),
+        metadata={
+            "suite": SqlQuestions.name,
+            "evaluation_only": True,
+            "format": "value" if label.cells else "table",
+            "draw_group": database.name,
+            "language": record.text("lang", "en"),
+        },
     )
-    tables = (_gold_rows(record, database), *_alternatives(record))
-    return EvalItem(task, SqlLabel(tables, record.flag("order_matters")))
+    return EvalItem(task, label)
 
 
 def _alternatives(record: Record) -> list[_Rows]:

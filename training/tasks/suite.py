@@ -21,6 +21,8 @@ class EvalItem:
     """A task and what is expected of it. The agent gets the task and never the label."""
 
     task: Task
+    """Its `metadata` may say: `format`, the kind of answer asked for; `evaluation_only`, where the
+    licence forbids to learn from it; `draw_group`, for a draw of equal shares."""
     label: Any
     """In the form of the suite that loaded it."""
 
@@ -119,6 +121,10 @@ class JudgedSuite(Suite, Protocol):
 def draw(items: Sequence[EvalItem], limit: int | None, seed: int) -> list[EvalItem]:
     """Returns `limit` items in their order: the same ones for the same items and seed.
 
+    Items that name a group in `metadata["draw_group"]` are drawn so that each group gets the same
+    share; what a small group can't fill goes to the others. Items without one are a group of
+    their own, and where there is one group only, all items have the same chance.
+
     Args:
         items: what to draw from.
         limit: how many; None, or more than there are, means all.
@@ -131,5 +137,28 @@ def draw(items: Sequence[EvalItem], limit: int | None, seed: int) -> list[EvalIt
         raise ValueError(f"can't draw {limit} items: the limit must be 0 or more")
     if limit is None or limit >= len(items):
         return list(items)
-    places = random.Random(seed).sample(range(len(items)), limit)  # noqa: S311  (no secret)
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+    groups: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        groups.setdefault(str(item.task.metadata.get("draw_group", "")), []).append(place)
+    names = list(groups)
+    if len(names) > 1:
+        chance.shuffle(names)  # a share that does not come out even is nobody's by right
+    shares = _equal_shares([len(groups[name]) for name in names], limit)
+    places = [
+        place
+        for name, share in zip(names, shares, strict=True)
+        for place in chance.sample(groups[name], share)
+    ]
     return [items[place] for place in sorted(places)]
+
+
+def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
+    """How many to take of each: as equal as the sizes allow, the first ones one more."""
+    shares = [0] * len(sizes)
+    left = total
+    for turn, place in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        waiting = len(sizes) - turn
+        shares[place] = min(sizes[place], -(-left // waiting))
+        left -= shares[place]
+    return shares

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.short_answer import answers_equal
+from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.values import kind_of
 from training.tasks.records import Record, read_records
-from training.tasks.suite import EvalItem, ItemScore
+from training.tasks.suite import EvalItem, ItemScore, Outcome
 
 __all__ = ["XlsxQuestions"]
 
@@ -30,27 +30,43 @@ class XlsxQuestions:
     def load(self, split: Path) -> list[EvalItem]:
         """Returns the items of `questions.jsonl`.
 
+        `metadata["format"]` is what the label is: `number`, `list` or `text`.
+
         Raises:
             RecordError: a record is not as it should be.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
-    def score(self, item: EvalItem, answer: str, folder: Path) -> ItemScore:  # noqa: ARG002
-        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one."""
-        values = [value for name, value in find_answers(answer) if name.casefold() == "answer"]
-        said = values[-1] if values else answer.strip()
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+
+        Strict is the label letter for letter, the narrowest reading there is.
+        """
+        said = final_answer(outcome.answer)
         label: str = item.label
         right = bool(said) and answers_equal(label, said)
-        return ItemScore(right, bool(said) and said == label.strip(), {"answer": right})
+        strict = bool(said) and said == label.strip()
+        return ItemScore(right, strict, {"answer": right}, {"answer": strict})
+
+    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
+        """Returns whether the two short answers say the same."""
+        said = final_answer(one.answer)
+        return bool(said) and answers_equal(said, final_answer(other.answer))
 
 
 def _item(record: Record) -> EvalItem:
+    label = record.text("answer")
     task = Task(
         id=record.text("id"),
         question=record.text("question"),
         files=(record.data_file("file"),),
         answer_format=ANSWER_FORMAT,
         concepts=tuple(filter(None, (record.text("qtype", ""), record.text("qsubtype", "")))),
-        metadata={"suite": XlsxQuestions.name, "structure": record.text("structure", "")},
+        metadata={
+            "suite": XlsxQuestions.name,
+            "evaluation_only": True,
+            "format": kind_of(label),
+            "structure": record.text("structure", ""),
+        },
     )
-    return EvalItem(task, record.text("answer"))
+    return EvalItem(task, label)

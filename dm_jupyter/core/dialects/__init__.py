@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import ReactDialect
 from dm_jupyter.core.errors import UsageError
 
 __all__ = ["DIALECTS", "dialect_named"]
 
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (MarkdownDialect(), DataMindDialect(), ReactDialect())
-}
+_ALL: tuple[Dialect, ...] = (
+    MarkdownDialect(),
+    DataMindDialect(),
+    ReactDialect(),
+    # As others published them, for comparisons.
+    JupiterDialect(),
+    ReactDialect("react-published", is_aided=False),
+    DataMindDialect("datamind-published", is_aided=False),
+)
+
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 
 def dialect_named(name: str) -> Dialect:

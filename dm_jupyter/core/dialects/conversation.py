@@ -7,17 +7,27 @@ from collections.abc import Callable
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 
-__all__ = ["alternating", "task_text", "unfenced"]
+__all__ = ["alternating", "file_names", "task_text", "unfenced"]
 
 _FENCED = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n?(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
 
 
-def task_text(trajectory: Trajectory) -> str:
-    """Returns the task as the first user message gives it: data, question, constraints, format."""
+def task_text(trajectory: Trajectory, *, is_aided: bool = True) -> str:
+    """Returns the task as the first user message gives it: data, question, constraints, format.
+
+    Args:
+        trajectory: the run so far.
+        is_aided: whether the data is shown as its profile, or only the files' names are.
+    """
     task = trajectory.task
-    parts = [trajectory.brief.text, prompts.fill("task_question", question=task.question)]
+    names = file_names(task)
+    data = trajectory.brief.text
+    if not is_aided:
+        data = prompts.fill("task_files", files=names) if names else ""
+    parts = [data, prompts.fill("task_question", question=task.question)]
     if task.constraints:
         parts.append(prompts.fill("task_constraints", constraints=task.constraints))
     if task.answer_format:
@@ -25,17 +35,23 @@ def task_text(trajectory: Trajectory) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def file_names(task: Task) -> str:
+    """Returns the bare names of the task's files, by which the code of an evaluation reads them."""
+    return ", ".join(file.name for file in task.files)
+
+
 def alternating(
-    system: str, trajectory: Trajectory, restored: Callable[[str], str]
+    system: str, task: str, trajectory: Trajectory, restored: Callable[[str], str]
 ) -> tuple[Message, ...]:
     """Returns the whole conversation: system, task, then each turn and its observation.
 
     Args:
         system: the system prompt's text.
+        task: the first user message.
         trajectory: the run so far.
         restored: puts back the stop string that ended a turn.
     """
-    messages = [Message("system", system), Message("user", task_text(trajectory))]
+    messages = [Message("system", system), Message("user", task)]
     for step in trajectory.steps:
         messages.append(Message("assistant", restored(step.completion.text)))
         messages.append(Message("user", step.observation))

@@ -1,4 +1,8 @@
-"""The DataMind dialect: reasoning, code, interpreter and answer tags (arXiv 2509.25084, App. G)."""
+"""The DataMind dialect: reasoning, code, interpreter and answer tags (arXiv 2509.25084, App. G).
+
+`datamind` is given our aid, as models trained on the tags are to do their best with it;
+`datamind-published` is not, for comparisons. The sentences of the prompt are our own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.dialects.conversation import alternating, unfenced
+from dm_jupyter.core.dialects.conversation import alternating, task_text, unfenced
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -27,9 +31,11 @@ class DataMindDialect:
     """`<think>…</think>` then `<code>…</code>` or `<answer>…</answer>`; `<interpreter>` replies."""
 
     name: str = "datamind"
+    is_aided: bool = True
     prompts: tuple[str, ...] = (
         "datamind_system",
         "datamind_void",
+        "task_files",
         "task_question",
         "task_constraints",
         "task_format",
@@ -41,7 +47,9 @@ class DataMindDialect:
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, then each turn and its observation."""
-        return alternating(prompts.text_of("datamind_system"), trajectory, _with_closing_tag)
+        task = task_text(trajectory, is_aided=self.is_aided)
+        system = prompts.text_of("datamind_system")
+        return alternating(system, task, trajectory, _with_closing_tag)
 
     def prefill(self, trajectory: Trajectory) -> str:
         """Nothing: models trained on this dialect begin on their own."""

@@ -33,6 +33,7 @@ class MarkdownDialect:
     """Code in a fenced `python` or `sql` block; plain words are the answer."""
 
     name: str = "markdown"
+    is_aided: bool = True
     prompts: tuple[str, ...] = (
         "markdown_system",
         "markdown_system_sql",

@@ -1,4 +1,10 @@
-"""The ReAct dialect in the shape of InfiAgent-DABench (arXiv 2401.05507, App. C)."""
+"""The ReAct dialect in the shape of InfiAgent-DABench (arXiv 2401.05507, App. C).
+
+`react` is given our aid, as a person who chooses it wants the best answer; `react-published` is
+not, for comparisons. Deviates from what was published: the sentences are our own, they stand in a
+system message, and the answer's format is asked for at once, where the paper has a second model
+bring the answer into it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.dialects.conversation import alternating, unfenced
+from dm_jupyter.core.dialects.conversation import alternating, task_text, unfenced
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -31,9 +37,11 @@ class ReactDialect:
     """`Thought:`, `Action:`, `Action Input:` and `Final Answer:`; replies begin `Observation:`."""
 
     name: str = "react"
+    is_aided: bool = True
     prompts: tuple[str, ...] = (
         "react_system",
         "react_void",
+        "task_files",
         "task_question",
         "task_constraints",
         "task_format",
@@ -45,7 +53,8 @@ class ReactDialect:
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, then each turn and its observation."""
-        return alternating(prompts.text_of("react_system"), trajectory, str.strip)
+        task = task_text(trajectory, is_aided=self.is_aided)
+        return alternating(prompts.text_of("react_system"), task, trajectory, str.strip)
 
     def prefill(self, trajectory: Trajectory) -> str:
         """Nothing: the model begins with its thought."""

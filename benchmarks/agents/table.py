@@ -1,0 +1,88 @@
+"""The shapes in one table, the first held against each of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from benchmarks.sandbox.table import Table
+from training.evaluation.records import EvalRecord
+from training.evaluation.tables import percent_range
+from training.metrics.accuracy import is_right
+from training.metrics.costs import costs_of
+from training.metrics.debugging import failure_counts
+from training.metrics.matching import match
+from training.metrics.paired import difference_of, mcnemar_of
+from training.metrics.questions import Share, share_of
+
+__all__ = ["table_of"]
+
+_COLUMNS = (
+    "prompt", "right", "%", "95 %", "ours : it", "points", "95 %", "only ours", "only it", "p",
+    "tokens", "read", "turns", "seconds", "failures",
+)  # fmt: skip
+_NOTES = (
+    "right by the benchmark's own rules; unanswered questions are wrong ones",
+    "ours : it, points: our share of right answers by its share, and less its share "
+    "(95 %: paired bootstrap over questions)",
+    "only ours, only it: questions that one of the two alone has right; p: McNemar, exact",
+    "tokens sampled, tokens read, turns and seconds: means of a question",
+)
+
+
+def table_of(records: Mapping[str, Sequence[EvalRecord]]) -> Table:
+    """Returns the table of runs by the names of their shapes, of which the first is ours.
+
+    Questions that a run lacks are left out of all of them.
+
+    Raises:
+        ValueError: the runs have no question in common.
+    """
+    common = set.intersection(*({one.id for one in run} for run in records.values()))
+    if not common:
+        raise ValueError("there is nothing to compare: no question was answered by all prompts")
+    runs = {name: [one for one in run if one.id in common] for name, run in records.items()}
+    first = next(iter(runs))
+    rows = [
+        (name, *_share_cells(run), *_against(runs[first], run, name == first), *_cost_cells(run))
+        for name, run in runs.items()
+    ]
+    return Table(f"{len(common)} questions; ours: {first}", _COLUMNS, rows, _NOTES)
+
+
+def _share(run: Sequence[EvalRecord]) -> Share:
+    return share_of(run, lambda record: is_right(record, "strict"))
+
+
+def _share_cells(run: Sequence[EvalRecord]) -> tuple[str, ...]:
+    share = _share(run)
+    return f"{share.right:g}", f"{100 * share.share:.1f}", percent_range(share.interval)
+
+
+def _against(
+    ours: Sequence[EvalRecord], run: Sequence[EvalRecord], is_ours: bool
+) -> tuple[str, ...]:
+    if is_ours:
+        return ("",) * 6
+    pairs = match(run, ours, "strict").pairs
+    test, difference = mcnemar_of(pairs), difference_of(pairs)
+    its_share = _share(run).share
+    return (
+        f"{_share(ours).share / its_share:.2f}" if its_share else "it has none",
+        f"{difference.points:+.1f}",
+        "{:+.1f} to {:+.1f}".format(*difference.interval) if difference.interval else "",
+        str(test.c),
+        str(test.b),
+        f"{test.p_exact:.2g}",
+    )
+
+
+def _cost_cells(run: Sequence[EvalRecord]) -> tuple[str, ...]:
+    costs = costs_of(run)
+    failures = failure_counts(run).items()
+    return (
+        f"{costs['tokens'].mean:.0f}",
+        f"{costs['prompt_tokens'].mean:.0f}",
+        f"{costs['turns'].mean:.1f}",
+        f"{costs['seconds'].mean:.1f}",
+        ", ".join(f"{count} {kind}" for kind, count in failures),
+    )

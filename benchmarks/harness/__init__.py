@@ -1,0 +1,1 @@
+"""What an evaluation costs apart from the model: trajectories, resuming, bookkeeping."""

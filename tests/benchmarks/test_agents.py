@@ -1,0 +1,166 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from benchmarks.agents.__main__ import SHAPES, compare_shapes, main, parsed
+from benchmarks.agents.table import table_of
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.trajectory import Completion
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from tests.fakes import ScriptedPolicy
+from training.evaluation.manifest import ManifestError
+from training.evaluation.records import EvalRecord
+
+CODE = "import pandas as pd\nprint(len(pd.read_csv('t.csv')))"
+ACTION = f"Thought: t\nAction: python_code_sandbox\nAction Input:\n```python\n{CODE}\n```"
+# One question: ours in one turn, each of the others with a cell that must find the file first.
+QUESTION = [
+    'print(f"@n[{len(df)}]")',
+    *(ACTION, "Thought: t\nFinal Answer: @n[3]"),
+    *(f"Thought: t\nAction: ```python\n{CODE}\n```", "Thought: t\nFormatted answer: @n[3]"),
+    *(f"<think>t</think>\n<code>\n{CODE}\n</code>", "<think>t</think>\n<answer>@n[4]</answer>"),
+]
+
+
+@pytest_asyncio.fixture
+async def pool():
+    async with SandboxPool(PoolSettings(cells_at_once=1, modules=("pandas",))) as made:
+        yield made
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    folder = tmp_path / "split"
+    folder.mkdir()
+    (folder / "t.csv").write_text("a\n1\n2\n3\n")
+    rows = [
+        {
+            "id": f"q{number}",
+            "question": "How many rows?",
+            "format": "@n[n]",
+            "file": "t.csv",
+            "concepts": [],
+            "label_pairs": [["n", "3"]],
+            "flags": [],
+        }
+        for number in range(2)
+    ]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+class Breaking(ScriptedPolicy):
+    """Can't be reached any more after so many turns."""
+
+    turns = 0
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        if len(self.requests) == self.turns:
+            raise EndpointUnreachableError("nobody there")
+        return await super().sample(request, on_text)
+
+
+async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_alone(
+    tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = ["--compact", str(tmp_path / "kept")]
+    words = ["--split", str(split), *kept, "--out", str(tmp_path / "out")]
+    breaking = Breaking(QUESTION * 2)
+    breaking.turns = len(QUESTION) + 3  # in the second question, ours and the next shape are done
+    with pytest.raises(EndpointUnreachableError):
+        await compare_shapes(parsed(words), breaking, pool)
+
+    for folder in ("out", "elsewhere"):
+        words = ["--split", str(split), *kept, "--out", str(tmp_path / folder)]
+        policy = ScriptedPolicy(QUESTION[3:])
+        records = await compare_shapes(parsed(words), policy, pool)
+        assert tuple(records) == SHAPES
+        assert [[one.id for one in run] for run in records.values()] == [["q0", "q1"]] * 4
+        assert [[one.strict for one in run] for run in records.values()] == [
+            *[[True, True]] * 3,
+            [False, False],
+        ]
+        assert len(policy.requests) == (len(QUESTION) - 3 if folder == "out" else 0)
+    assert '"label": null' in (tmp_path / "kept" / "agents-jupiter-7.jsonl").read_text()
+
+    capsys.readouterr()
+    assert main([*words, "--no-run"]) == 0
+    table = capsys.readouterr().out
+    assert "2 questions; ours: markdown" in table
+    assert "2 wrong value" in table
+    assert "it has none" in table
+    assert main(["--split", str(split), *kept, "--out", str(tmp_path / "new"), "--no-run"]) == 0
+    assert capsys.readouterr().out == table
+
+
+async def test_only_ours_is_shown_the_contents_of_the_files(
+    tmp_path: Path, split: Path, pool: SandboxPool
+) -> None:
+    policy = ScriptedPolicy(QUESTION)
+    words = ["--split", str(split), "--out", str(tmp_path / "out"), "--limit", "1"]
+    await compare_shapes(parsed(words), policy, pool)
+    asked = ["".join(m.content for m in request.messages[:2]) for request in policy.requests]
+    assert all("t.csv" in one for one in asked)
+    assert ["3 rows" in one for one in asked] == [True, *[False] * 6]
+    assert [bool(request.prefill) for request in policy.requests] == [True, *[False] * 6]
+
+
+async def test_outcomes_of_another_model_are_not_gone_on_from(
+    tmp_path: Path, split: Path, pool: SandboxPool
+) -> None:
+    def arguments(out: str):
+        words = ["--split", str(split), "--out", str(tmp_path / out), "--limit", "1"]
+        return parsed([*words, "--compact", str(tmp_path / "kept")])
+
+    await compare_shapes(arguments("a"), ScriptedPolicy(QUESTION), pool)
+    for out in ("a", "b"):
+        with pytest.raises(ManifestError, match="another model"):
+            await compare_shapes(arguments(out), ScriptedPolicy(QUESTION, name="other"), pool)
+
+
+def test_records_that_are_not_there_are_a_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--split", "none", "--out", str(tmp_path), "--no-run"]) == 1
+    assert "records.jsonl" in capsys.readouterr().err
+
+
+RECORD = EvalRecord(
+    id="", trial=0, groups={}, right=True, strict=True, parts={}, strict_parts={}, grades={},
+    failure="", answer="@n[3]", turns=2, cells=1, is_mended=None, tokens=100, prompt_tokens=900,
+    sampled_cells=1, seconds=5.0,
+)  # fmt: skip
+
+
+def _run(verdicts: str) -> list[EvalRecord]:
+    """A record a letter: `r` right, `w` wrong, `-` none."""
+    return [
+        replace(
+            RECORD, id=f"q{place}", strict=letter == "r", failure="" if letter == "r" else "void"
+        )
+        for place, letter in enumerate(verdicts)
+        if letter != "-"
+    ]
+
+
+def test_the_table_by_hand() -> None:
+    # Of q0 to q6, which both have, ours has 6 right and the other 2. Ours alone: q2 to q6; the
+    # other alone: q0. McNemar, exact: 2 * (1 + 6) / 2**6 = 0.21875.
+    table = table_of({"ours": _run("wrrrrrrr"), "other": _run("rrwwwww-")})
+    ours, other = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    assert "7 questions" in table.title
+    assert (ours["right"], ours["%"], ours["ours : it"]) == ("6", "85.7", "")
+    assert (other["right"], other["ours : it"], other["points"]) == ("2", "3.00", "+57.1")
+    assert (other["only ours"], other["only it"], other["p"]) == ("5", "1", "0.22")
+    assert (other["tokens"], other["read"], other["turns"]) == ("100", "900", "2.0")
+    assert other["failures"] == "5 void"
+
+
+def test_runs_without_a_common_question_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="nothing to compare"):
+        table_of({"ours": _run("r-"), "other": _run("-r")})

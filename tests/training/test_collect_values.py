@@ -1,0 +1,88 @@
+"""The value-training set from trees: which paths are taken, and what they are worth."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.outcomes import tried, write_run
+from training.collect_values import CollectError, ValueExample, examples_of, main
+from training.evaluation.records import EvalRecord
+
+
+def _node(number: int, parent: int | None, reward: float | None, **changes: Any) -> dict[str, Any]:
+    node = {
+        "id": number, "parent": parent, "depth": 0 if parent is None else 1, "visits": 1,
+        "value_sum": reward or 0.0, "prior": 1.0, "reward": reward,
+        "terminal": reward is not None, "stop": None if reward is None else "answered",
+        "answer": None, "errors": 0, "messages": [{"role": "assistant", "content": str(number)}],
+    }  # fmt: skip
+    return node | changes
+
+
+def _record(*nodes: dict[str, Any], **metadata: Any) -> EvalRecord:
+    trajectory = {"task": {"metadata": metadata}}
+    search = {"kind": "search", "nodes": list(nodes), "chosen": 0}
+    return replace(tried("q1", True), trajectory=trajectory, search=search)
+
+
+def test_a_path_gives_each_of_its_states_with_the_mean_of_its_rewards() -> None:
+    root = _node(0, None, None, visits=3, value_sum=1.0)
+    middle = _node(1, 0, None, visits=2, value_sum=0.0)
+    examples = list(examples_of([_record(root, middle, _node(2, 1, 1.0), _node(3, 1, -1.0))]))
+    assert [(one.node, one.value, one.reward) for one in examples] == [
+        (0, pytest.approx(1 / 3), None), (1, 0.0, None), (2, 1.0, 1.0), (3, -1.0, -1.0),
+    ]  # fmt: skip
+    assert [message["content"] for message in examples[2].messages] == ["0", "1", "2"]
+
+
+def test_at_most_four_right_and_four_wrong_paths_are_taken() -> None:
+    ends = [_node(number, 0, 1.0 if number % 2 else -1.0) for number in range(1, 21)]
+    record = _record(_node(0, None, None), *ends)
+    examples = list(examples_of([record]))
+    rewards = [one.reward for one in examples if one.reward is not None]
+    assert sorted(rewards) == [-1.0] * 4 + [1.0] * 4
+    assert examples == list(examples_of([record]))
+
+
+def test_broken_off_and_repeated_paths_are_left_out() -> None:
+    words = [{"role": "assistant", "content": "the same"}]
+    nodes = [
+        _node(0, None, None),
+        _node(1, 0, 1.0, messages=words),
+        _node(2, 0, 1.0, messages=words),
+        _node(3, 0, -1.0, stop="cancelled"),
+        _node(4, 0, -1.0, stop="fault"),
+        _node(5, 0, None, terminal=True, stop="answered"),
+    ]
+    examples = list(examples_of([_record(*nodes)]))
+    assert [one.node for one in examples] == [0, 1]
+
+
+def test_records_without_a_tree_and_questions_for_evaluation_are_refused() -> None:
+    with pytest.raises(CollectError, match="q1: the record holds no tree"):
+        list(examples_of([tried("q1", True)]))
+    with pytest.raises(CollectError, match="q1: its licence"):
+        list(examples_of([_record(_node(0, None, None), evaluation_only=True)]))
+
+
+def test_the_command_writes_one_line_a_state_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [_record(_node(0, None, None), _node(1, 0, 1.0))])
+    out = tmp_path / "values.jsonl"
+    monkeypatch.setattr(sys, "argv", ["collect_values", str(run), "--out", str(out)])
+    assert main() == 0
+    assert "2 states of 1 searches, 1 right and 0 wrong" in capsys.readouterr().out
+    rows = [ValueExample(**json.loads(line)) for line in out.read_text().splitlines()]
+    assert [row.node for row in rows] == [0, 1]
+    empty = write_run(tmp_path / "none", [tried("q2", True)])
+    monkeypatch.setattr(sys, "argv", ["collect_values", str(empty), "--out", str(out)])
+    assert main() == 1
+    assert "q2" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 2

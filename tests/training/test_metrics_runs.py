@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.training.outcomes import tried, tries
+from training.metrics.breakdown import UNGROUPED, by_group, group_names
+from training.metrics.costs import Price, costs_of
+from training.metrics.debugging import failure_counts, self_debugging
+from training.metrics.grades import grades_of
+
+
+def test_levels_go_from_easy_to_hard_and_other_groups_by_size() -> None:
+    records = [
+        tried("a", True, groups={"level": ["hard"], "concept": ["rare", "often"]}),
+        tried("b", True, groups={"level": ["easy"], "concept": ["often"]}),
+        tried("c", True, groups={"level": ["medium"], "concept": ["often"]}),
+    ]
+    assert group_names(records) == ["level", "concept"]
+    assert list(by_group(records, "level")) == ["easy", "medium", "hard"]
+    sizes = {value: len(members) for value, members in by_group(records, "concept").items()}
+    assert list(sizes.items()) == [("often", 3), ("rare", 1)]
+
+
+def test_records_without_a_group_are_not_lost() -> None:
+    records = [tried("a", True), tried("b", True, groups={"file": ["csv", "csv"]})]
+    assert {k: len(v) for k, v in by_group(records, "file").items()} == {"csv": 1, UNGROUPED: 1}
+    assert group_names([]) == []
+
+
+@given(st.lists(st.lists(st.sampled_from("xyz"), unique=True), max_size=9))
+def test_every_record_stands_in_each_of_its_groups(values: list[list[str]]) -> None:
+    records = [tried(str(n), True, groups={"concept": one}) for n, one in enumerate(values)]
+    found = by_group(records, "concept")
+    assert sum(map(len, found.values())) == sum(max(1, len(one)) for one in values)
+
+
+def test_failures_are_counted_the_most_frequent_first() -> None:
+    kinds = ["void", "", "format", "void"]
+    records = [tried(str(n), not kind, failure=kind) for n, kind in enumerate(kinds)]
+    assert list(failure_counts(records).items()) == [("void", 2), ("format", 1)]
+
+
+def test_self_debugging_by_hand() -> None:
+    records = [
+        tried("a", True, 0, is_mended=True),
+        tried("a", False, 1, is_mended=False),
+        tried("b", False, is_mended=True),
+        tried("c", True),
+    ]
+    mended = self_debugging(records)
+    assert mended is not None
+    assert (mended.questions, mended.runs, mended.right) == (2, 3, 2)
+    assert mended.share == pytest.approx((1 / 2 + 1) / 2)
+    assert self_debugging([tried("c", True)]) is None
+
+
+def test_a_price_by_hand() -> None:
+    # 2 million tokens at 0.50 and 0.1 million at 2.00
+    record = tried("a", True, prompt_tokens=2_000_000, tokens=100_000)
+    assert Price(0.5, 2.0).of(record) == pytest.approx(1.0 + 0.2)
+    assert Price(0, 0).of(record) == 0
+
+
+@pytest.mark.parametrize("prices", [(-0.1, 1), (1, math.nan), (math.inf, 1)])
+def test_a_price_is_a_number_of_dollars(prices: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="0 dollars or more"):
+        Price(*prices)
+
+
+def test_costs_by_hand() -> None:
+    records = [tried(str(n), True, tokens=tokens) for n, tokens in enumerate([10, 20, 90])]
+    spread = costs_of(records)["tokens"]
+    assert (spread.mean, spread.median, spread.total) == (40.0, 20.0, 120.0)
+    assert "dollars" not in costs_of(records)
+    dollars = costs_of(records, Price(0, 1_000_000))["dollars"]
+    assert (dollars.mean, dollars.total) == (40.0, 120.0)
+    assert costs_of([]) == {}
+
+
+def test_grades_by_hand() -> None:
+    graded = [
+        tried("a", True, 0, grades={"content": 2.0}),
+        tried("a", True, 1, grades={"content": 4.0}),
+        tried("b", True, grades={"content": 5.0}),
+        tried("c", False),
+    ]
+    grade = grades_of(graded)["content"]
+    assert (grade.questions, grade.ungraded, grade.mean) == (2, 1, (3 + 5) / 2)
+    assert grade.interval == (3.0, 5.0)
+    assert grades_of(tries("d", [True])) == {}
+
+
+def test_one_graded_question_has_no_interval() -> None:
+    grade = grades_of([tried("a", True, grades={"gap": 0.4})])["gap"]
+    assert (grade.mean, grade.interval) == (0.4, None)

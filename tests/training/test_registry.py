@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training.tasks.registry import SUITES, find_suite
+from training.tasks.suite import JudgedSuite, Outcome, Suite
+
+THEIR_FILE = """
+import json
+
+from dm_jupyter.core.task import Task
+from training.tasks.suite import EvalItem, ItemScore
+
+
+class Capitals:
+    name = "capitals"
+
+    def load(self, split):
+        rows = json.loads((split / "capitals.json").read_text())
+        return [EvalItem(Task(land, f"Capital of {land}?"), town) for land, town in rows.items()]
+
+    def score(self, item, outcome):
+        right = item.label in outcome.answer
+        return ItemScore(right, outcome.answer == item.label, {"town": right})
+
+    def agree(self, item, one, other):
+        return bool(one.answer) and one.answer == other.answer
+
+
+class NoSuite:
+    name = "none"
+
+
+READY = Capitals()
+"""
+
+
+@pytest.fixture
+def their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "their_capitals.py").write_text(THEIR_FILE)
+    (tmp_path / "capitals.json").write_text('{"France": "Paris"}')
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("attribute", ["Capitals", "READY"])
+def test_a_suite_from_elsewhere_is_one_file_and_no_line_of_ours(
+    attribute: str, their_folder: Path
+) -> None:
+    suite = find_suite(f"their_capitals:{attribute}")
+    (item,) = suite.load(their_folder)
+    outcome = Outcome("It is Paris.", their_folder)
+    assert (suite.score(item, outcome).right, suite.score(item, outcome).strict) == (True, False)
+    assert suite.agree(item, outcome, outcome)
+
+
+def test_what_is_no_suite_is_refused_by_name(their_folder: Path) -> None:
+    with pytest.raises(TypeError, match="'their_capitals:NoSuite' is no suite: it needs `name`"):
+        find_suite("their_capitals:NoSuite")
+    with pytest.raises(TypeError, match="is no suite"):
+        find_suite("their_capitals:absent")
+    with pytest.raises(ImportError):
+        find_suite("no_such_module_of_theirs:Suite")
+    with pytest.raises(ValueError, match=r"there are dabench, .*sql, tablebench, xlsx, or"):
+        find_suite("absent")
+
+
+def test_the_registry_names_suites_as_they_name_themselves() -> None:
+    assert all(isinstance(suite, Suite) for suite in SUITES.values())
+    assert {name: suite.name for name, suite in SUITES.items()} == {n: n for n in SUITES}
+    assert find_suite("dabench") is SUITES["dabench"]
+    ours = {"dabench", "dsbench-modeling", "qrdata", "reports", "sql", "tablebench", "xlsx"}
+    assert set(SUITES) == ours
+
+
+def test_only_reports_need_a_judge() -> None:
+    assert [name for name, suite in SUITES.items() if isinstance(suite, JudgedSuite)] == ["reports"]

@@ -1,0 +1,150 @@
+"""Writes the training set of a value model: `python -m training.collect_values RUN… --out FILE`.
+
+The runs are searches that were told which answers are right (`training.evaluate … --strategy search
+--collect`). Of each task's tree at most 4 right and 4 wrong paths are taken, and of these each node
+once: its conversation and Q, the mean of the rewards below it (Jupiter, arXiv 2509.09245, as in its
+released `post_analysis`). Paths that something else than the model broke off are left out, and of
+paths with the same words one is taken. Questions that may only be evaluated on are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from training.evaluation.read_run import RunError, read_run
+from training.evaluation.records import EvalRecord
+
+__all__ = ["CollectError", "ValueExample", "examples_of", "main"]
+
+PATHS = 4
+"""Of each kind, right and wrong, at most."""
+SEED = 42
+"""Of the draw among paths; the released code's."""
+_ENDED_BY_ITSELF = frozenset({"answered", "void", "turn_limit", "budget"})
+
+
+class CollectError(ValueError):
+    """Records from which no values may or can be collected; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueExample:
+    """A state and what it turned out to be worth."""
+
+    task: str
+    node: int
+    depth: int
+    messages: list[dict[str, str]]
+    """The conversation up to here."""
+    value: float
+    """Q: the mean of the rewards below, -1 to 1."""
+    visits: int
+    reward: float | None
+    """1 or -1 where the path ends here."""
+
+
+def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
+    """Yields the examples of all trees, task by task.
+
+    Raises:
+        CollectError: a record holds no tree with rewards, or its question is for evaluation only.
+    """
+    for record in records:
+        if record.search.get("kind") != "search":
+            raise CollectError(
+                f"{record.id}: the record holds no tree; run `training.evaluate` with "
+                "--strategy search --collect"
+            )
+        if record.trajectory["task"]["metadata"].get("evaluation_only"):
+            raise CollectError(f"{record.id}: its licence allows evaluation only, no training")
+        yield from _of_tree(record)
+
+
+def _of_tree(record: EvalRecord) -> Iterator[ValueExample]:
+    nodes = {node["id"]: node for node in record.search["nodes"]}
+    chance = random.Random(f"{SEED} {record.id} {record.trial}")  # noqa: S311  (no secret)
+    taken: dict[int, Mapping[str, Any]] = {}
+    for is_right in (True, False):
+        paths = list(_distinct_paths(nodes, is_right))
+        for path in chance.sample(paths, min(PATHS, len(paths))):
+            taken |= {node["id"]: node for node in path}
+    for _, node in sorted(taken.items()):
+        yield ValueExample(
+            task=record.id,
+            node=node["id"],
+            depth=node["depth"],
+            messages=[message for one in _path(nodes, node) for message in one["messages"]],
+            value=node["value_sum"] / node["visits"],
+            visits=node["visits"],
+            reward=node["reward"],
+        )
+
+
+def _distinct_paths(
+    nodes: Mapping[int, Mapping[str, Any]], is_right: bool
+) -> Iterator[list[Mapping[str, Any]]]:
+    """The ended paths of one kind, each wording once."""
+    seen = set()
+    for node in nodes.values():
+        is_whole = node["terminal"] and node["stop"] in _ENDED_BY_ITSELF and node["visits"]
+        if not is_whole or node["reward"] is None or (node["reward"] > 0) is not is_right:
+            continue
+        path = _path(nodes, node)
+        words = json.dumps([one["messages"] for one in path])
+        if words not in seen:
+            seen.add(words)
+            yield path
+
+
+def _path(
+    nodes: Mapping[int, Mapping[str, Any]], node: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """The nodes from the root to this one."""
+    path = [node]
+    while path[-1]["parent"] is not None:
+        path.append(nodes[path[-1]["parent"]])
+    return path[::-1]
+
+
+def _write(examples: Sequence[ValueExample], path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for example in examples:
+                file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    parser = argparse.ArgumentParser(prog="python -m training.collect_values", description=__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    arguments = parser.parse_args()
+    try:
+        records = [record for run in arguments.runs for record in read_run(run)]
+        examples = list(examples_of(records))
+        _write(examples, arguments.out)
+    except (CollectError, RunError, OSError) as fault:
+        print(f"collect_values: {fault}", file=sys.stderr)
+        return 1
+    ends = [one.reward for one in examples if one.reward is not None]
+    right = sum(reward > 0 for reward in ends)
+    print(
+        f"{len(examples)} states of {len(records)} searches, "
+        f"{right} right and {len(ends) - right} wrong ends: {arguments.out}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Compares two runs question by question: `python -m training.compare RUN_A RUN_B`.
+
+A run is a folder with `records.jsonl`, or a file of such records. Shares and their difference are
+those of the questions that both runs have; the others are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from training.evaluation.json_file import write_json
+from training.evaluation.read_run import RunError, read_run
+from training.evaluation.records import EvalRecord
+from training.evaluation.tables import number_table, percent_range
+from training.metrics.accuracy import Rules, is_right
+from training.metrics.intervals import FEW_QUESTIONS
+from training.metrics.matching import By, Pair, Pairing, key_of, match
+from training.metrics.paired import difference_of, mcnemar_of
+from training.metrics.questions import share_of
+
+__all__ = ["comparison_of", "main", "print_comparison"]
+
+RUNS = ("a", "b")
+
+
+def comparison_of(
+    first: Sequence[EvalRecord],
+    second: Sequence[EvalRecord],
+    rules: Rules = "strict",
+    by: By = "question",
+) -> dict[str, Any]:
+    """Returns every figure of a comparison as plain JSON values.
+
+    Args:
+        first: the records of run A.
+        second: the records of run B.
+        rules: by whose rules an answer is right.
+        by: whether all tries at a question stand together, or each beside the other run's.
+
+    Raises:
+        RunError: the runs have no question, or no try, in common.
+    """
+    pairing = match(first, second, rules, by)
+    if not pairing.pairs:
+        what = "question" if by == "question" else "try at a question"
+        raise RunError(
+            f"the runs have no {what} in common: A begins with {first[0].id}, B with {second[0].id}"
+        )
+    return {
+        "rules": rules,
+        "matched_by": by,
+        "runs": dict(zip(RUNS, _shares(pairing, rules, by), strict=True)),
+        "difference": asdict(difference_of(pairing.pairs)),
+        "mcnemar": asdict(mcnemar_of(pairing.pairs)) if pairing.is_balanced else None,
+        "changed": [_change(pair) for pair in pairing.pairs if pair.change],
+    }
+
+
+def _shares(pairing: Pairing, rules: Rules, by: By) -> list[dict[str, Any]]:
+    sides = (
+        ([r for pair in pairing.pairs for r in pair.first], pairing.only_first),
+        ([r for pair in pairing.pairs for r in pair.second], pairing.only_second),
+    )
+    return [
+        {
+            **asdict(share_of(matched, lambda record: is_right(record, rules))),
+            "unmatched": list(dict.fromkeys(key_of(record, by) for record in left)),
+        }
+        for matched, left in sides
+    ]
+
+
+def _change(pair: Pair) -> dict[str, Any]:
+    """What a question was in both runs, and how the tries failed that are not right."""
+    found: dict[str, Any] = {"id": pair.id, "trial": pair.trial}
+    for name, share, tries in zip(RUNS, pair.shares, (pair.first, pair.second), strict=True):
+        found[name] = {
+            "share": share,
+            "runs": len(tries),
+            "failures": sorted({r.failure for r in tries if not is_right(r, pair.rules)} - {""}),
+        }
+    return found
+
+
+def print_comparison(comparison: Mapping[str, Any], names: tuple[str, str]) -> None:
+    """Prints the figures of a comparison (`comparison_of`).
+
+    Args:
+        comparison: the figures.
+        names: what to call the first and the second run.
+    """
+    console = Console(highlight=False)
+    console.print(_share_table(comparison, names))
+    console.print("\n".join(_verdict(comparison)) + "\n")
+    if comparison["changed"]:
+        console.print(_changed_table(comparison))
+    for letter in RUNS:
+        left = [_name(*key) for key in comparison["runs"][letter]["unmatched"]]
+        if left:
+            text = f"only in {letter.upper()}, not compared ({len(left)}): {', '.join(left)}"
+            console.print(escape(text))
+
+
+def _share_table(comparison: Mapping[str, Any], names: tuple[str, str]) -> Table:
+    title = (
+        "right by the benchmark's rules"
+        if comparison["rules"] == "strict"
+        else "right by our rules"
+    )
+    table = number_table(title, ("", "run"), ("questions", "runs", "right", "%", "95 %"))
+    for letter, name in zip(RUNS, names, strict=True):
+        share = comparison["runs"][letter]
+        counts = (str(share[field]) for field in ("questions", "runs", "right"))
+        interval = percent_range(share["interval"])
+        table.add_row(letter.upper(), escape(name), *counts, f"{share['share']:.1%}", interval)
+    return table
+
+
+def _verdict(comparison: Mapping[str, Any]) -> list[str]:
+    difference, questions = comparison["difference"], comparison["runs"]["a"]["questions"]
+    line = f"B less A: {difference['points']:+.1f} points"
+    if difference["interval"] is None:
+        line += "; no interval, as all questions changed alike"
+    else:
+        low, high = difference["interval"]
+        line += f", 95 % {low:+.1f} to {high:+.1f} (paired bootstrap over {questions} questions)"
+        if questions < FEW_QUESTIONS:
+            line += f"\n  Of fewer than {FEW_QUESTIONS} questions it is too narrow."
+    return [line, _test_line(comparison)]
+
+
+def _test_line(comparison: Mapping[str, Any]) -> str:
+    test = comparison["mcnemar"]
+    if test is None:
+        return "McNemar: none, as the runs didn't try every question equally often"
+    share, is_by_try = comparison["runs"]["a"], comparison["matched_by"] == "try"
+    count = f"{share['runs']} tries" if is_by_try else f"{share['questions']} questions"
+    line = (
+        f"McNemar: of {count} A is better at {test['b']}, B at {test['c']}; "
+        f"p = {test['p_exact']:.3g} exact, {test['p_mid']:.3g} mid-p"
+    )
+    if is_by_try and share["runs"] > share["questions"]:
+        line += "\n  Tries at one question resemble each other, so that p is too small."
+    return line
+
+
+def _changed_table(comparison: Mapping[str, Any]) -> Table:
+    table = number_table(f"changed: {len(comparison['changed'])}", ("", "A", "B", "better"), ())
+    for change in comparison["changed"]:
+        better = "B" if change["b"]["share"] > change["a"]["share"] else "A"
+        outcomes = (escape(_outcome(change[letter])) for letter in RUNS)
+        table.add_row(escape(_name(change["id"], change["trial"])), *outcomes, better)
+    return table
+
+
+def _name(question: str, trial: int | None) -> str:
+    return question if trial is None else f"{question}#{trial}"
+
+
+def _outcome(side: Mapping[str, Any]) -> str:
+    if side["runs"] > 1:
+        return f"{round(side['share'] * side['runs'])} of {side['runs']} right"
+    return "right" if side["share"] else "".join(side["failures"]) or "wrong"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.compare", description=__doc__)
+    run_help = "a folder with records.jsonl, or a file of records"
+    parser.add_argument("run_a", type=Path, metavar="RUN_A", help=run_help)
+    parser.add_argument("run_b", type=Path, metavar="RUN_B", help=run_help)
+    parser.add_argument(
+        "--rules",
+        choices=get_args(Rules),
+        default="strict",
+        help="the benchmark's (default), or ours",
+    )
+    parser.add_argument(
+        "--by", choices=get_args(By), default="question", help="what to match (default: question)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    options = _parser().parse_args(arguments)
+    names = str(options.run_a), str(options.run_b)
+    try:
+        first, second = read_run(options.run_a), read_run(options.run_b)
+        comparison = comparison_of(first, second, options.rules, options.by)
+        print_comparison(comparison, names)
+        if options.json:
+            write_json({"a": names[0], "b": names[1], **comparison}, options.json)
+    except (RunError, OSError) as fault:
+        print(f"compare: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

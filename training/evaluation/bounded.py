@@ -1,0 +1,57 @@
+"""A policy that draws so many turns at a time, however many runs wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from dm_jupyter.agent.protocols import Policy, SampleRequest
+from dm_jupyter.agent.search.drawing import draw
+from dm_jupyter.core.trajectory import Completion
+
+__all__ = ["BoundedPolicy"]
+
+
+class BoundedPolicy:
+    """Implements `BatchPolicy`; a batch takes as many places as it has turns."""
+
+    def __init__(self, policy: Policy, at_once: int) -> None:
+        """Wraps a policy.
+
+        Args:
+            policy: the model.
+            at_once: turns that are drawn at the same time.
+        """
+        self._policy = policy
+        self._at_once = at_once
+        self._places = asyncio.Semaphore(at_once)
+        self._door = asyncio.Lock()  # two batches that each hold half of the places wait for ever
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn when its place is free."""
+        async with self._taken(1):
+            return await self._policy.sample(request, on_text)
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns when there is room for them."""
+        async with self._taken(min(count, self._at_once)):
+            return await draw(self._policy, request, count)
+
+    @asynccontextmanager
+    async def _taken(self, count: int) -> AsyncIterator[None]:
+        taken = 0
+        try:
+            async with self._door:
+                for _ in range(count):
+                    await self._places.acquire()
+                    taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self._places.release()

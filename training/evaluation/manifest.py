@@ -1,0 +1,102 @@
+"""What a run was made with, kept beside its records: `run.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Manifest", "ManifestError", "git_revision", "versions"]
+
+_MAY_CHANGE = frozenset({"git", "versions", "limit", "trials"})
+"""A run may go on with more questions or tries, and on another machine."""
+
+
+class ManifestError(ValueError):
+    """A folder holds the records of another run; the message says what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All that decides what comes out, as far as it can be known beforehand."""
+
+    suite: str
+    split: str
+    """Name of the folder."""
+    seed: int
+    limit: int | None
+    trials: int
+    model: str
+    dialect: str
+    prompts: dict[str, str]
+    """Name of each prompt, to the first 12 hex digits of its sha256."""
+    strategy: dict[str, Any]
+    settings: dict[str, Any]
+    """How a run is sampled and when it ends."""
+    profile: str
+    """Of the sandbox; what each worker was confined by stands in the trajectories."""
+    git: str
+    versions: dict[str, str]
+
+    def claim(self, folder: Path) -> None:
+        """Writes the manifest into a folder of a new run, or checks that the one there is this.
+
+        Raises:
+            ManifestError: the folder holds another run, or its manifest can't be read.
+            OSError: it can't be written.
+        """
+        path = folder / "run.json"
+        mine = asdict(self)
+        if path.exists():
+            _refuse_other(path, mine)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(mine, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+
+def _refuse_other(path: Path, mine: dict[str, Any]) -> None:
+    try:
+        theirs = json.loads(path.read_text("utf-8"))
+        differing = [
+            name for name in mine if name not in _MAY_CHANGE and theirs.get(name) != mine[name]
+        ]
+    except (ValueError, AttributeError, OSError) as error:
+        raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error
+    if differing:
+        name = differing[0]
+        raise ManifestError(
+            f"{path.parent} holds a run with another {name}: {theirs.get(name)!r} there, "
+            f"{mine[name]!r} now. Choose another --out, or give the same options to go on."
+        )
+
+
+def git_revision(folder: Path) -> str:
+    """Returns the commit of a checkout, `+` behind it when files were changed; empty outside."""
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        commit, changes = (
+            subprocess.run(
+                ["git", "-C", str(folder), *arguments],  # noqa: S607
+                capture_output=True, text=True, check=True, env=environment, timeout=30,
+            ).stdout.strip()
+            for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "-uno"))
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{commit}+" if changes else commit
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of the interpreter and of what cells compute with."""
+    found = {"python": platform.python_version()}
+    for name in ("dm-jupyter", "pandas", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

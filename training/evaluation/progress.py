@@ -1,0 +1,62 @@
+"""What a person sees while an evaluation goes on: a bar with an estimate, or a line a record."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from training.evaluation.records import EvalRecord
+
+__all__ = ["RunProgress"]
+
+
+class RunProgress:
+    """A context manager; every record prints one line, and a terminal shows a bar below them."""
+
+    def __init__(self, name: str, total: int, done: int, right: int = 0) -> None:
+        """Shows nothing yet.
+
+        Args:
+            name: of the suite.
+            total: records there will be.
+            done: records there are.
+            right: how many of these are right.
+        """
+        self._console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[right]} right"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._total, self._done, self._right = total, done, right
+        self._task = self._bar.add_task(name, total=total, completed=done, right=right)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def add(self, record: EvalRecord) -> None:
+        """Shows one more record."""
+        self._done += 1
+        self._right += record.right
+        name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
+        self._console.print(
+            f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "
+            f"{record.turns} turns {record.seconds:5.0f} s   {self._right} right so far"
+        )
+        self._bar.update(self._task, completed=self._done, right=self._right)

@@ -1,0 +1,125 @@
+"""The figures of a summary as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+__all__ = ["number_table", "percent_range", "tables_of"]
+
+_SUB_ANSWERS = {
+    "abq": "questions with all sub-answers right (ABQ)",
+    "pasq": "sub-answers, every question alike (PASQ)",
+    "uasq": "sub-answers, all alike (UASQ)",
+}
+_COSTS = {
+    "turns": "turns",
+    "cells": "cells",
+    "sampled_cells": "cells of all candidates",
+    "prompt_tokens": "tokens read",
+    "tokens": "tokens sampled",
+    "seconds": "seconds",
+    "dollars": "dollars",
+}
+
+
+def tables_of(summary: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Yields the tables of a summary (`summary_of`); those with nothing to say are left out."""
+    if not summary["all"]["runs"]:
+        yield "There are no runs to sum up."
+        return
+    tables = (_shares, _figures, _grades, _failures, _costs)
+    yield from (table for table in (make(summary) for make in tables) if table.row_count)
+    mended = summary["self_debugging"]
+    if mended:
+        yield (
+            f"self-debugging: {mended['right']} of {mended['runs']} runs in which a cell raised "
+            f"ended with one that ran\n(mean over questions {mended['share']:.1%}, 95 % "
+            f"{percent_range(mended['interval'])})\n"
+        )
+
+
+def number_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
+    """Returns an empty table: columns of words, then columns of numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def percent_range(interval: Sequence[float]) -> str:
+    """Returns an interval of shares in per cent, such as `40-69`."""
+    low, high = interval
+    return f"{100 * low:.0f}-{100 * high:.0f}"
+
+
+def _shares(summary: Mapping[str, Any]) -> Table:
+    every = summary["all"]
+    title = f"{every['questions']} questions, {every['runs']} runs, {every['answered']} answered"
+    numbers = ("questions", "strict", "%", "95 %", "ours", "%", "95 %")
+    table = number_table(title, ("", ""), numbers)
+    table.add_row("all", "", *_share_cells(every), end_section=True)
+    for name, values in summary["groups"].items():
+        if len(values) == 1:
+            continue  # it would repeat the first row
+        for place, (value, figures) in enumerate(values.items(), 1):
+            label = name if place == 1 else ""
+            table.add_row(label, value, *_share_cells(figures), end_section=place == len(values))
+    return table
+
+
+def _share_cells(figures: Mapping[str, Any]) -> list[str]:
+    cells = [str(figures["questions"])]
+    for rules in ("strict", "ours"):
+        one = figures[rules]
+        cells += [str(one["right"]), f"{one['share']:.1%}", percent_range(one["interval"])]
+    return cells
+
+
+def _figures(summary: Mapping[str, Any]) -> Table:
+    table = number_table("of several tries, and of sub-answers", ("",), ("strict", "ours"))
+    passes, parts = summary["pass_at"], summary["sub_answers"]
+    for k in passes.get("strict", ()):
+        table.add_row(f"pass@{k}", *(f"{passes[rules][k]:.1%}" for rules in ("strict", "ours")))
+    for name, words in _SUB_ANSWERS.items() if parts else ():
+        table.add_row(words, *(f"{parts[rules][name]:.1%}" for rules in ("strict", "ours")))
+    return table
+
+
+def _grades(summary: Mapping[str, Any]) -> Table:
+    table = number_table("grades", ("",), ("mean", "95 %", "questions", "runs without"))
+    for name, grade in summary["grades"].items():
+        interval = "-".join(f"{end:.2f}" for end in grade["interval"] or ())
+        counts = (str(grade["questions"]), str(grade["ungraded"]))
+        table.add_row(name, f"{grade['mean']:.2f}", interval, *counts)
+    return table
+
+
+def _failures(summary: Mapping[str, Any]) -> Table:
+    table = number_table("not right by the strict rules", ("",), ("runs", "of all runs"))
+    for kind, count in summary["failures"].items():
+        table.add_row(kind, str(count), f"{count / summary['all']['runs']:.1%}")
+    return table
+
+
+def _costs(summary: Mapping[str, Any]) -> Table:
+    table = number_table("what a run took", ("",), ("mean", "median", "all runs"))
+    costs = summary["costs"]
+    for name, words in _COSTS.items():
+        is_repeated = name == "sampled_cells" and costs[name] == costs["cells"]
+        if name in costs and not is_repeated:
+            spread = costs[name]
+            numbers = (spread["mean"], spread["median"], spread["total"])
+            table.add_row(words, *(_amount(number, name) for number in numbers))
+    return table
+
+
+def _amount(number: float, name: str) -> str:
+    digits = 4 if name == "dollars" else 1 if abs(number) < 100 else 0
+    return f"{number:,.{digits}f}"

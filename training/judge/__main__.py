@@ -1,0 +1,155 @@
+"""Judges the answers of a finished evaluation: `python -m training.judge RUN_FOLDER`.
+
+The verdicts go to `judged.jsonl` beside `records.jsonl`, which is never changed. A run that was
+stopped goes on where it was when the same command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.core.errors import DmJupyterError
+from training.evaluation.records import EvalRecord
+from training.judge.agreement import Agreement, agreement_of
+from training.judge.choice import judge_choice
+from training.judge.column import ColumnOptions, SecondColumn, judge_answers
+from training.judge.judge import Judge
+from training.judge.judged import JudgedRecord, item_of, judgeable
+from training.judge.reformat import Reformatter
+from training.tasks.registry import find_suite
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.judge", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="RUN_FOLDER", help="of the evaluation")
+    parser.add_argument("--judge-model", required=True, metavar="NAME")
+    parser.add_argument(
+        "--judge-base-url", required=True, metavar="URL", help="an OpenAI-compatible endpoint"
+    )
+    parser.add_argument("--judge-api-key-file", type=Path, metavar="FILE")
+    parser.add_argument("--reformat", action="store_true", help="a second column: see the docs")
+    parser.add_argument("--suite", help="for --reformat (default: the one that the run names)")
+    parser.add_argument("--split", type=Path, help="for --reformat, where labels need the suite")
+    parser.add_argument("--cache", type=Path, help="of replies (default: RUN_FOLDER/judge)")
+    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="default 4")
+    parser.add_argument("--max-tokens", type=int, default=1_000, metavar="N", help="of a reply")
+    return parser
+
+
+async def _judge(arguments: argparse.Namespace) -> None:
+    records = judgeable(arguments.folder)
+    choice = judge_choice(
+        arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
+    )
+    async with open_policy(choice) as policy:
+        options = _options(arguments, policy, records)
+        rows = await judge_answers(records, options, _show_row)
+    _print(rows, records)
+    print(f"verdicts: {arguments.folder / 'judged.jsonl'}")
+
+
+def _options(
+    arguments: argparse.Namespace, policy: Policy, records: Sequence[EvalRecord]
+) -> ColumnOptions:
+    cache: Path = arguments.cache or arguments.folder / "judge"
+    second = None
+    if arguments.reformat:
+        suite = find_suite(arguments.suite or _suite_name(records))
+        items = suite.load(arguments.split) if arguments.split else []
+        reformatter = Reformatter(policy, cache, arguments.max_tokens)
+        second = SecondColumn(reformatter, suite, {item.task.id: item for item in items})
+    judge = Judge(policy, cache, arguments.max_tokens)
+    return ColumnOptions(arguments.folder, judge, second, arguments.at_once)
+
+
+def _suite_name(records: Sequence[EvalRecord]) -> str:
+    name = item_of(records[0]).task.metadata.get("suite")
+    if not name:
+        raise ValueError("the run doesn't say of which suite it is; add --suite")
+    return str(name)
+
+
+def _show_row(row: JudgedRecord) -> None:
+    verdict = "no verdict" if row.judged is None else "right" if row.judged else "wrong"
+    rules = "right" if row.right else "wrong"
+    print(f"{row.id:<20} judge {verdict:<12} rules {rules}", file=sys.stderr)
+
+
+def _print(rows: Sequence[JudgedRecord], records: Sequence[EvalRecord]) -> None:
+    console = Console()
+    ours, strict = agreement_of(rows), agreement_of(rows, "strict")
+    table = Table("rules", "answers", "both right", "judge only", "rules only", "both wrong",
+                  "agree", "kappa")  # fmt: skip
+    for name, one in (("ours", ours), ("strict", strict)):
+        table.add_row(name, str(one.total), str(one.both_right), str(one.judge_only),
+                      str(one.rules_only), str(one.both_wrong), *_figures(one))  # fmt: skip
+    console.print(table)
+    lines = [f"right: {_right_counts(rows, records)}"]
+    if ours.differing:
+        lines.append(f"judge and ours differ on: {', '.join(ours.differing)}")
+    if ours.unscored:
+        reason = next(row.error for row in rows if row.judged is None)
+        lines.append(
+            f"no verdict on {ours.unscored}; asked for again next time. The first: {reason}"
+        )
+    if any(row.reformat for row in rows):
+        lines.append(_reformat_line(rows, len(records)))
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _figures(agreement: Agreement) -> tuple[str, str]:
+    accuracy, kappa = agreement.accuracy, agreement.kappa
+    return (
+        "-" if accuracy is None else f"{accuracy:.1%}",
+        "-" if kappa is None else f"{kappa:.2f}",
+    )
+
+
+def _right_counts(rows: Sequence[JudgedRecord], records: Sequence[EvalRecord]) -> str:
+    silent = len(records) - len(rows)
+    strict = sum(record.strict for record in records)
+    ours = sum(record.right for record in records)
+    judged = sum(row.judged is True for row in rows)
+    unscored = sum(row.judged is None for row in rows)
+    return (
+        f"strict {strict}, ours {ours} of {len(records)}; judge {judged} of "
+        f"{len(records) - unscored} ({silent} without an answer are wrong, and not asked about)"
+    )
+
+
+def _reformat_line(rows: Sequence[JudgedRecord], total: int) -> str:
+    failed = sum(bool(row.reformat_error) for row in rows)
+    strict = sum(row.reformatted_strict is True for row in rows)
+    ours = sum(row.reformatted_right is True for row in rows)
+    changed = sum(row.reformatted not in {None, row.answer} for row in rows)
+    return (
+        f"reformatted: strict {strict}, ours {ours} of {total - failed} ({changed} answers written "
+        f"anew, {failed} could not be)"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    given = _parser().parse_args(arguments)
+    try:
+        asyncio.run(_judge(given))
+    except (DmJupyterError, ImportError, ValueError, TypeError, OSError) as fault:
+        print(f"judge: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Makes a judge's column of a finished run: every answer judged once, and reformatted if asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dm_jupyter.core.task import Task
+from training.evaluation.records import EvalRecord
+from training.judge.judge import Judge, JudgeError, JudgeUnreachableError
+from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of
+from training.judge.reformat import PROMPT as REFORMAT_PROMPT
+from training.judge.reformat import Reformatter
+from training.prompts import load_prompt
+from training.tasks.suite import EvalItem, Outcome, Suite
+
+__all__ = ["ColumnOptions", "SecondColumn", "judge_answers"]
+
+REWARD_PROMPT = "judge_reward"
+NO_FOLDER = Path("/nonexistent")
+"""A reformatted answer is scored by its text alone, never by files that the run left."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondColumn:
+    """The reformat step, and the suite that scores what comes of it."""
+
+    reformatter: Reformatter
+    suite: Suite
+    items: Mapping[str, EvalItem] = field(default_factory=dict)
+    """The suite's items by id; one that is missing is made from its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """What to judge, and with what."""
+
+    folder: Path
+    """The run's folder; the column is `judged.jsonl` in it."""
+    judge: Judge
+    reformat: SecondColumn | None = None
+    at_once: int = 4
+    """Answers that are judged at the same time."""
+
+    def __post_init__(self) -> None:
+        if self.at_once < 1:
+            raise ValueError(f"can't judge {self.at_once} answers at a time: it must be 1 or more")
+
+
+async def judge_answers(
+    records: Sequence[EvalRecord],
+    options: ColumnOptions,
+    on_row: Callable[[JudgedRecord], None] = lambda _: None,
+) -> list[JudgedRecord]:
+    """Returns the column: a row for each record that has an answer, in their order.
+
+    Rows of an earlier call by the same judge and prompts are taken over; those without a verdict
+    are asked for again. Each new row is on disk before the next answer is judged in its place.
+
+    Args:
+        records: of the run.
+        options: what to judge them with.
+        on_row: gets each new row.
+
+    Raises:
+        JudgeUnreachableError: the judge's endpoint doesn't answer; the rows so far are kept.
+        ValueError: the column's file or a record is not whole, or the suite can't score a label
+            that comes from a record.
+        OSError: the column can't be written.
+    """
+    log = JudgedLog(options.folder / "judged.jsonl")
+    rows = log.read()
+    answered = [record for record in records if (record.answer or "").strip()]
+    places = asyncio.Semaphore(options.at_once)
+
+    async def judge_one(record: EvalRecord) -> None:
+        async with places:
+            row = await _row(record, options)
+            log.append(row)
+            rows[row.key] = row
+            on_row(row)
+
+    fault: Exception | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for record in answered:
+                if not _is_done(rows.get(record.key), record, options):
+                    group.create_task(judge_one(record))
+    except ExceptionGroup as faults:
+        fault = faults.exceptions[0]  # they broke together: the first one says why
+    if fault is not None:
+        raise fault
+    return [rows[record.key] for record in answered]
+
+
+def _is_done(row: JudgedRecord | None, record: EvalRecord, options: ColumnOptions) -> bool:
+    """Whether a row says of this very answer all that is asked for."""
+    if row is None or row.error or row.reformat_error:
+        return False
+    return (
+        (row.answer, row.right, row.strict) == (record.answer, record.right, record.strict)
+        and (row.judge, row.prompt) == (options.judge.name, load_prompt(REWARD_PROMPT).fingerprint)
+        and (options.reformat is None or row.reformat == load_prompt(REFORMAT_PROMPT).fingerprint)
+    )
+
+
+async def _row(record: EvalRecord, options: ColumnOptions) -> JudgedRecord:
+    item = item_of(record)
+    answer = record.answer or ""
+    row = JudgedRecord(
+        id=record.id,
+        trial=record.trial,
+        answer=answer,
+        judge=options.judge.name,
+        prompt=load_prompt(REWARD_PROMPT).fingerprint,
+        right=record.right,
+        strict=record.strict,
+        judged=None,
+        reason="",
+        error="",
+    )
+    fields = {
+        "question": _question(item.task),
+        "expected": expected_text(item.label),
+        "given": answer,
+    }
+    try:
+        verdict = await options.judge.score(REWARD_PROMPT, fields, (0, 1), is_whole=True)
+        row = replace(row, judged=verdict.score == 1, reason=verdict.reason)
+    except JudgeUnreachableError:
+        raise
+    except JudgeError as error:
+        row = replace(row, error=str(error))
+    if options.reformat is None:
+        return row
+    return await _with_reformat(row, item, options.reformat)
+
+
+async def _with_reformat(row: JudgedRecord, item: EvalItem, second: SecondColumn) -> JudgedRecord:
+    """The row with the second column: the reformatted answer and the suite's verdict on it."""
+    row = replace(row, reformat=load_prompt(REFORMAT_PROMPT).fingerprint)
+    try:
+        text = await second.reformatter.reformat(item.task, row.answer)
+    except JudgeUnreachableError:
+        raise
+    except JudgeError as error:
+        return replace(row, reformat_error=str(error))
+    if text == row.answer:
+        right, strict = row.right, row.strict
+    else:
+        right, strict = _scored(text, item, second)
+    return replace(row, reformatted=text, reformatted_right=right, reformatted_strict=strict)
+
+
+def _scored(text: str, item: EvalItem, second: SecondColumn) -> tuple[bool, bool]:
+    known = second.items.get(item.task.id, item)
+    try:
+        score = second.suite.score(known, Outcome(text, NO_FOLDER))
+    except (
+        AttributeError,
+        TypeError,
+    ) as error:  # a label that JSON could not hold came back as text
+        raise ValueError(
+            f"{second.suite.name} can't score {item.task.id} by the label in its record ({error}); "
+            "add --split with the folder of the split"
+        ) from error
+    return score.right, score.strict
+
+
+def _question(task: Task) -> str:
+    """The question with all that a right answer must keep to."""
+    extra = (("Constraints", task.constraints), ("Answer format", task.answer_format))
+    return "\n".join([task.question, *(f"{name}: {text}" for name, text in extra if text)])

@@ -1,0 +1,146 @@
+"""A judge's column beside a finished run: `judged.jsonl`, one line a run, only appended to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.task import Task
+from training.evaluation.read_run import read_run
+from training.evaluation.records import EvalRecord
+from training.tasks.suite import EvalItem
+
+__all__ = ["JudgedLog", "JudgedRecord", "expected_text", "item_of", "judgeable"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRecord:
+    """What the judge says of one answer, beside what the rules say."""
+
+    id: str
+    trial: int
+    answer: str
+    """As it was judged: a record made anew is judged anew."""
+    judge: str
+    """The model's name."""
+    prompt: str
+    """Fingerprint of the judge's prompt."""
+    right: bool
+    """By our rules, from the record."""
+    strict: bool
+    """By the benchmark's own, from the record."""
+    judged: bool | None
+    """By the judge; `None` where it gave no verdict, which is not the same as wrong."""
+    reason: str
+    """The judge's words."""
+    error: str
+    """Why there is no verdict; empty where there is one."""
+    reformat: str = ""
+    """Fingerprint of the reformat prompt; empty where the step was not asked for."""
+    reformatted: str | None = None
+    """The answer in the form that was asked for; `None` where there is none."""
+    reformatted_right: bool | None = None
+    reformatted_strict: bool | None = None
+    reformat_error: str = ""
+    """Why there is no reformatted answer, where one was asked for."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from all others of its run."""
+        return self.id, self.trial
+
+
+class JudgedLog:
+    """The file of a judge's column. Of several lines on one run the last one counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[tuple[str, int], JudgedRecord]:
+        """Returns the last line of each run; a line that broke off is cut away.
+
+        Raises:
+            ValueError: a line other than the last is no record.
+        """
+        if not self._path.exists():
+            return {}
+        raw = self._path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if len(whole) < len(raw):
+            os.truncate(self._path, len(whole))
+        rows = {}
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                row = JudgedRecord(**json.loads(line))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{self._path}, line {number}: no record ({error})") from error
+            rows[row.key] = row
+        return rows
+
+    def append(self, row: JudgedRecord) -> None:
+        """Writes one line and makes sure that it is on the disk.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def judgeable(folder: Path) -> list[EvalRecord]:
+    """Returns the records of a finished run, without changing anything.
+
+    Raises:
+        RunError: there are none, or a line is no record.
+        ValueError: the records are compact: without the questions and labels that a judge needs.
+    """
+    records = read_run(folder)
+    for record in records:
+        if not record.trajectory or record.label is None:
+            raise ValueError(
+                f"{folder}: the record of {record.id} is compact, without question and label; "
+                "judge the run in the folder where it was made"
+            )
+    return records
+
+
+def item_of(record: EvalRecord) -> EvalItem:
+    """Returns the item of a record, its label as it comes back from JSON: lists are tuples.
+
+    Raises:
+        ValueError: the record's task is not whole.
+    """
+    try:
+        task = Task.from_json(record.trajectory["task"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the record of {record.id} has no whole task: {error!r}") from error
+    return EvalItem(task, _frozen(record.label))
+
+
+def expected_text(label: Any) -> str:
+    """Returns a label in words for the judge: pairs as `@name[value]`, text as it is."""
+    if isinstance(label, str):
+        return label
+    if isinstance(label, list | tuple) and label and all(map(_is_pair, label)):
+        return "\n".join(f"@{name}[{value}]" for name, value in label)
+    if isinstance(label, Mapping) and all(isinstance(value, str) for value in label.values()):
+        return "\n".join(f"@{name}[{value}]" for name, value in label.items())
+    return json.dumps(label, ensure_ascii=False, default=str)
+
+
+def _is_pair(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(part, str) for part in value)
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

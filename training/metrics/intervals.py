@@ -1,0 +1,84 @@
+"""How far a share of a sample may be from that of all such questions: 95 % intervals.
+
+The unit is the question and never the try: tries at one question resemble each other, and counting
+them as independent makes an interval too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["FEW_QUESTIONS", "Interval", "bootstrap", "share_interval", "wilson"]
+
+Interval = tuple[float, float]
+"""The lower and the upper end."""
+
+FEW_QUESTIONS = 20
+"""Below, a bootstrap is too narrow (`test_a_bootstrap_of_few_questions_is_too_narrow`)."""
+RESAMPLES = 10_000
+BATCH = 1_000
+"""Resamples drawn at once; bounds the memory that a large suite takes."""
+Z_95 = 1.959964
+
+
+def wilson(right: float, total: int) -> Interval:
+    """Returns the interval of a share, both ends between 0 and 1.
+
+    Wilson 1927, "Probable inference, the law of succession, and statistical inference", JASA 22.
+    Deviates: `right` may be a sum of shares, one a question. No variable between 0 and 1 spreads
+    more than a yes or no of the same mean, so the interval is then rather too wide than too narrow.
+    Test: `test_wilson_by_hand`.
+    """
+    if total == 0:
+        return 0.0, 1.0
+    share = right / total
+    centre = share + Z_95**2 / (2 * total)
+    spread = Z_95 * math.sqrt(share * (1 - share) / total + Z_95**2 / (4 * total**2))
+    scale = 1 + Z_95**2 / total
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def bootstrap(values: Sequence[float], seed: int = 0) -> Interval | None:
+    """Returns the percentile interval of the mean of values, one value a question.
+
+    Efron 1979, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7: as many
+    questions as there are are drawn with replacement, 10,000 times, and the interval holds the
+    middle 95 % of the means. `None` where all values are the same: they don't say how such values
+    spread. Test: `test_bootstrap_by_hand`.
+
+    Args:
+        values: one a question, its tries averaged.
+        seed: of the draws; the same seed gives the same interval.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError("there is nothing to resample: give one value a question")
+    if len(set(values)) == 1:
+        return None
+    sample = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(seed)
+    means = np.concatenate(
+        [
+            sample[draws.integers(0, len(sample), (BATCH, len(sample)))].mean(axis=1)
+            for _ in range(RESAMPLES // BATCH)
+        ]
+    )
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def share_interval(shares: Sequence[float]) -> Interval:
+    """Returns the interval of the mean of shares, one a question, each between 0 and 1.
+
+    Wilson where each is 0 or 1, as with one try a question; a bootstrap over questions elsewhere,
+    except where it fails: with few questions, or shares that are all the same.
+    """
+    by_count = wilson(math.fsum(shares), len(shares))
+    if set(shares) <= {0, 1} or len(shares) < FEW_QUESTIONS:
+        return by_count
+    return bootstrap(shares) or by_count

@@ -1,0 +1,60 @@
+"""pass@k: how often at least one of k tries is right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from training.evaluation.records import EvalRecord
+from training.metrics.accuracy import Rules, is_right
+from training.metrics.questions import by_question
+
+__all__ = ["any_right", "mean_pass_at", "pass_at", "reported_ks"]
+
+
+def pass_at(k: int, tries: int, right: int) -> float:
+    """Returns the chance that k tries, drawn from all without replacement, hold a right one.
+
+    The unbiased estimator 1 - C(n - c, k) / C(n, k) for n tries, c of them right: Chen et al. 2021
+    (arXiv 2107.03374) §2.1. It is computed as 1 - product of (1 - k / i) for i from n - c + 1 to n,
+    which overflows nowhere. Test: `test_pass_at_by_hand`.
+
+    Raises:
+        ValueError: k is not between 1 and the tries, or more are right than there are.
+    """
+    if not 1 <= k <= tries:
+        raise ValueError(f"pass@{k} needs 1 <= k <= {tries}, the tries at the question")
+    if not 0 <= right <= tries:
+        raise ValueError(f"{right} of {tries} tries can't be right")
+    if tries - right < k:
+        return 1.0
+    return 1.0 - math.prod(1 - k / count for count in range(tries - right + 1, tries + 1))
+
+
+def mean_pass_at(k: int, records: Sequence[EvalRecord], rules: Rules) -> float:
+    """Returns the mean over questions of pass@k; with k = 1, the mean of the tries.
+
+    Raises:
+        ValueError: there are no records, or a question has fewer than k tries.
+    """
+    questions = by_question(records).values()
+    if not questions:
+        raise ValueError(f"pass@{k} of no records")
+    passes = [pass_at(k, len(one), sum(is_right(each, rules) for each in one)) for one in questions]
+    return math.fsum(passes) / len(passes)
+
+
+def any_right(records: Sequence[EvalRecord], rules: Rules) -> float:
+    """Returns the union: the share of questions that any of their tries solved.
+
+    It equals pass@k where every question has k tries; 0 where there are no records.
+    """
+    questions = by_question(records).values()
+    solved = sum(any(is_right(each, rules) for each in tries) for tries in questions)
+    return solved / len(questions) if questions else 0.0
+
+
+def reported_ks(records: Sequence[EvalRecord]) -> list[int]:
+    """Returns the k to report: the powers of two, and the fewest tries that a question has."""
+    fewest = min(map(len, by_question(records).values()), default=0)
+    return sorted({2**power for power in range(fewest.bit_length())} | {fewest} - {0})

@@ -1,0 +1,147 @@
+"""QRData (arXiv 2402.17644): statistical and causal questions over csv files.
+
+A split is a folder with `questions.jsonl` and the files it names. Answers are numbers, which may
+be 3 % off, or one of several choices. Its data is licensed for evaluation only (CC BY-NC 4.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dm_jupyter.core.task import Task
+from training.scoring.numeric import first_number, is_within, read_number
+from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.values import fold
+from training.tasks.records import Record, read_records
+from training.tasks.suite import EvalItem, ItemScore, Outcome
+
+__all__ = ["QRData", "QRLabel"]
+
+NUMBER_FORMAT = '@answer[value] where "value" is one number, without words and units.'
+CHOICE_FORMAT = '@answer[value] where "value" is one of: '
+TOLERANCE = 0.03
+"""A share of the label, the benchmark's own (its `eval.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QRLabel:
+    """What is right."""
+
+    answer: str
+    choices: tuple[str, ...] = ()
+    """What there is to choose from; empty where a number is asked for."""
+
+
+class QRData:
+    """The questions over csv files; a label is a `QRLabel`."""
+
+    name = "qrdata"
+
+    def load(self, split: Path) -> list[EvalItem]:
+        """Returns the items of `questions.jsonl`.
+
+        `metadata["format"]` is `number` or `choice`, as the record's `question_type` says.
+
+        Raises:
+            RecordError: a record is not as it should be.
+        """
+        return [_item(record) for record in read_records(split / "questions.jsonl")]
+
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+
+        Strict is the published script: the first number of the text, less than 3 % off, or a text
+        that begins with the right choice. Ours takes 3 % as well, of a text that is one number,
+        and a choice as whole words. 5.36 answers `5.36%`; 536% does not. `parts` has, beside
+        `answer`, `exact` for an answer that needs no tolerance.
+        """
+        said = final_answer(outcome.answer)
+        label: QRLabel = item.label
+        right = bool(said) and _is_right(label, said)
+        strict = bool(said) and _is_strictly_right(label, said)
+        exact = right and (bool(label.choices) or answers_equal(label.answer, said))
+        return ItemScore(right, strict, {"answer": right, "exact": exact}, {"answer": strict})
+
+    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+        """Returns whether each answer is right where the other is the label."""
+        said, others = final_answer(one.answer), final_answer(other.answer)
+        if not said or not others:
+            return False
+        label: QRLabel = item.label
+        if label.choices:
+            chosen = _chosen(said, label.choices)
+            return chosen is not None and chosen == _chosen(others, label.choices)
+        return _is_close(said, others) and _is_close(others, said)
+
+
+def _is_right(label: QRLabel, said: str) -> bool:
+    if label.choices:
+        return _chosen(said, label.choices) == fold(label.answer)
+    return _is_close(label.answer, said)
+
+
+def _is_close(label: str, said: str) -> bool:
+    """Whether a number is close to the label; it may leave out a percent sign of the label's."""
+    expected, found = read_number(label), read_number(said)
+    if expected is None or found is None:
+        return False
+    is_bare = label.strip().endswith("%") and not said.strip().endswith("%")
+    return is_within(expected, found, TOLERANCE) or (
+        is_bare and is_within(100 * expected, found, TOLERANCE)
+    )
+
+
+def _chosen(said: str, choices: Sequence[str]) -> str | None:
+    """The choice that a text begins with, as whole words; the longest where several fit."""
+    text = fold(said).strip("\"'*([ ")
+    fitting = [
+        fold(choice)
+        for choice in choices
+        if re.match(re.escape(fold(choice)) + r"(?!\w)", text) is not None
+    ]
+    return max(fitting, key=len, default=None)
+
+
+def _is_strictly_right(label: QRLabel, said: str) -> bool:
+    if label.choices:
+        return said.lower().startswith(label.answer.lower())
+    expected, found = read_number(label.answer), first_number(said)
+    if expected is None or found is None:
+        return False
+    return abs(expected - found) < TOLERANCE * abs(expected)
+
+
+def _item(record: Record) -> EvalItem:
+    label = _label(record)
+    kind = f"{CHOICE_FORMAT}{', '.join(label.choices)}." if label.choices else NUMBER_FORMAT
+    task = Task(
+        id=record.text("id"),
+        question="\n\n".join(filter(None, (record.text("context", ""), record.text("question")))),
+        files=record.data_files("files"),
+        answer_format=kind,
+        concepts=record.texts("keywords"),
+        metadata={
+            "suite": QRData.name,
+            "evaluation_only": True,
+            "format": "choice" if label.choices else "number",
+            "reference": record.text("reference", ""),
+        },
+    )
+    return EvalItem(task, label)
+
+
+def _label(record: Record) -> QRLabel:
+    answer, kind = record.text("answer"), record.text("question_type")
+    if kind == "multiple_choice":
+        choices = record.texts("multiple_choices")
+        if fold(answer) not in map(fold, choices):
+            raise record.fault("multiple_choices", f"the answer {answer!r} is none of them")
+        return QRLabel(answer, choices)
+    if kind != "numerical":
+        raise record.fault("question_type", f"expected numerical or multiple_choice, found {kind}")
+    if read_number(answer) is None:
+        raise record.fault("answer", f"{answer!r} is no number")
+    return QRLabel(answer)
