@@ -101,6 +101,8 @@ class Arena:
     pool: Pool
     folder: Path
     """Gets the files that the runs' code made, a folder for each run where there are several."""
+    names: Mapping[str, Path] | None = None
+    """How code calls each file, to where it lies; `None` for bare names."""
     brief: Brief = field(default_factory=Brief)
     """What the model is shown of the files; `briefed` fills it."""
     run: RunSettings = field(default_factory=RunSettings)
@@ -111,13 +113,13 @@ class Arena:
     """Gets the events of all runs."""
 
     async def briefed(self) -> Arena:
-        """Returns the arena after a look at the task's files; code calls them by bare names.
+        """Returns the arena after a look at the task's files.
 
         Raises:
             DataFileError: a file can't be read; the message names it and the way out.
         """
-        brief = await asyncio.to_thread(brief_of, names_for(self.task.files, None))
-        return replace(self, brief=brief)
+        names = names_for(self.task.files, None) if self.names is None else self.names
+        return replace(self, names=names, brief=await asyncio.to_thread(brief_of, names))
 
     @property
     def start(self) -> Trajectory:
@@ -131,7 +133,7 @@ class Arena:
         Raises:
             SandboxError: the pool is closed, or a file can't be used.
         """
-        async with self.pool.runner(names_for(self.task.files, None)) as runner:
+        async with self.pool.runner(self.names) as runner:
             notebook = HeadlessNotebook(runner, self.brief.databases)
             notebook.ask(self.task)
             yield Episode(runner, notebook)

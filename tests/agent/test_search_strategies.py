@@ -11,14 +11,17 @@ import pytest
 import pytest_asyncio
 
 from dm_jupyter.agent.episodes import Arena
+from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.agent.search.strategies import React, Vote
 from dm_jupyter.agent.search.tree import Search, SearchSettings
+from dm_jupyter.agent.search.try_harder import rehearse
 from dm_jupyter.core.errors import ContextFullError, DataFileError, EndpointUnreachableError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
 from kernel_sandbox.profile import Profile
+from tests.fakes import ScriptedNotebook, printed
 
 
 def cell(code: str) -> str:
@@ -320,3 +323,26 @@ async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(wrong)))):
         SearchSettings(**wrong)  # type: ignore[arg-type]
+
+
+async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> None:
+    code = "print(6 * 7)"
+
+    def says(told: str, turn: int) -> list[str]:
+        return [cell(code)] if turn == 0 else [answer(f"@n[{told.rsplit(maxsplit=1)[-1]}]")]
+
+    policy = Scripted(says)
+    task = Task("t", "How many?", answer_format="@n[n]")
+    rehearsal = await rehearse(
+        lambda pool, folder: Arena(task, pool, folder, dialect="react"), policy, tries=3
+    )
+    assert (rehearsal.tries, rehearsal.agreeing) == (3, 3)
+    assert rehearsal.tokens == 60
+    asked = policy.singles
+    notebook = ScriptedNotebook([printed("42")])
+    seen = await run(
+        Trajectory(task, "react"), rehearsal.policy, notebook, RunSettings(), lambda _: None
+    )
+    assert seen.answer == "@n[42]"
+    assert [one.source for one in notebook.cells] == [code]
+    assert policy.singles == asked

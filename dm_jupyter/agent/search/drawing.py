@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,17 +18,17 @@ _SEED_STRIDE = 7_919
 
 
 class Drawn:
-    """A policy whose first turn is drawn already; the later ones come from the model."""
+    """A policy whose first turns are drawn already; the later ones come from the model."""
 
-    def __init__(self, policy: Policy, completion: Completion) -> None:
+    def __init__(self, policy: Policy, *completions: Completion) -> None:
         """Implements `Policy`.
 
         Args:
             policy: the model.
-            completion: its first turn.
+            completions: its first turns.
         """
         self._policy = policy
-        self._completion: Completion | None = completion
+        self._completions = deque(completions)
 
     @property
     def name(self) -> str:
@@ -35,10 +36,10 @@ class Drawn:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the turn that was drawn, then what the model says."""
-        completion, self._completion = self._completion, None
-        if completion is None:
+        """Returns the next turn that was drawn, then what the model says."""
+        if not self._completions:
             return await self._policy.sample(request, on_text)
+        completion = self._completions.popleft()
         on_text(completion.text)
         return completion
 
