@@ -13,6 +13,7 @@ from typing import Any
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import told_before
+from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.desk import Desk, Tab
 from dm_jupyter.server.desks import Desks
@@ -23,6 +24,7 @@ from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.rebuild import rebuild
 from dm_jupyter.server.run import Run, RunPlace, undo
+from dm_jupyter.server.status import status_of
 from dm_jupyter.server.tasks import Tasks
 from dm_jupyter.server.wire import (
     Ack,
@@ -75,7 +77,7 @@ class Analyst:
         history: History,
         settings: RunSettings,
     ) -> None:
-        """Begins with no run.
+        """Begins with no run, and to watch the kernels.
 
         Args:
             root: the folder that the server shows.
@@ -96,15 +98,15 @@ class Analyst:
         self._runs: dict[str, Run] = {}
         self._watched: set[str] = set()
         """Paths of the notebooks whose kernels' meters are published."""
+        kernels.on_death = self._died
+        kernels.on_attached = self._listen
 
-    def open(self) -> None:
-        """Ends the runs that an earlier server left open, and begins to watch kernels."""
+    def end_cut_off(self) -> None:
+        """Ends the runs that an earlier server left open; called at the start of this one."""
         for summary in self.history.close_cut_off():
             journal = self.history.journal(summary.run_id)
             self.desks.follow(summary.notebook_path, journal)
             self.desks.settle(summary.notebook_path)
-        self.kernels.on_death = self._died
-        self.kernels.on_attached = self._listen
 
     async def close(self) -> None:
         """Ends all runs, writes what no tab has written, lets go of kernels and models."""
@@ -117,6 +119,14 @@ class Analyst:
         await self._tasks.close()
         await self.kernels.close()
         await self.models.close()
+
+    async def status(self) -> dict[str, Any]:
+        """Returns what a person should know before the first question."""
+        return await status_of(self.models, is_shared=self.desks.shared is not None)
+
+    def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:
+        """Returns a tab's new connection; its messages leave as JSON objects through `send`."""
+        return Connection(self, send)
 
     def receive(self, message: ClientMessage, tab: Tab) -> None:
         """Takes one message of a tab; the answer, if any, goes through the tab."""
@@ -145,10 +155,6 @@ class Analyst:
     def is_running(self, run_id: str) -> bool:
         """Whether the run goes on."""
         return run_id in self._runs
-
-    def disconnected(self, tab: Tab) -> None:
-        """A tab's connection is gone; the tab may be, too."""
-        self.desks.disconnected(tab)
 
     async def ask(self, ask: Ask) -> Run:
         """Begins a run.

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Enum, Float, Int, Unicode, default
 from traitlets.config import Config
 
-from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.config import model_choice, packages_folder
-from dm_jupyter.server.analyst import Analyst
-from dm_jupyter.server.desks import Desks
+from dm_jupyter.config import ModelChoice, model_choice, packages_folder
+from dm_jupyter.core.errors import UsageError
+from dm_jupyter.server.first_use import AnalystAtFirstUse
 from dm_jupyter.server.handlers import HANDLERS
-from dm_jupyter.server.history import History
-from dm_jupyter.server.kernels import Kernels
-from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.packages import Packages
-from dm_jupyter.server.redaction import Redaction
-from dm_jupyter.server.shared_document import SharedDocuments
-from kernel_sandbox.types import Limits
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+    from dm_jupyter.server.analyst import Analyst
 
 __all__ = ["DmJupyterApp"]
+
+_POSITIVE = ("max_turns", "max_tokens", "max_seconds", "cell_seconds", "output_bytes")
 
 
 class DmJupyterApp(ExtensionApp):
@@ -85,53 +86,38 @@ class DmJupyterApp(ExtensionApp):
         return packages
 
     def initialize_settings(self) -> None:
-        """Builds the service; nothing is opened and nothing heavy is imported yet.
+        """Checks the settings; the service is built, and its parts are loaded, at its first use.
 
         Raises:
-            UsageError: the model's settings make no sense.
+            UsageError: the model's settings make no sense, or a limit is not positive.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
+        for name in _POSITIVE:
+            if getattr(self, name) <= 0:
+                raise UsageError(f"DmJupyterApp.{name} must be positive, got {getattr(self, name)}")
         choice = model_choice(
             self.model or None,
             self.base_url or None,
             Path(self.api_key_file) if self.api_key_file else None,
         )
-        root = Path(server.root_dir).resolve()
-        limits = Limits(wall_s=self.cell_seconds, output_bytes=self.output_bytes)
-        token = str(getattr(server.identity_provider, "token", ""))
-        redaction = Redaction((root, Path.home()), (choice.api_key, token))
-        self._analyst = Analyst(
-            root=root,
-            desks=Desks(server.contents_manager, self.absence_s),
-            kernels=Kernels(
-                server.session_manager,
-                server.kernel_manager,
-                limits,
-                self._packages(server.kernel_manager),
-            ),
-            models=ModelHouse(choice, self.model_idle_s),
-            history=History(
-                Path(self.history_dir),
-                redaction,
-                Path(self.training_file) if self.training_file else None,
-            ),
-            settings=RunSettings(
-                max_turns=self.max_turns,
-                max_cells=self.max_turns,
-                max_tokens=self.max_tokens,
-                max_seconds=self.max_seconds,
-            ),
-        )
+        packages = self._packages(server.kernel_manager)
+        build = partial(self._build, server, choice, packages)
+        self._analyst = AnalystAtFirstUse(build, Path(self.history_dir))
         self.settings["dm_jupyter_analyst"] = self._analyst
+
+    def _build(self, server: ServerApp, choice: ModelChoice, packages: Packages | None) -> Analyst:
+        # Behind this import is all that a server's start need not wait for.
+        from dm_jupyter.server.wiring import build  # noqa: PLC0415
+
+        return build(self, server, choice, packages)
 
     def initialize_handlers(self) -> None:
         """Adds the REST handlers and the WebSocket."""
         self.handlers.extend(HANDLERS)
 
-    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        self._analyst.desks.shared = SharedDocuments.of(serverapp.extension_manager.extension_apps)
-        self._analyst.open()
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
+        self._analyst.start()
 
     async def stop_extension(self) -> None:
         """Ends all runs and keeps what they did."""

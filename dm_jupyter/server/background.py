@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dm_jupyter.server.history import Summary
+from dm_jupyter.server.summaries import Summary
 
 __all__ = ["told_before"]
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from dm_jupyter import __version__
-from dm_jupyter.server.analyst import Analyst
 from dm_jupyter.server.channel import ChannelHandler
-from dm_jupyter.server.status import status_of
-from dm_jupyter.server.wire import to_json
+
+if TYPE_CHECKING:
+    from dm_jupyter.server.analyst import Analyst
+    from dm_jupyter.server.first_use import AnalystAtFirstUse
 
 __all__ = ["HANDLERS"]
 
@@ -26,8 +27,8 @@ class _AnalystHandler(APIHandler):
     @property
     def analyst(self) -> Analyst:
         """The service."""
-        analyst: Analyst = self.settings["dm_jupyter_analyst"]
-        return analyst
+        analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
+        return analyst.get()
 
     def finish_json(self, value: dict[str, Any]) -> None:
         """Answers with a JSON object."""
@@ -41,7 +42,7 @@ class StatusHandler(_AnalystHandler):
     @authorized
     async def get(self) -> None:
         """`{version, models, default_model, containment, is_shared, problems}`."""
-        self.finish_json({"version": __version__, **await status_of(self.analyst)})
+        self.finish_json({"version": __version__, **await self.analyst.status()})
 
 
 class RunsHandler(_AnalystHandler):
@@ -64,10 +65,10 @@ class RunHandler(_AnalystHandler):
     def get(self, run_id: str) -> None:
         """`{messages}` of its journal."""
         try:
-            messages = list(self.analyst.history.journal(run_id).messages())
+            messages = self.analyst.history.journal(run_id).to_json()
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
-        self.finish_json({"messages": [to_json(message) for message in messages]})
+        self.finish_json({"messages": messages})
 
     @web.authenticated
     @authorized

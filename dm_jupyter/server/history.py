@@ -6,10 +6,7 @@ import json
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat.v4 import new_notebook
@@ -19,43 +16,12 @@ from dm_jupyter.server import operations
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.operations import SetExecution
 from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.server.summaries import FILE_NAME, Summary, read_summaries, read_summary
 from dm_jupyter.server.wire import CellOpened, Operated, RunClosed
 
-__all__ = ["History", "Summary"]
+__all__ = ["History"]
 
 _CUT_OFF = "the server ended before the run did; ask again to go on"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a list shows of a run."""
-
-    run_id: str
-    notebook_path: str
-    question: str
-    files: tuple[str, ...]
-    at: float
-    """When it began, seconds since 1970."""
-    model: str
-    answer: str | None = None
-    stop: str | None = None
-    """A `StopReason`; `None` while it goes on."""
-    tokens: int = 0
-    seconds: float = 0.0
-
-    def closed(self, message: RunClosed) -> Summary:
-        """The summary of the run now that it has ended."""
-        return replace(
-            self,
-            answer=message.answer,
-            stop=message.stop,
-            tokens=message.tokens,
-            seconds=message.seconds,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The summary as plain JSON values."""
-        return asdict(self)
 
 
 class History:
@@ -103,7 +69,7 @@ class History:
         """Returns the runs of a notebook (or of all) whose text holds all words of the query."""
         words = query.casefold().split()
         found = []
-        for summary in self._all():
+        for summary in read_summaries(self.folder):
             text = f"{summary.question} {summary.answer or ''} {' '.join(summary.files)}".casefold()
             if notebook_path in ("", summary.notebook_path) and all(word in text for word in words):
                 found.append(summary)
@@ -115,7 +81,7 @@ class History:
         Raises:
             KeyError: there is no such run.
         """
-        found = _read_summary(self.journal(run_id).folder)
+        found = read_summary(self.journal(run_id).folder)
         if found is None:
             raise KeyError(run_id)
         return found
@@ -126,7 +92,7 @@ class History:
         Raises:
             OSError: the folder can't be written.
         """
-        path = self.folder / summary.run_id / "summary.json"
+        path = self.folder / summary.run_id / FILE_NAME
         path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
 
     def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
@@ -179,7 +145,7 @@ class History:
     def close_cut_off(self) -> list[Summary]:
         """Ends the runs that the server's own end cut off; returns what a list shows of them."""
         ended = []
-        for summary in self._all():
+        for summary in read_summaries(self.folder):
             if summary.stop is None:
                 journal = self.journal(summary.run_id)
                 if not journal.is_closed:
@@ -188,20 +154,6 @@ class History:
                 ended.append(summary.closed(closed))
                 self.keep(ended[-1])
         return ended
-
-    def _all(self) -> Iterator[Summary]:
-        """All runs, newest first."""
-        if self.folder.is_dir():
-            found = map(_read_summary, sorted(self.folder.iterdir(), reverse=True))
-            yield from (summary for summary in found if summary is not None)
-
-
-def _read_summary(folder: Path) -> Summary | None:
-    try:
-        raw = json.loads((folder / "summary.json").read_text("utf-8"))
-        return Summary(**{**raw, "files": tuple(raw["files"])})
-    except (OSError, ValueError, TypeError, KeyError):  # cut off before it was written
-        return None
 
 
 def _close(journal: Journal, summary: Summary) -> None:

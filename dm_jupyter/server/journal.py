@@ -110,6 +110,10 @@ class Journal:
             if raw.get("seq", 0) > after:
                 yield message_from_json(raw)
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """Returns all messages as they are sent."""
+        return [to_json(message) for message in self.messages()]
+
     def applied_for_sure(self) -> int:
         """Returns the `seq` up to which a document read from the file needs no operation.
 

@@ -29,12 +29,12 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
 )
 from dm_jupyter.server.approvals import Approvals
-from dm_jupyter.server.history import Summary
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.live_notebook import LiveNotebook
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.operations import DeleteCell, InsertCell, SetSource
+from dm_jupyter.server.summaries import Summary
 from dm_jupyter.server.wire import (
     Ask,
     Decide,

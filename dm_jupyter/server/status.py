@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dm_jupyter.server.model_house import ModelHouse
 from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import Containment
-
-if TYPE_CHECKING:
-    from dm_jupyter.server.analyst import Analyst
 
 __all__ = ["status_of"]
 
@@ -24,9 +22,14 @@ _REMEDY = (
 )
 
 
-async def status_of(analyst: Analyst) -> dict[str, Any]:
-    """Returns the models, the layers that a restricted kernel would have, and what is missing."""
-    models = analyst.models.listed()
+async def status_of(house: ModelHouse, *, is_shared: bool) -> dict[str, Any]:
+    """Returns the models, the layers that a restricted kernel would have, and what is missing.
+
+    Args:
+        house: the models that answer.
+        is_shared: whether notebooks are shared documents.
+    """
+    models = house.listed()
     found = (await asyncio.to_thread(probe)).containment
     problems = [
         {
@@ -47,7 +50,7 @@ async def status_of(analyst: Analyst) -> dict[str, Any]:
             "active": [layer.name for layer in found.layers if found.is_active(layer.name)],
             "missing": [layer.name for layer in found.layers if not found.is_active(layer.name)],
         },
-        "is_shared": analyst.desks.shared is not None,
+        "is_shared": is_shared,
         "problems": problems,
     }
 

@@ -16,7 +16,7 @@ from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.file_sink import write_file
-from dm_jupyter.server.history import History, Summary
+from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import _copied
 from dm_jupyter.server.model_house import ModelHouse
@@ -35,6 +35,7 @@ from dm_jupyter.server.operations import (
 )
 from dm_jupyter.server.redaction import Redaction
 from dm_jupyter.server.shared_document import apply_shared
+from dm_jupyter.server.summaries import Summary
 from dm_jupyter.server.wire import (
     CellClosed,
     CellOpened,

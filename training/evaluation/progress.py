@@ -57,6 +57,7 @@ class RunProgress:
         name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
         self._console.print(
             f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "
-            f"{record.turns} turns {record.seconds:5.0f} s   {self._right} right so far"
+            f"{record.turns} turns {record.seconds:5.0f} s   {self._right} right so far",
+            soft_wrap=True,
         )
         self._bar.update(self._task, completed=self._done, right=self._right)

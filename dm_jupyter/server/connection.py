@@ -1,0 +1,49 @@
+"""What one browser tab says and hears over its WebSocket, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dm_jupyter.server.desk import Tab
+from dm_jupyter.server.wire import Attach, client_message, to_json
+
+if TYPE_CHECKING:
+    from dm_jupyter.server.analyst import Analyst
+
+__all__ = ["Connection"]
+
+
+class Connection:
+    """One connection. It may serve several notebooks of the same tab."""
+
+    def __init__(self, analyst: Analyst, send: Callable[[dict[str, Any]], None]) -> None:
+        """Begins with an unnamed tab; its first `attach` names it.
+
+        Args:
+            analyst: takes the messages.
+            send: sends a JSON object to the tab.
+        """
+        self._analyst = analyst
+        self._send = send
+        self._tab = Tab("", lambda message: send(to_json(message)))
+
+    def take(self, text: str | bytes) -> None:
+        """Takes one message; one that makes no sense is answered and dropped."""
+        try:
+            message = client_message(json.loads(text))
+        except ValueError as error:
+            self._send({"kind": "refused", "request_id": "", "reason": "unknown",
+                        "message": f"this message was not understood: {error}"})  # fmt: skip
+            return
+        if isinstance(message, Attach):
+            self._tab.client_id = message.client_id
+        elif not self._tab.client_id:
+            return
+        self._analyst.receive(message, self._tab)
+
+    def close(self) -> None:
+        """Lets the tab go: it may be gone, or come back on another connection."""
+        if self._tab.client_id:
+            self._analyst.desks.disconnected(self._tab)

@@ -1,0 +1,111 @@
+"""What a Jupyter server loads of ours when it starts, and what it leaves for the first use."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.server.summaries import Summary
+
+LOADED_AT_START = {
+    "dm_jupyter",
+    "dm_jupyter.config",
+    "dm_jupyter.core",
+    "dm_jupyter.core.errors",
+    "dm_jupyter.server",
+    "dm_jupyter.server.app",
+    "dm_jupyter.server.channel",
+    "dm_jupyter.server.first_use",
+    "dm_jupyter.server.handlers",
+    "dm_jupyter.server.packages",
+    "dm_jupyter.server.summaries",
+    "kernel_sandbox",
+    "kernel_sandbox.errors",
+    "kernel_sandbox.install",
+    "kernel_sandbox.install.overlay_place",
+    "kernel_sandbox.install.pip_child",
+}
+"""All that a server pays for at its start; the rest is loaded with `dm_jupyter.server.wiring`."""
+
+PROGRAM = """
+import asyncio, json, sys
+from jupyter_server.serverapp import ServerApp
+
+async def live(manager):
+    await manager.start_all_extensions()
+    await manager.stop_all_extensions()
+
+app = ServerApp()
+app.initialize(sys.argv[1:], find_extensions=False, new_httpserver=False)
+before = set(sys.modules)
+app.extension_manager.add_extension("dm_jupyter", enabled=True)
+app.extension_manager.link_extension("dm_jupyter")
+app.extension_manager.load_extension("dm_jupyter")
+loaded = sorted(set(sys.modules) - before)
+asyncio.run(live(app.extension_manager))
+print(json.dumps([loaded, "dm_jupyter.server.wiring" in sys.modules]))
+"""
+
+
+def _live(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Starts and stops a server's extension, which nobody asks anything."""
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    settings = [
+        "--allow-root",
+        "--no-browser",
+        "--ServerApp.port=0",
+        "--ServerApp.reraise_server_extension_failures=True",
+        f"--ServerApp.root_dir={folder}",
+        f"--DmJupyterApp.history_dir={folder / 'runs'}",
+    ]
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *settings, *options],
+        env=os.environ | dict.fromkeys(names, str(folder / "jupyter")),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _keep_run(folder: Path, stop: str | None) -> Path:
+    run = folder / "runs" / "20260101-000000-0000"
+    run.mkdir(parents=True)
+    summary = Summary(run.name, "n.ipynb", "Why?", (), 1.0, "local", stop=stop)
+    (run / "summary.json").write_text(json.dumps(summary.to_json()))
+    return run
+
+
+def test_a_start_loads_little(tmp_path: Path) -> None:
+    done = _live(tmp_path)
+    assert done.returncode == 0, done.stderr
+    loaded, _ = json.loads(done.stdout.splitlines()[-1])
+    ours = {name for name in loaded if name.startswith(("dm_jupyter", "kernel_sandbox"))}
+    others = {name.partition(".")[0] for name in loaded} - {"dm_jupyter", "kernel_sandbox"}
+    assert "dm_jupyter.server.app" in ours
+    assert ours <= LOADED_AT_START
+    assert others <= sys.stdlib_module_names
+
+
+def test_a_server_that_nobody_asks_ends_without_the_analyst(tmp_path: Path) -> None:
+    _keep_run(tmp_path, stop="answered")
+    done = _live(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])[1] is False
+
+
+def test_a_start_ends_the_run_that_was_cut_off(tmp_path: Path) -> None:
+    run = _keep_run(tmp_path, stop=None)
+    done = _live(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])[1] is True
+    assert json.loads((run / "summary.json").read_text())["stop"] == "fault"
+
+
+@pytest.mark.parametrize("name", ["max_turns", "cell_seconds"])
+def test_a_limit_that_allows_nothing_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
+    done = _live(tmp_path, f"--DmJupyterApp.{name}=0")
+    assert done.returncode != 0
+    assert f"DmJupyterApp.{name} must be positive" in done.stderr
