@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.episodes import Arena, Pool
+from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.search.try_harder import Rehearsal, rehearse
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from kernel_sandbox.packages import PackageInstaller, WithPackages
+from kernel_sandbox.profile import Profile
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
 
@@ -25,7 +29,6 @@ __all__ = [
     "Analysis",
     "AnalysisSettings",
     "analyze",
-    "names_for",
     "task_about",
     "why_no_answer",
 ]
@@ -40,6 +43,9 @@ class AnalysisSettings:
     dialect: str = "markdown"
     require: tuple[str, ...] = ()
     """Layers of containment without which the kernel must not start."""
+    tries: int = 1
+    """Tries of which the best is chosen; more than one are first made in fresh kernels, which with
+    `require` must be confined in full."""
     notebook: Path | None = None
     """Where the notebook is written; files that the code makes are put beside it."""
     names_from: Path | None = None
@@ -56,6 +62,8 @@ class Analysis:
     """Files that the code made, where they lie now."""
     fault: Exception | None = None
     """What broke, when the run ended in a fault."""
+    rehearsal: Rehearsal | None = None
+    """What the tries in fresh kernels gave; `None` where there was one try."""
 
 
 def task_about(files: Iterable[str | Path], question: str, answer_format: str = "") -> Task:
@@ -90,23 +98,6 @@ def why_no_answer(trajectory: Trajectory) -> str:
     return f"the run reached its limit of {trajectory.stop_detail or trajectory.stop}"
 
 
-def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
-    """Returns how the code names each file, so that the notebook runs again from `folder`.
-
-    Below `folder` a file goes by its relative path, elsewhere by its absolute one; without a
-    folder by its bare name.
-    """
-    if folder is None:
-        return {file.name: file.resolve() for file in files}
-    names = {}
-    for file in files:
-        absolute = Path(os.path.abspath(file))  # noqa: PTH100  (keeps a link's own place)
-        inside = absolute.is_relative_to(folder.resolve())
-        name = absolute.relative_to(folder.resolve()).as_posix() if inside else str(absolute)
-        names[name] = absolute.resolve()
-    return names
-
-
 async def analyze(
     task: Task,
     policy: Policy,
@@ -132,6 +123,10 @@ async def analyze(
     folder = settings.notebook.parent if settings.notebook else None
     names = names_for(task.files, settings.names_from or folder)
     brief = await asyncio.to_thread(brief_of, names)
+    rehearsal = None
+    if settings.tries > 1:
+        rehearsal = await _rehearsed(task, brief, names, policy, settings)
+        policy = rehearsal.policy
     session = KernelSession(
         settings.limits,
         inputs=names,
@@ -157,7 +152,21 @@ async def analyze(
         finally:
             made, fault = _carry_out(kernel.workspace.new_files(), kernel.workspace.path, folder)
     faults.extend(filter(None, (fault,)))
-    return Analysis(trajectory, notebook, made, faults[0] if faults else None)
+    return Analysis(trajectory, notebook, made, faults[0] if faults else None, rehearsal)
+
+
+async def _rehearsed(
+    task: Task,
+    brief: Brief,
+    names: Mapping[str, Path],
+    policy: Policy,
+    settings: AnalysisSettings,
+) -> Rehearsal:
+    def arena_in(pool: Pool, folder: Path) -> Arena:
+        return Arena(task, pool, folder, names, brief, run=settings.run, dialect=settings.dialect)
+
+    profile = Profile.ROLLOUT if settings.require else Profile.INTERACTIVE
+    return await rehearse(arena_in, policy, settings.tries, settings.limits, profile)
 
 
 def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from dm_jupyter.agent.analysis import names_for
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.search.candidates import Agree, say_the_same

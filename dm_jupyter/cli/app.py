@@ -59,6 +59,10 @@ def ask(
         bool, typer.Option("--install-packages", help="install listed packages that cells lack")
     ] = False,
     seed: Annotated[int, typer.Option(help="of the sampling")] = 0,
+    tries: Annotated[
+        int,
+        typer.Option(min=1, max=9, help="try so often in fresh kernels; most votes win"),
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
 ) -> None:
     """Ask data files a question; prints the work as it goes, and leaves a notebook."""
@@ -79,6 +83,7 @@ def ask(
         strict=tuple(strict or ()),
         install_packages=install_packages,
         seed=seed,
+        tries=tries,
         as_json=as_json,
     )
     raise typer.Exit(ask_files(options))

@@ -54,6 +54,7 @@ class AskOptions:
     strict: tuple[str, ...]
     install_packages: bool
     seed: int
+    tries: int
     as_json: bool
 
 
@@ -74,7 +75,9 @@ async def _ask(options: AskOptions) -> int:
     installer = _installer(watcher.progress) if options.install_packages else None
     with _terminate_as_interrupt(), watcher:
         try:
-            async with open_policy(choice, watcher.progress) as policy:
+            async with open_policy(choice, watcher.progress, options.tries) as policy:
+                if options.tries > 1:
+                    watcher.progress(f"trying {options.tries} times in fresh kernels")
                 analysis = await analyze(task, policy, settings, watcher.show, installer)
         except asyncio.CancelledError:
             if settings.notebook is not None and settings.notebook.exists():
@@ -129,6 +132,7 @@ def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
         limits=Limits(memory_bytes=options.memory_mb * MIB, wall_s=options.cell_seconds),
         dialect=options.dialect,
         require=options.strict,
+        tries=options.tries,
         notebook=notebook,
     )
 
@@ -171,6 +175,9 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
         print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
     elif trajectory.stop is not StopReason.ANSWERED:
         print(f"dm-jupyter: no answer: {why_no_answer(trajectory)}", file=sys.stderr)
+    if analysis.rehearsal is not None:
+        rehearsal = analysis.rehearsal
+        print(f"tries that agree: {rehearsal.agreeing} of {rehearsal.tries}")
     print(f"notebook: {analysis.notebook.path}")
     for file in analysis.files:
         print(f"file: {file}")
@@ -189,7 +196,19 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "turns": trajectory.turns,
         "cells": trajectory.cells,
         "tokens": trajectory.tokens,
+        "tries": _tries(analysis),
         "seconds": round(trajectory.seconds, 1),
+    }
+
+
+def _tries(analysis: Analysis) -> dict[str, int] | None:
+    if analysis.rehearsal is None:
+        return None
+    rehearsal = analysis.rehearsal
+    return {
+        "tries": rehearsal.tries,
+        "agreeing": rehearsal.agreeing,
+        "tokens": rehearsal.tokens,
     }
 
 

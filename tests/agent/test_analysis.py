@@ -3,13 +3,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze, names_for
+from dm_jupyter.agent.analysis import AnalysisSettings, analyze
+from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.core.events import CellFinished, CellStarted, Event, RunFinished
@@ -60,6 +62,17 @@ async def test_a_question_is_answered_and_the_notebook_kept(folder: Path) -> Non
     assert stored.containment
     assert isinstance(events[-1], RunFinished)
     assert str(folder) not in policy.requests[0].prefill
+
+
+async def test_of_several_tries_the_best_is_taken_again_in_the_notebook(folder: Path) -> None:
+    settings = replace(_settings(folder), tries=3)
+    done = await analyze(_task(folder), ScriptedPolicy([COUNT] * 3 + [SAID]), settings, _ignore)
+    assert done.rehearsal is not None
+    assert (done.rehearsal.tries, done.rehearsal.agreeing) == (3, 3)
+    assert done.trajectory.answer == SAID
+    document = _read(folder / "n.ipynb")
+    assert [cell.cell_type for cell in document.cells] == ["markdown", "code", "markdown"]
+    assert document.cells[1].outputs[0].text == "3\n"
 
 
 async def test_files_that_the_code_made_lie_beside_and_never_over_another(folder: Path) -> None:

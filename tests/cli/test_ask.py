@@ -148,6 +148,18 @@ def test_the_answer_is_printed_and_the_notebook_kept(folder: Path) -> None:
     assert not list(_refuge(folder).iterdir())
 
 
+def test_several_tries_are_told_and_the_notebook_holds_one(folder: Path) -> None:
+    with ScriptedEndpoint([*[COUNT] * 4, SAID]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--tries", "3", *_at(endpoint))
+    notebook = folder / "people-analysis.ipynb"
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{SAID}\ntries that agree: 3 of 3\nnotebook: {notebook}\n"
+    document, _ = _read(notebook)
+    assert [cell.cell_type for cell in document.cells] == ["markdown", "code", "markdown"]
+    assert not list(_refuge(folder).iterdir())
+    assert not _left_behind(folder)
+
+
 @pytest.mark.slow
 def test_json_holds_the_whole_outcome(folder: Path) -> None:
     made = "open('x.txt', 'w').write('x')\nprint(len(df))\n```"
@@ -160,6 +172,7 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
     assert told == {
         "answer": "There are 7 rows.",
         "unsupported": ["7"],
+        "tries": None,
         "stop": "answered",
         "stop_detail": "",
         "notebook": str(folder / "o.ipynb"),

@@ -37,6 +37,7 @@ async def rehearse(
     policy: Policy,
     tries: int,
     limits: Limits | None = None,
+    profile: Profile = Profile.INTERACTIVE,
 ) -> Rehearsal:
     """Answers a task several times in fresh kernels, and returns what to do in the open notebook.
 
@@ -49,13 +50,14 @@ async def rehearse(
         policy: the model.
         tries: how many.
         limits: of each try.
+        profile: `rollout` refuses a machine that can't confine the tries.
 
     Raises:
         DmJupyterError: the model can't be sampled.
         SandboxError: no kernel could be started.
         asyncio.CancelledError: cancelled; all tries have been stopped.
     """
-    settings = PoolSettings(profile=Profile.INTERACTIVE)
+    settings = PoolSettings(profile=profile)
     with tempfile.TemporaryDirectory(prefix="dm_jupyter-") as folder:
         async with SandboxPool(settings, limits) as pool:
             arena = arena_in(pool, Path(folder))

@@ -1,0 +1,1 @@
+"""The page of evaluation runs: one file of HTML that opens from a disk, without a network."""

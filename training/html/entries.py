@@ -1,0 +1,152 @@
+"""The list of questions: a line for each try, and what opens below it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from training.evaluation.records import EvalRecord
+from training.html.notebooks import NotebookPage, notebook_page
+from training.html.pictures import Pictures
+from training.html.search import Tree, Vote
+from training.html.search_page import TreePage, VotePage, tree_page, vote_page
+from training.html.source import ReportRun, Tried
+from training.html.svg import cut
+from training.html.verdicts import Verdict, kind_of, verdict_of
+from training.html.words import plain
+from training.metrics.breakdown import UNGROUPED, by_group, group_names
+
+__all__ = ["Entry", "Filter", "entries_of", "filters_of"]
+
+_TITLE_CHARS = 400
+VERDICTS = {
+    "right": "right",
+    "wrong": "wrong",
+    "ours": "right by our rules only",
+    "strict": "right by the strict rules only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One try at one question."""
+
+    number: int
+    """Place in the list, from 1."""
+    record: EvalRecord
+    run: str
+    title: str
+    """The question, or its id where the record is compact."""
+    verdict: Verdict
+    word: str
+    """The verdict in words."""
+    keys: tuple[str, ...]
+    """What the filters look for, each `name=value`."""
+    notebook: NotebookPage | None
+    vote: VotePage | None
+    tree: TreePage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice that narrows the list."""
+
+    name: str
+    label: str
+    options: tuple[tuple[str, str], ...]
+    """Each value with the words for it."""
+
+
+def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[Entry]:
+    """Returns the entries, all tries at a question beside each other.
+
+    Args:
+        runs: whose records are listed.
+        pictures: takes the pictures of their notebooks.
+    """
+    tries: dict[str, list[tuple[ReportRun, Tried]]] = defaultdict(list)
+    for run in runs:
+        for one in run.tries:
+            tries[one.record.id].append((run, one))
+    entries: list[Entry] = []
+    for beside in tries.values():
+        differ = len({one.record.strict for _, one in beside}) > 1
+        for run, one in beside:
+            entries.append(_entry(len(entries) + 1, run, one, differ, pictures))
+    return entries
+
+
+def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
+    """Returns the filters that have something to choose between."""
+    records = [record for run in runs for record in run.records]
+    filters = [
+        Filter("verdict", "verdict", tuple(_verdicts(records))),
+        Filter(
+            "failure",
+            "failure",
+            _pairs(dict.fromkeys(one.failure for one in records if one.failure)),
+        ),
+        Filter("run", "run", _pairs([run.name for run in runs])),
+        *(
+            Filter(_group(name), name, _pairs(_values(records, name)))
+            for name in group_names(records)
+        ),
+    ]
+    return [one for one in filters if one.name in {"verdict", "failure"} or len(one.options) > 1]
+
+
+def _verdicts(records: Sequence[EvalRecord]) -> Iterator[tuple[str, str]]:
+    yield "failed", "failures (not right by the strict rules)"
+    kinds = {kind_of(record) for record in records}
+    yield from ((kind, words) for kind, words in VERDICTS.items() if kind in kinds)
+    if len({record.id for record in records}) < len(records):
+        yield "differs", "tries or runs differ"
+
+
+def _values(records: Sequence[EvalRecord], name: str) -> list[str]:
+    return [value for value in by_group(records, name) if value != UNGROUPED]
+
+
+def _pairs(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((_line(value), value) for value in values)
+
+
+def _keys(record: EvalRecord, run: str, differ: bool) -> Iterator[str]:
+    yield f"verdict={kind_of(record)}"
+    if not record.strict:
+        yield "verdict=failed"
+    if differ:
+        yield "verdict=differs"
+    yield f"failure={_line(record.failure)}"
+    yield f"run={_line(run)}"
+    for name, values in record.groups.items():
+        yield from (f"{_group(name)}={_line(value)}" for value in values)
+
+
+def _group(name: str) -> str:
+    """The filter of a group: another than that of the verdict, whatever the group is called."""
+    return f"group {_line(name)}"
+
+
+def _line(text: str) -> str:
+    """On one line: the keys of an entry are separated by line breaks."""
+    return " ".join(text.split())
+
+
+def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pictures) -> Entry:
+    record, trajectory, search = one.record, one.trajectory, one.search
+    verdict = verdict_of(record)
+    question = trajectory.task.question if trajectory else ""
+    return Entry(
+        number=number,
+        record=record,
+        run=run.name,
+        title=cut(plain(question), _TITLE_CHARS) or record.id,
+        verdict=verdict,
+        word=VERDICTS[verdict.kind],
+        keys=tuple(_keys(record, run.name, differ)),
+        notebook=notebook_page(trajectory, pictures) if trajectory else None,
+        vote=vote_page(search) if isinstance(search, Vote) else None,
+        tree=tree_page(search) if isinstance(search, Tree) else None,
+    )

@@ -1,0 +1,151 @@
+"""The votes or the tree that an answer was chosen from, read from a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Node", "Search", "SearchError", "Tree", "Vote", "VoteGroup", "search_from_json"]
+
+
+class SearchError(ValueError):
+    """Stored votes or a stored tree is not as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteGroup:
+    """Candidates that say the same."""
+
+    answer: str | None
+    count: int
+    trials: tuple[int, ...]
+    """Places of the candidates, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """Who voted for what."""
+
+    groups: tuple[VoteGroup, ...]
+    chosen: int
+    """Place of the candidate whose answer was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a search tree: a path that was taken so far."""
+
+    id: int
+    parent: int | None
+    depth: int
+    visits: int
+    value_sum: float
+    prior: float
+    reward: float | None
+    terminal: bool
+    answer: str | None
+    errors: int
+
+    @property
+    def value(self) -> float:
+        """The mean of the values seen below it; 0 where it was never visited."""
+        return self.value_sum / self.visits if self.visits else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A search tree; parents stand before their children."""
+
+    nodes: tuple[Node, ...]
+    chosen: int
+    """Id of the node whose answer was taken."""
+
+    @property
+    def best_path(self) -> tuple[int, ...]:
+        """The ids from the root to the chosen node."""
+        parents = {node.id: node.parent for node in self.nodes}
+        path = [self.chosen]
+        while (parent := parents[path[-1]]) is not None:
+            path.append(parent)
+        return tuple(reversed(path))
+
+
+Search = Vote | Tree
+
+
+def search_from_json(raw: Mapping[str, Any]) -> Search:
+    """Returns the votes or the tree that a record holds; fields it has beyond are left alone.
+
+    Raises:
+        SearchError: a field is missing or of another kind, or the nodes are no tree.
+    """
+    try:
+        kind = raw["kind"]
+        if kind == "vote":
+            return _vote(raw)
+        if kind == "search":
+            return _tree(raw)
+    except KeyError as error:
+        raise SearchError(f"{error} is missing") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SearchError(f"{error}") from error
+    raise SearchError(f"the kind is {kind!r}; expected 'vote' or 'search'")
+
+
+def _vote(raw: Mapping[str, Any]) -> Vote:
+    groups = tuple(
+        VoteGroup(
+            _words(group["answer"]), int(group["count"]), tuple(int(one) for one in group["trials"])
+        )
+        for group in raw["groups"]
+    )
+    return Vote(groups, int(raw["chosen"]))
+
+
+def _tree(raw: Mapping[str, Any]) -> Tree:
+    tree = Tree(tuple(_node(node) for node in raw["nodes"]), int(raw["chosen"]))
+    _check_order(tree.nodes)
+    if all(node.id != tree.chosen for node in tree.nodes):
+        raise ValueError(f"the chosen node {tree.chosen} is not among the nodes")
+    return tree
+
+
+def _check_order(nodes: Sequence[Node]) -> None:
+    """Refuses what is no tree: with each parent before its children there can be no circle."""
+    seen: set[int] = set()
+    for node in nodes:
+        if node.id in seen:
+            raise ValueError(f"node {node.id} stands twice")
+        if (node.parent is None) != (not seen):
+            raise ValueError(f"node {node.id}: the first node, and no other, has no parent")
+        if node.parent is not None and node.parent not in seen:
+            raise ValueError(f"node {node.id}: its parent {node.parent} does not stand before it")
+        seen.add(node.id)
+
+
+def _node(raw: Mapping[str, Any]) -> Node:
+    return Node(
+        id=int(raw["id"]),
+        parent=None if raw["parent"] is None else int(raw["parent"]),
+        depth=int(raw["depth"]),
+        visits=int(raw["visits"]),
+        value_sum=_finite(raw["value_sum"]),
+        prior=_finite(raw["prior"]),
+        reward=None if raw["reward"] is None else _finite(raw["reward"]),
+        terminal=bool(raw["terminal"]),
+        answer=_words(raw.get("answer")),
+        errors=int(raw.get("errors", 0)),
+    )
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is no finite number")
+    return number
+
+
+def _words(value: Any) -> str | None:
+    return None if value is None else str(value)

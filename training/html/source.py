@@ -1,0 +1,137 @@
+"""What a page is made of: the records of a run, each with its trajectory, and its manifest."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Trajectory
+from training.evaluation.read_run import RunError, read_run
+from training.evaluation.records import EvalRecord
+from training.html.search import Search, SearchError, search_from_json
+
+__all__ = ["ReportRun", "Tried", "read_report_runs"]
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "groups": (dict,),
+    "parts": (dict,),
+    "strict_parts": (dict,),
+    "grades": (dict,),
+    "failure": (str,),
+    "answer": (str, NoneType),
+    "turns": (int,),
+    "cells": (int,),
+    "is_mended": (bool, NoneType),
+    "tokens": (int,),
+    "prompt_tokens": (int,),
+    "sampled_cells": (int,),
+    "seconds": (int, float),
+    "trajectory": (dict,),
+    "search": (dict,),
+}
+"""What the page relies on beyond what `read_run` has checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One record, its stored parts read."""
+
+    record: EvalRecord
+    trajectory: Trajectory | None
+    """`None` for a compact record."""
+    search: Search | None
+    """The votes or the tree; `None` for a single try."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRun:
+    """One run."""
+
+    name: str
+    """Its folder's; different for each run of a page."""
+    manifest: Mapping[str, Any]
+    """Empty where the run has none."""
+    tries: tuple[Tried, ...]
+
+    @property
+    def records(self) -> list[EvalRecord]:
+        """The records alone."""
+        return [one.record for one in self.tries]
+
+
+def read_report_runs(folders: Sequence[Path]) -> list[ReportRun]:
+    """Returns the runs in the order given; nothing in the folders is changed.
+
+    Args:
+        folders: of the runs; a file of records stands for a run without a manifest.
+
+    Raises:
+        RunError: a file is missing or not as it should be; the message names it, and the line.
+    """
+    names = _names([folder.resolve() for folder in folders])
+    return [_read(folder, name) for folder, name in zip(folders, names, strict=True)]
+
+
+def _read(path: Path, name: str) -> ReportRun:
+    file = path / "records.jsonl" if path.is_dir() else path
+    records = read_run(path)
+    lines = file.read_text(encoding="utf-8").split("\n")
+    numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
+    tries = tuple(
+        _tried(record, f"{file}, line {number}")
+        for record, number in zip(records, numbers, strict=False)
+    )
+    return ReportRun(name, _manifest(file.parent / "run.json"), tries)
+
+
+def _tried(record: EvalRecord, place: str) -> Tried:
+    for name, kinds in _KINDS.items():
+        value = getattr(record, name)
+        if not isinstance(value, kinds):
+            raise RunError(f"{place}, field {name!r}: {type(value).__name__} is of another kind")
+    if not all(isinstance(values, list) for values in record.groups.values()):
+        raise RunError(f"{place}, field 'groups': expected a list under each name")
+    if not all(_is_finite(value) for value in (record.seconds, *record.grades.values())):
+        raise RunError(f"{place}: 'seconds' and the 'grades' must be finite numbers")
+    try:
+        trajectory = Trajectory.from_json(record.trajectory) if record.trajectory else None
+        search = search_from_json(record.search) if record.search else None
+    except TrajectoryError as error:
+        raise RunError(f"{place}, field 'trajectory': {error}") from error
+    except SearchError as error:
+        raise RunError(f"{place}, field 'search': {error}") from error
+    return Tried(record, trajectory, search)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _manifest(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} can't be read: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path}: expected a JSON object, found {type(found).__name__}")
+    return found
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names; where two are the same, with their parents', and then numbered."""
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{path.parent.name}/{path.name}" for path in paths]
+    counts = {name: names.count(name) for name in names}
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if counts[name] > 1 else name
+        for place, name in enumerate(names)
+    ]
