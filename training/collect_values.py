@@ -13,13 +13,14 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
+from training.whole_file import write_lines
 
 __all__ = ["CollectError", "ValueExample", "examples_of", "main"]
 
@@ -113,17 +114,6 @@ def _path(
     return path[::-1]
 
 
-def _write(examples: Sequence[ValueExample], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            for example in examples:
-                file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def main() -> int:
     """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
     parser = argparse.ArgumentParser(prog="python -m training.collect_values", description=__doc__)
@@ -133,7 +123,7 @@ def main() -> int:
     try:
         records = [record for run in arguments.runs for record in read_run(run)]
         examples = list(examples_of(records))
-        _write(examples, arguments.out)
+        write_lines(map(asdict, examples), arguments.out)
     except (CollectError, RunError, OSError) as fault:
         print(f"collect_values: {fault}", file=sys.stderr)
         return 1

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from training.evaluation.json_file import write_json
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
 from training.evaluation.tables import number_table, percent_range
@@ -26,6 +25,7 @@ from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.matching import By, Pair, Pairing, key_of, match
 from training.metrics.paired import difference_of, mcnemar_of
 from training.metrics.questions import share_of
+from training.whole_file import write_json
 
 __all__ = ["comparison_of", "main", "print_comparison"]
 

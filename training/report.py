@@ -7,7 +7,6 @@ itself: it opens from a disk, without a network, and shows every question with i
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from training.evaluation.read_run import RunError
 from training.html.page import page_of
 from training.html.source import ReportRun, read_report_runs
+from training.whole_file import write_whole
 
 __all__ = ["main", "write_page"]
 
@@ -34,25 +34,13 @@ def write_page(runs: Sequence[Path], file: Path, title: str | None = None) -> in
     read = read_report_runs(runs)
     # A model may write half of a pair of surrogates, which is no character and can't be written.
     page = page_of(read, title or _title(read)).encode("utf-8", "replace")
-    _write_whole(page, file)
+    write_whole(page, file)
     return len(page)
 
 
 def _title(runs: Sequence[ReportRun]) -> str:
     names = ", ".join(run.name for run in runs)
     return f"Evaluation: {names}"
-
-
-def _write_whole(content: bytes, file: Path) -> None:
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with part.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from training.whole_file import write_json
+
 __all__ = ["Manifest", "ManifestError", "git_revision", "versions"]
 
 _MAY_CHANGE = frozenset({"git", "versions", "limit", "trials"})
@@ -54,9 +56,7 @@ class Manifest:
         mine = asdict(self)
         if path.exists():
             _refuse_other(path, mine)
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(mine, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_json(mine, path)
 
 
 def _refuse_other(path: Path, mine: dict[str, Any]) -> None:

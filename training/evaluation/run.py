@@ -8,7 +8,6 @@ the denominator.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import shutil
 import time
@@ -31,6 +30,7 @@ from training.evaluation.failures import Failure
 from training.evaluation.records import EvalRecord, RecordLog, Spent
 from training.judge.judge import Judge, JudgeError, JudgeUnreachableError
 from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite, draw
+from training.whole_file import write_lines
 
 __all__ = ["EvalOptions", "evaluate", "missing", "write_results"]
 
@@ -191,10 +191,7 @@ async def _score(item: EvalItem, outcome: Outcome, options: EvalOptions) -> Item
 
 def write_results(records: Sequence[EvalRecord], path: Path) -> None:
     """Writes what came out, without clock times: the same bytes for the same draws of the model."""
-    lines = [json.dumps(_result(record), ensure_ascii=False) for record in records]
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    temporary.replace(path)
+    write_lines(map(_result, records), path)
 
 
 def _result(record: EvalRecord) -> dict[str, Any]:

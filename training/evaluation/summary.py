@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from rich.console import Console
 
-from training.evaluation.json_file import write_json
 from training.evaluation.records import EvalRecord
 from training.evaluation.tables import tables_of
 from training.metrics.accuracy import Rules, abq, has_sub_answers, is_right, pasq, uasq
@@ -19,6 +18,7 @@ from training.metrics.debugging import failure_counts, self_debugging
 from training.metrics.grades import grades_of
 from training.metrics.passes import mean_pass_at, reported_ks
 from training.metrics.questions import by_question, share_of
+from training.whole_file import write_json
 
 __all__ = ["print_summary", "summary_of", "write_summary"]
 

@@ -1,0 +1,49 @@
+"""Files that are whole or not there: a reader finds the old content or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["write_json", "write_lines", "write_whole"]
+
+
+def write_whole(content: bytes, file: Path) -> None:
+    """Writes a file, all at once.
+
+    Raises:
+        OSError: the file can't be written; an old one is then as it was.
+    """
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with part.open("wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(value: Any, file: Path) -> None:
+    """Writes a value as JSON for people to read.
+
+    Raises:
+        OSError: the file can't be written; an old one is then as it was.
+        ValueError: the value holds a number that JSON has no word for.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(f"{text}\n".encode(), file)
+
+
+def write_lines(values: Iterable[Any], file: Path) -> None:
+    """Writes values as JSON lines.
+
+    Raises:
+        OSError: the file can't be written; an old one is then as it was.
+    """
+    lines = [json.dumps(value, ensure_ascii=False) for value in values]
+    write_whole("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"), file)
