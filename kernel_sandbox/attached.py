@@ -17,16 +17,17 @@ from jupyter_client.session import Session
 from kernel_sandbox import processes
 from kernel_sandbox.cell import CellRun
 from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.guarded import GuardedKernel
 from kernel_sandbox.outputs import Change
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import CellResult, Limits
-from kernel_sandbox.watchdog import Breach, Watchdog, out_of_memory
+from kernel_sandbox.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context
 
 __all__ = ["AttachedKernel"]
 
 
-class AttachedKernel:
+class AttachedKernel(GuardedKernel):
     """Implements `RunningKernel` on one process of a managed kernel, from `open` to `close`.
 
     After a restart it is `dead`: attach to the new process with a new one.
@@ -39,6 +40,7 @@ class AttachedKernel:
             manager: of a started kernel; it stays the owner, and nothing here shuts it down.
             limits: of the cells that `run` runs. The process has those it was started with.
         """
+        super().__init__()
         self._manager = manager
         self._provisioner = manager.provisioner
         self._process = getattr(self._provisioner, "process", None)
@@ -51,13 +53,7 @@ class AttachedKernel:
         self._wire = Wire(
             manager.client(session=Session(key=manager.session.key), context=self._context)
         )
-        self._tasks: list[asyncio.Task[None]] = []
-        self._watchdog: Watchdog | None = None
         self._lock = asyncio.Lock()
-        self.dead = asyncio.Event()
-        """Set when this process has ended, for whatever reason."""
-        self.breach: Breach | None = None
-        """The limit that the watchdog ended it for."""
 
     @property
     def is_restricted(self) -> bool:
@@ -90,10 +86,8 @@ class AttachedKernel:
                 provisioner = self._provisioner
                 inside = (provisioner.workspace, provisioner.run_dir)
                 folders = tuple(folder for folder in inside if folder is not None)
-                self._watchdog = Watchdog(
-                    self._process.pid, kernel_pid, provisioner.limits, folders, self._ran_out
-                )
-                self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
+                pid = self._process.pid
+                self._watch(Watchdog(pid, kernel_pid, provisioner.limits, folders, self._ran_out))
 
     async def run(
         self, source: str, on_change: Callable[[Change], None] = lambda _: None
@@ -129,15 +123,6 @@ class AttachedKernel:
         text = value.get("data", {}).get("text/plain")
         return text if isinstance(text, str) else None
 
-    def begin_cell(self) -> None:
-        """A cell is about to run: the watchdog looks often."""
-        if self._watchdog is not None:
-            self._watchdog.begin()
-
-    def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes."""
-        return self._watchdog.finish() if self._watchdog is not None else None
-
     def usage(self) -> tuple[processes.Usage, float]:
         """Returns what the kernel uses now, and its processor time in seconds."""
         pid = self._process.pid if self._process is not None else 0
@@ -158,12 +143,7 @@ class AttachedKernel:
 
     async def close(self) -> None:
         """Lets go of the kernel, which runs on. Safe to call again."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        await self._end_tasks()
         await self._wire.close()
         self._context.destroy(linger=0)
 
@@ -191,7 +171,3 @@ class AttachedKernel:
         if isinstance(provisioner, SandboxProvisioner) and self._ran_out() and not self.breach:
             self.breach = out_of_memory(provisioner.limits)
         self.dead.set()
-
-    async def _guard(self, watchdog: Watchdog) -> None:
-        self.breach = await watchdog.guard()
-        await self.kill()

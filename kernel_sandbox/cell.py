@@ -145,7 +145,8 @@ class CellRun:
             return self._end()
         if flood.is_set():
             await self._stop()
-            return self._flooded()
+            late = self._kernel.breach is not None and dead.is_set()  # on a busy machine
+            return self._death() if late else self._flooded()
         await self._stop()
         how = "killed: its variables are gone" if dead.is_set() else "interrupted"
         text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."

@@ -3,7 +3,9 @@
 SandboxError
 ├── KernelStartError        the kernel did not come up
 ├── ContainmentError        a required layer is not active (strict), or a limit is not possible here
+├── NodeLostError           the machine of a trajectory is gone, or none is left
 ├── PackageError            a package can't be installed, or the list or lock of packages is wrong
+├── RayMissingError         Ray is not installed; an ImportError, too
 ├── SessionClosedError      the session was closed, or used before it was started
 └── WorkspaceError          an input or the working folder can't be used
 """
@@ -13,7 +15,9 @@ from __future__ import annotations
 __all__ = [
     "ContainmentError",
     "KernelStartError",
+    "NodeLostError",
     "PackageError",
+    "RayMissingError",
     "SandboxError",
     "SessionClosedError",
     "WorkspaceError",
@@ -32,8 +36,16 @@ class ContainmentError(SandboxError):
     """A layer that the caller requires is not active; the message names it and the remedy."""
 
 
+class NodeLostError(SandboxError):
+    """The node of a trajectory is gone, or there is none left: its state is lost."""
+
+
 class PackageError(SandboxError):
     """A package was not installed; the overlay is as it was, the message says what to do."""
+
+
+class RayMissingError(SandboxError, ImportError):
+    """Ray is not installed; the message says how to."""
 
 
 class SessionClosedError(SandboxError):

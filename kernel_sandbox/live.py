@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import tempfile
 import uuid
@@ -15,10 +14,11 @@ from jupyter_client.session import Session
 
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.guarded import GuardedKernel
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
-from kernel_sandbox.watchdog import Breach, Watchdog, out_of_memory
+from kernel_sandbox.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context
 from kernel_sandbox.workspace import Workspace
 
@@ -30,7 +30,7 @@ _LOG_TAIL_BYTES = 2000
 _KERNELSPEC = Path(__file__).parent / "kernelspec"
 
 
-class LiveKernel:
+class LiveKernel(GuardedKernel):
     """A running kernel; `start` and `stop` are called once each, by one owner."""
 
     def __init__(
@@ -44,6 +44,7 @@ class LiveKernel:
             isolate: whether to use namespaces where the machine has them.
             overlay: the folder of added packages that the kernel may import.
         """
+        super().__init__()
         self._limits = limits
         self._workspace = workspace
         self._context = new_context()
@@ -52,13 +53,7 @@ class LiveKernel:
         self.provisioner.overlay = "" if overlay is None else str(overlay)
         self._manager.provisioner = self.provisioner
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the kernel)
-        self._tasks: list[asyncio.Task[None]] = []
         self._wire: Wire | None = None
-        self._watchdog: Watchdog | None = None
-        self.dead = asyncio.Event()
-        """Set when the process has ended, for whatever reason."""
-        self.breach: Breach | None = None
-        """The limit that the watchdog ended the kernel for."""
 
     @property
     def wire(self) -> Wire:
@@ -85,15 +80,6 @@ class LiveKernel:
     def kernel_pid(self) -> int | None:
         """The kernel's own process id on this machine, not its monitor's."""
         return self.provisioner.kernel_pid
-
-    def begin_cell(self) -> None:
-        """A cell is about to run: the watchdog looks often."""
-        if self._watchdog is not None:
-            self._watchdog.begin()
-
-    def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes."""
-        return self._watchdog.finish() if self._watchdog is not None else None
 
     async def interrupt(self) -> None:
         """Sends the kernel and what its cell started an interrupt."""
@@ -142,8 +128,7 @@ class LiveKernel:
         run_dir = self.provisioner.run_dir
         folders = (self._workspace.path, *([run_dir] if run_dir else []))
         ran_out = self.provisioner.out_of_memory()
-        self._watchdog = Watchdog(root, kernel, self._limits, folders, ran_out)
-        self._tasks.append(asyncio.create_task(self._guard(self._watchdog)))
+        self._watch(Watchdog(root, kernel, self._limits, folders, ran_out))
 
     async def _await_sockets(self) -> None:
         # libzmq tries a socket that is not there yet again only after 100 ms.
@@ -169,10 +154,6 @@ class LiveKernel:
             self.breach = out_of_memory(self._limits)
         self.dead.set()
 
-    async def _guard(self, watchdog: Watchdog) -> None:
-        self.breach = await watchdog.guard()
-        await self.provisioner.kill()
-
     async def kill(self) -> None:
         """Ends the process with all that it started; returns when they are gone."""
         await self.provisioner.kill()
@@ -181,12 +162,7 @@ class LiveKernel:
     async def stop(self) -> None:
         """Ends the kernel and removes its private folder. Safe to call again."""
         await self.provisioner.kill()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        await self._end_tasks()
         self.dead.set()
         if self._wire is not None:
             await self._wire.close()
@@ -219,6 +195,7 @@ def _provisioner(
         cpu_s=limits.cpu_s,
         processes=limits.processes,
         file_bytes=limits.file_bytes,
+        disk_bytes=limits.disk_bytes,
         network=limits.network,
     )
     provisioner.isolate = isolate

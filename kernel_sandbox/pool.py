@@ -8,96 +8,32 @@ again when its next cell comes. What runs at once is bounded by the cores, not b
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
 from kernel_sandbox.forks.live_worker import WorkerOptions
-from kernel_sandbox.forks.zygote import DEFAULT_MODULES
 from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.packages import PackageInstaller
+from kernel_sandbox.pool_packages import PoolPackages, with_refusals
+from kernel_sandbox.pool_settings import PoolMetrics, PoolSettings, Strategy
+from kernel_sandbox.profile import shortcomings
 from kernel_sandbox.seats import PersistentSeat, ReplaySeat, Seat, SnapshotSeat
 from kernel_sandbox.state_budget import StateBudget
-from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
+from kernel_sandbox.teardown import Closing
+from kernel_sandbox.types import CellResult, CellStatus, Limits
 
 __all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "Strategy"]
 
 _ENDED = (CellStatus.TIMEOUT, CellStatus.MEMORY, CellStatus.KILLED, CellStatus.DENIED)
 
 
-class Strategy(StrEnum):
-    """What is kept of a trajectory between two cells."""
-
-    PERSISTENT = "persistent"
-    """Its process; its text when the memory is needed."""
-    SNAPSHOT = "snapshot"
-    """A process for each state that it went through, so that it can be branched anywhere."""
-    REPLAY = "replay"
-    """Its text alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolSettings:
-    """How much a pool takes on. Checked when made: every number is positive."""
-
-    strategy: Strategy = Strategy.PERSISTENT
-    """What is kept of a trajectory between two cells."""
-    cells_at_once: int = field(default_factory=lambda: os.cpu_count() or 1)
-    """Cells that run at the same time; the others wait."""
-    trajectories_at_once: int = 256
-    """Trajectories that are open at the same time; `runner` waits for a place."""
-    live_bytes: int = 4096 * MIB
-    """Memory of the states that wait, bytes."""
-    deadline_s: float | None = None
-    """Clock time of one trajectory from its opening, seconds; `None` for as long as it takes."""
-    profile: Profile = Profile.ROLLOUT
-    """What must hold: by default the pool refuses a machine that can't confine its workers."""
-    modules: tuple[str, ...] = DEFAULT_MODULES
-    """Imported once, before the first worker is forked."""
-
-    def __post_init__(self) -> None:
-        for name in ("cells_at_once", "trajectories_at_once", "live_bytes"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"PoolSettings.{name} must be positive, got {getattr(self, name)}")
-        if self.deadline_s is not None and self.deadline_s <= 0:
-            raise ValueError(f"PoolSettings.deadline_s must be positive, got {self.deadline_s}")
-
-
-@dataclass(frozen=True, slots=True)
-class PoolMetrics:
-    """What a pool does at one moment, and has done."""
-
-    active: int
-    """Open trajectories."""
-    queued: int
-    """Those that wait for a place."""
-    running: int
-    """Cells that run."""
-    waiting: int
-    """Cells that wait for their turn."""
-    cells: int
-    """Cells that have run."""
-    cells_per_s: float
-    """Their number by the time since the pool was opened."""
-    live_bytes: int
-    """Memory of the states that wait."""
-    evictions: int
-    """States that were ended to make room."""
-    replayed_cells: int
-    """Cells that were run again to build a state."""
-    kills: Mapping[str, int]
-    """Cells that were ended or refused, by the status that says why."""
-
-
-class SandboxPool:
+class SandboxPool(Closing):
     """A zygote and the trajectories that run on it; an async context manager.
 
     Enter it in the thread that lives longest: the system ends all workers with that thread, also
@@ -110,6 +46,7 @@ class SandboxPool:
         limits: Limits | None = None,
         *,
         options: WorkerOptions | None = None,
+        installer: PackageInstaller | None = None,
     ) -> None:
         """Starts nothing yet.
 
@@ -117,13 +54,26 @@ class SandboxPool:
             settings: how much to take on.
             limits: what each trajectory may use.
             options: how workers are started.
+            installer: gets, unasked, what cells import and the environment lacks; `None` for
+                nothing.
+
+        Raises:
+            ValueError: there is an overlay in the options, and an installer with its own.
         """
         self.settings = settings or PoolSettings()
         self.limits = limits or Limits()
         self.options = options or WorkerOptions()
+        self.packages: PoolPackages | None = None
+        if installer is not None:
+            if self.options.overlay is not None:
+                raise ValueError("give SandboxPool an overlay or an installer, not both")
+            self.options = replace(self.options, overlay=installer.site)
+            self.packages = PoolPackages(installer)
         self.zygote = Zygote(self.settings.modules, isolate=self.options.isolate)
         self.budget = StateBudget(self.settings.live_bytes)
         self.replayed_cells = 0
+        self.containment = Containment()
+        """The layers around a worker, as they were when the pool was opened."""
         self._places = asyncio.Semaphore(self.settings.trajectories_at_once)
         self._turns = asyncio.Semaphore(self.settings.cells_at_once)
         self._runners: set[PooledRunner] = set()
@@ -132,35 +82,25 @@ class SandboxPool:
         self._opened_at = time.monotonic()
         self._is_open = False
 
-    async def __aenter__(self) -> Self:
+    async def _open(self) -> None:
         """Warms the zygote and, for the profile `rollout`, looks what holds around a worker.
 
         Raises:
             KernelStartError: the zygote did not come up.
             ContainmentError: the machine can't confine workers as the profile asks.
+            PackageError: the folder of the installer's packages can't be made.
         """
-        try:
-            await self.zygote.__aenter__()
-            self._is_open = True
-            await self._refuse_degraded()
-        except BaseException:
-            await self.close()
-            raise
+        if self.packages is not None:
+            await self.packages.open()
+        await self.zygote.__aenter__()
+        self._is_open = True
+        await self._refuse_degraded()
         self._opened_at = time.monotonic()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the pool, whatever happened in it."""
-        await self.close()
 
     async def _refuse_degraded(self) -> None:
         async with PersistentSeat(self, {}) as seat:
             await seat.run("pass")
+            self.containment = seat.containment
             missing = shortcomings(self.settings.profile, seat.containment)
         if missing:
             raise ContainmentError(
@@ -220,12 +160,35 @@ class SandboxPool:
             await runner.close()
 
     async def run_on(self, seat: Seat, source: str) -> CellResult:
-        """Runs a cell when its turn comes; for `PooledRunner`.
+        """Installs what a cell lacks and runs it when its turn comes; for `PooledRunner`.
 
         Args:
             seat: of the trajectory.
             source: the code.
         """
+        prepared = await self.packages.prepare(source) if self.packages else None
+        async with self._turn():
+            result = await seat.run(source)
+        self._cells += 1
+        if result.status in _ENDED:
+            self._kills[result.status.value] += 1
+        await self.budget.make_room()
+        return with_refusals(result, prepared) if prepared else result
+
+    async def collect_from(self, seat: Seat, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of a trajectory when its turn comes; for `PooledRunner`.
+
+        Args:
+            seat: of the trajectory.
+            folder: where they go.
+        """
+        async with self._turn():
+            paths = await seat.collect(folder)
+        await self.budget.make_room()
+        return paths
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -233,15 +196,10 @@ class SandboxPool:
             self._waiting -= 1
         self._running += 1
         try:
-            result = await seat.run(source)
+            yield
         finally:
             self._running -= 1
             self._turns.release()
-        self._cells += 1
-        if result.status in _ENDED:
-            self._kills[result.status.value] += 1
-        await self.budget.make_room()
-        return result
 
     def metrics(self) -> PoolMetrics:
         """Returns what the pool does now."""
@@ -276,8 +234,13 @@ class PooledRunner:
         """What holds its state."""
         return self._seat
 
+    @property
+    def containment(self) -> Containment:
+        """The layers around the process that was started last; none before the first cell."""
+        return self._seat.containment
+
     async def run(self, source: str) -> CellResult:
-        """Runs one cell when its turn comes.
+        """Runs one cell when its turn comes, after what it lacks was installed if that may be.
 
         Args:
             source: the code.
@@ -285,6 +248,7 @@ class PooledRunner:
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
             KernelStartError: no worker could be started.
+            PackageError: the environment's interpreter can't be asked what it has.
             asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
         """
         if self._is_closed:
@@ -300,6 +264,28 @@ class PooledRunner:
                 "no further cell runs in it"
             )
             return CellResult(CellStatus.TIMEOUT, message=message)
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files that its code has made in the working folder, when its turn comes.
+
+        They keep their places relative to that folder; links and inputs are left out. A state
+        that has no process is built again first, also after the deadline.
+
+        Args:
+            folder: where the copies go, made if missing; a file of the same name is replaced.
+
+        Returns:
+            Where the copies lie, sorted.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            KernelStartError: no worker could be started.
+            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`; it is
+                named, and nothing was copied.
+        """
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        return await self._pool.collect_from(self._seat, folder)
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[PooledRunner]:

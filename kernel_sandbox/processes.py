@@ -28,6 +28,7 @@ __all__ = [
     "measure",
     "nameless_bytes",
     "private_bytes",
+    "private_bytes_at_most",
     "resident_bytes",
     "sweep",
 ]
@@ -37,6 +38,8 @@ _SWEEPS = 20
 _SWEEP_PAUSE_S = 0.01
 _KNOWS_CHILDREN = Path("/proc/thread-self/children").exists()
 """Whether the system lists the children of a process, which most Linux systems do."""
+_MINOR_FAULTS = 7
+"""Their place in a process's `stat`, counted from after its name."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -147,6 +150,35 @@ def private_bytes(pid: int | None) -> int:
         return resident_bytes(pid)
     private = [line.split()[1] for line in lines if line.startswith("Private_")]
     return sum(map(int, private)) * 1024
+
+
+def private_bytes_at_most(pid: int | None, ancestor: int | None) -> int:
+    """Returns a bound of `private_bytes` that takes a hundredth of its time.
+
+    What the process has above its ancestor it may share with no other; of what it inherited, it
+    has copied no more pages than it faulted in.
+
+    Args:
+        pid: the process; `None` for one that was never there.
+        ancestor: the process, several forks before, whose memory all others inherited.
+    """
+    if pid is None:
+        return 0
+    inherited = _anonymous_bytes(ancestor) if ancestor is not None else 0
+    try:
+        faults = int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[_MINOR_FAULTS])
+    except OSError:
+        return private_bytes(pid)
+    copied = min(inherited, faults * _PAGE_BYTES)
+    return max(0, _anonymous_bytes(pid) - inherited) + copied
+
+
+def _anonymous_bytes(pid: int) -> int:
+    try:
+        resident, of_files = _read(f"/proc/{pid}/statm").split()[1:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(of_files)) * _PAGE_BYTES
 
 
 def cpu_seconds(pid: int) -> float:

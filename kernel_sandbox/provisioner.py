@@ -41,6 +41,7 @@ _ADMIN_ONLY = (
     "max_cpu_s",
     "max_processes",
     "max_file_bytes",
+    "max_disk_bytes",
     "allow_network",
     "isolate",
     "profile",
@@ -56,6 +57,7 @@ class SandboxProvisioner(LocalProvisioner):
     cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
     processes = Int(_DEFAULTS.processes, help="Processes of the kernel.").tag(config=True)
     file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
+    disk_bytes = Int(_DEFAULTS.disk_bytes, help="Growth of its folders, bytes.").tag(config=True)
     packages = List(
         Unicode(), help="Importable packages that the kernel may read wherever they lie."
     ).tag(config=True)
@@ -66,6 +68,7 @@ class SandboxProvisioner(LocalProvisioner):
     max_cpu_s = Int(24 * 3600, help="No kernelspec gets more.").tag(config=True)
     max_processes = Int(4096, help="No kernelspec gets more.").tag(config=True)
     max_file_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    max_disk_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
     allow_network = Bool(True, help="Whether a kernelspec may ask for the network.").tag(
         config=True
     )
@@ -122,6 +125,7 @@ class SandboxProvisioner(LocalProvisioner):
             cpu_s=min(self.cpu_s, self.max_cpu_s),
             processes=min(self.processes, self.max_processes),
             file_bytes=min(self.file_bytes, self.max_file_bytes),
+            disk_bytes=min(self.disk_bytes, self.max_disk_bytes),
             network=self.network and self.allow_network,
         )
 

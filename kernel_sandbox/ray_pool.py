@@ -14,15 +14,20 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from kernel_sandbox.cluster.ray_node import NodeLostError, RayMissingError, RayNode, load_ray
+from kernel_sandbox.cluster.ray_node import RayNode, load_ray
 from kernel_sandbox.cluster.ray_runner import RayRunner
 from kernel_sandbox.cluster.staging import Contents
-from kernel_sandbox.errors import SandboxError, SessionClosedError
+from kernel_sandbox.errors import (
+    NodeLostError,
+    RayMissingError,
+    SandboxError,
+    SessionClosedError,
+)
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolMetrics, PoolSettings
+from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import Limits
 
 __all__ = ["NodeLostError", "RayMetrics", "RayMissingError", "RayPool", "RayRunner"]
@@ -45,7 +50,7 @@ class RayMetrics:
     """Why a node takes none, by Ray's id of it: it was lost, or its pool did not start."""
 
 
-class RayPool:
+class RayPool(Closing):
     """A pool on every node, used as a `SandboxPool` is; an async context manager.
 
     Covered: nodes that join and nodes that die; a driver that is killed leaves no worker. Not
@@ -79,7 +84,7 @@ class RayPool:
         self._contents = Contents(lambda data: load_ray().put(data))
         self._is_open = False
 
-    async def __aenter__(self) -> Self:
+    async def _open(self) -> None:
         """Starts a pool on every node that has cores to give; ends all of them when one fails.
 
         Raises:
@@ -92,24 +97,10 @@ class RayPool:
         if not load_ray().is_initialized():
             raise SandboxError("Ray is not initialised: call ray.init(...) before the pool starts")
         self._is_open = True
-        try:
-            for error in await self._look():
-                if not isinstance(error, NodeLostError):  # Ray lists dead nodes for a while
-                    raise error
-            self._refuse()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the pool, whatever happened in it."""
-        await self.close()
+        for error in await self._look():
+            if not isinstance(error, NodeLostError):  # Ray lists dead nodes for a while
+                raise error
+        self._refuse()
 
     async def close(self) -> None:
         """Ends every trajectory and every actor. Safe to call again."""
@@ -173,7 +164,7 @@ class RayPool:
             NodeLostError: no node is left.
             WorkspaceError: an input can't be used.
         """
-        runner = await self._open(dict(inputs or {}))
+        runner = await self._opened(dict(inputs or {}))
         try:
             yield runner
         finally:
@@ -182,7 +173,7 @@ class RayPool:
             finally:
                 self._leave(runner.node)
 
-    async def _open(self, inputs: dict[str, Path]) -> RayRunner:
+    async def _opened(self, inputs: dict[str, Path]) -> RayRunner:
         while True:
             node = await self._place()
             try:

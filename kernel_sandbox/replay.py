@@ -12,14 +12,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History
+from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.worker import CellWorker
 
@@ -31,7 +30,7 @@ _UNKEPT = frozenset(
 )
 
 
-class ReplayRunner:
+class ReplayRunner(Closing):
     """Runs each cell in a fresh worker, after the ones before it; a `CellRunner`.
 
     Differs from a state that lives on: what is random or asks for the time is so again each time;
@@ -66,19 +65,6 @@ class ReplayRunner:
         self.containment = Containment()
         """The layers around the worker that was started last."""
 
-    async def __aenter__(self) -> Self:
-        """Returns this runner; a worker starts with each cell."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the runner, whatever happened in it."""
-        await self.close()
-
     async def run(self, source: str) -> CellResult:
         """Runs the cells before, silently, and then this one.
 
@@ -106,6 +92,31 @@ class ReplayRunner:
             return replace(result, message=message.strip(), state_lost=False)
         self.history.record(source, result)
         return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Runs all cells once more and copies the files that they make; returns where they lie.
+
+        No file outlives its cell here; those of a cell that makes others each time are new ones.
+
+        Args:
+            folder: where they go, made if missing.
+
+        Raises:
+            SessionClosedError: the runner is closed.
+            KernelStartError: no worker could be started.
+            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+        """
+        async with self._lock:
+            self._refuse_closed()
+            if not self.history.cells:
+                return ()
+            async with self._fresh() as worker:
+                self._worker = worker
+                try:
+                    await self.history.copy().replay(worker.run)
+                    return await worker.collect(folder)
+                finally:
+                    self._worker = None
 
     def _fresh(self) -> CellWorker:
         options = self._options

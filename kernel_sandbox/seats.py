@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from kernel_sandbox import processes
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
 from kernel_sandbox.forks.live_worker import WorkerOptions
@@ -17,6 +17,7 @@ from kernel_sandbox.history import History
 from kernel_sandbox.replay import ReplayRunner
 from kernel_sandbox.snapshots import Node, SnapshotRunner, SnapshotTree
 from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import CellResult, CellRunner, Limits
 from kernel_sandbox.worker import CellWorker
 
@@ -54,32 +55,16 @@ class Seat(CellRunner, Protocol):
         """Ends it."""
         ...
 
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files that its cells have made; returns where the copies lie."""
+        ...
+
     def branch(self) -> Seat:
         """Returns a seat, not entered yet, whose state begins as this one's is."""
         ...
 
 
-class _Closing:
-    """Leaves its context by closing."""
-
-    async def __aenter__(self) -> Self:
-        """Starts nothing."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes, whatever happened."""
-        await self.close()
-
-    async def close(self) -> None:
-        """Ends the state."""
-
-
-class PersistentSeat(_Closing):
+class PersistentSeat(Closing):
     """One worker that lives on, ended when others need its memory and then built again."""
 
     def __init__(self, host: SeatHost, inputs: Mapping[str, Path]) -> None:
@@ -93,6 +78,7 @@ class PersistentSeat(_Closing):
         self._inputs = dict(inputs)
         self._worker: CellWorker | None = None
         self._history = History()
+        self._notice = ""
         self._is_closed = False
         self.containment = Containment()
         """The layers around the worker that was started last."""
@@ -102,15 +88,29 @@ class PersistentSeat(_Closing):
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
         with self._host.budget.using(self):
-            worker, notice = await self._ready()
+            worker = await self._ready()
             result = await worker.run(source)
             self._history.record(source, result)
-            self._host.budget.keep(self, processes.private_bytes(worker.pid))
+            self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
+        notice, self._notice = self._notice, ""
         return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
 
-    async def _ready(self) -> tuple[CellWorker, str]:
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files, after running the cells again where the worker was ended meanwhile."""
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        if self._worker is None and not self._history.cells:
+            return ()
+        with self._host.budget.using(self):
+            worker = await self._ready()
+            try:
+                return await worker.collect(folder)
+            finally:
+                self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
+
+    async def _ready(self) -> CellWorker:
         if self._worker is not None:
-            return self._worker, ""
+            return self._worker
         host = self._host
         options = host.options
         worker = CellWorker(
@@ -123,7 +123,12 @@ class PersistentSeat(_Closing):
         self._worker = await worker.__aenter__()
         self.containment = worker.containment
         host.replayed_cells += len(self._history.cells)
-        return worker, await self._history.replay(worker.run)
+        try:
+            self._notice = await self._history.replay(worker.run)
+        except BaseException:  # half a state is none
+            await self._end()
+            raise
+        return worker
 
     async def evict(self) -> None:
         """Ends the worker; the text stays."""
@@ -157,7 +162,7 @@ class PersistentSeat(_Closing):
             await worker.close()
 
 
-class SnapshotSeat(_Closing):
+class SnapshotSeat(Closing):
     """A way through a tree of states; its branches share the tree."""
 
     def __init__(
@@ -175,7 +180,7 @@ class SnapshotSeat(_Closing):
         self._tree: SnapshotTree | None = None
         self._way = way
 
-    async def __aenter__(self) -> Self:
+    async def _open(self) -> None:
         """Starts the tree, unless it is another's."""
         if self._way is None:
             host = self._host
@@ -184,7 +189,6 @@ class SnapshotSeat(_Closing):
             )
             self._tree = await tree.__aenter__()
             self._way = tree.runner()
-        return self
 
     @property
     def way(self) -> SnapshotRunner:
@@ -205,11 +209,21 @@ class SnapshotSeat(_Closing):
 
     async def run(self, source: str) -> CellResult:
         """Runs a cell in a fork of the state."""
+        with self._counting():
+            return await self.way.run(source)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
         before = self.way.tree.replayed_cells
         try:
-            return await self.way.run(source)
+            yield
         finally:
             self._host.replayed_cells += self.way.tree.replayed_cells - before
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of the state."""
+        with self._counting():
+            return await self.way.collect(folder)
 
     def branch(self) -> SnapshotSeat:
         """Returns a seat that goes on from the same node."""
@@ -248,6 +262,11 @@ class ReplaySeat(ReplayRunner):
         """Runs the cells before, silently, and then this one."""
         self._host.replayed_cells += len(self.history.cells)
         return await super().run(source)
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Runs all cells once more and copies the files that they make."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().collect(folder)
 
     def branch(self) -> ReplaySeat:
         """Returns a seat with a copy of the text."""

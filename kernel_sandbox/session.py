@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from kernel_sandbox.cell import CellRun, RunningKernel
+from kernel_sandbox.collection import copy_files
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
 from kernel_sandbox.live import LiveKernel
 from kernel_sandbox.screen import screen
-from kernel_sandbox.teardown import shielded
+from kernel_sandbox.teardown import Closing, shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.workspace import Workspace
 
@@ -47,7 +47,7 @@ class LiveProcess(RunningKernel, Protocol):
         ...
 
 
-class CellSession(ABC):
+class CellSession(Closing):
     """Runs cells in one restricted process; a `CellRunner`. What starts it, a subclass says.
 
     Covered: what `containment` lists as active. Not covered: what it lists otherwise; and the
@@ -104,22 +104,11 @@ class CellSession(ABC):
         """
         if self._is_closed or self._workspace is not None:
             raise SessionClosedError("a session starts once: make a new one")
-        try:
-            self._workspace = Workspace(self._inputs, self.limits.writable_dir)
-            await self._start()
-        except BaseException:
-            await self.close()
-            raise
-        return self
+        return await super().__aenter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the session, whatever happened in it."""
-        await self.close()
+    async def _open(self) -> None:
+        self._workspace = Workspace(self._inputs, self.limits.writable_dir)
+        await self._start()
 
     @property
     def workspace(self) -> Workspace:
@@ -168,6 +157,21 @@ class CellSession(ABC):
             if not notice:
                 return result
             return replace(result, message=f"{notice} {result.message}".strip())
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies what the cells have made in the working folder; returns where the copies lie.
+
+        Args:
+            folder: where they go, made if missing.
+
+        Raises:
+            SessionClosedError: the session is closed or was never started.
+            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+        """
+        async with self._lock:
+            self._refuse_closed()
+            made = await asyncio.to_thread(self.workspace.new_files)
+            return await copy_files(made, self.workspace.path, folder, self.limits.disk_bytes)
 
     async def interrupt(self) -> None:
         """Interrupts the running cell; does nothing when none runs."""

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kernel_sandbox import processes
 from kernel_sandbox.cell import CellRun
+from kernel_sandbox.collection import copy_files, regular_files
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
 from kernel_sandbox.forks.forking import BRANCHES
@@ -26,7 +25,7 @@ from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History, Past, digest
 from kernel_sandbox.screen import screen
 from kernel_sandbox.state_budget import StateBudget
-from kernel_sandbox.teardown import shielded
+from kernel_sandbox.teardown import Closing, shielded
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 from kernel_sandbox.workspace import Workspace
 
@@ -71,7 +70,7 @@ class Node:
         return sum(1 for _ in self.path()) - 1
 
 
-class SnapshotTree:
+class SnapshotTree(Closing):
     """The states of one search; an async context manager.
 
     Not covered: a state costs a process and what it has written to memory; the budget bounds the
@@ -112,33 +111,19 @@ class SnapshotTree:
         self.replayed_cells = 0
         """Cells that were run again to build a state."""
 
-    async def __aenter__(self) -> Self:
+    async def _open(self) -> None:
         """Starts the first state.
 
         Raises:
             KernelStartError: it did not come up.
             WorkspaceError: an input or the working folder can't be used.
         """
-        try:
-            self._workspace = Workspace(self._inputs)
-            roomy = replace(self._limits, processes=self._limits.processes + STATES)
-            unwatched = replace(self._options, watched=False)
-            self._first = LiveWorker(self._zygote, roomy, self._workspace, unwatched)
-            await self._first.start()
-        except BaseException:
-            await self.close()
-            raise
+        self._workspace = Workspace(self._inputs)
+        roomy = replace(self._limits, processes=self._limits.processes + STATES)
+        unwatched = replace(self._options, watched=False)
+        self._first = LiveWorker(self._zygote, roomy, self._workspace, unwatched)
+        await self._first.start()
         self.containment = self._first.containment
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends all states, whatever happened."""
-        await self.close()
 
     async def close(self) -> None:
         """Ends all states and removes their folders. Safe to call again."""
@@ -191,6 +176,36 @@ class SnapshotTree:
                 self._keep(made, state)
         await self._budget.make_room()
         return replace(result, message=f"{notice} {result.message}".strip()), made
+
+    async def collect(self, node: Node, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of a state; returns where the copies lie.
+
+        One that has no process is built again for it, and ended afterwards.
+
+        Args:
+            node: the state.
+            folder: where they go, made if missing.
+
+        Raises:
+            SessionClosedError: the tree is closed.
+            KernelStartError: the state could not be built again.
+            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+        """
+        if node.parent is None:
+            return ()
+        with self._budget.using(node):
+            if node.state is not None:
+                return await self._collected(node.state, folder)
+            self._numbers += 1
+            state, _ = await self._rebuilt(node, Node(node, None, self._numbers))
+            try:
+                return await self._collected(state, folder)
+            finally:
+                await shielded(state.stop())
+
+    async def _collected(self, state: LiveState, folder: Path) -> tuple[Path, ...]:
+        made = await asyncio.to_thread(regular_files, state.folder, apart=BRANCHES)
+        return await copy_files(made, state.folder, folder, self._limits.disk_bytes)
 
     async def _run_in(
         self, state: LiveState, source: str, on_cell: Callable[[CellRun], None] = lambda _: None
@@ -249,7 +264,7 @@ class SnapshotTree:
     def _keep(self, node: Node, state: LiveState) -> None:
         node.state, node.tree = state, self
         self._live.add(node)
-        self._budget.keep(node, processes.private_bytes(state.kernel_pid))
+        self._budget.keep(node, state.kernel_pid, self._zygote.pid)
 
     async def end(self, node: Node) -> None:
         """Ends the process of a state; the next cell from there builds it again.
@@ -300,6 +315,13 @@ class SnapshotRunner:
             finally:
                 self._cell = None
             return result
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of the state after the last cell; see `SnapshotTree.collect`."""
+        async with self._lock:
+            if self._is_closed:
+                raise SessionClosedError("the runner is closed")
+            return await self.tree.collect(self.node, folder)
 
     def _note(self, cell: CellRun) -> None:
         self._cell = cell

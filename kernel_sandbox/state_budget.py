@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from kernel_sandbox import processes
+
 __all__ = ["Evictable", "StateBudget"]
 
 
@@ -34,26 +36,34 @@ class StateBudget:
         self.evictions = 0
         """How often a state was ended to make room."""
         self._sizes: OrderedDict[Evictable, int] = OrderedDict()
+        self._bounded: dict[Evictable, int | None] = {}
+        """Those whose size is a bound, and their processes."""
         self._busy: dict[Evictable, int] = {}
 
     @property
     def used_bytes(self) -> int:
-        """What the states take, as far as it was measured."""
+        """What the states take at most, as far as it was looked at."""
         return sum(self._sizes.values())
 
-    def keep(self, state: Evictable, size_bytes: int) -> None:
+    def keep(self, state: Evictable, pid: int | None, ancestor: int | None = None) -> None:
         """Counts a state, as the one that was used last.
 
+        Its memory is bounded first, and measured only if the bounds of all do not fit: looking at
+        every page of a process takes a good part of what a short cell does.
+
         Args:
-            state: a new one, or one whose size has changed.
-            size_bytes: memory that it shares with no other.
+            state: a new one, or one that has run a cell.
+            pid: its process.
+            ancestor: the process whose memory all states inherited, if there is one.
         """
-        self._sizes[state] = size_bytes
+        self._sizes[state] = processes.private_bytes_at_most(pid, ancestor)
         self._sizes.move_to_end(state)
+        self._bounded[state] = pid
 
     def forget(self, state: Evictable) -> None:
         """Counts a state no more: it has ended. One that is not counted is no error."""
         self._sizes.pop(state, None)
+        self._bounded.pop(state, None)
 
     @contextmanager
     def using(self, *states: Evictable) -> Iterator[None]:
@@ -71,7 +81,10 @@ class StateBudget:
                     self._sizes.move_to_end(state)
 
     async def make_room(self) -> None:
-        """Ends states that nobody uses until the others fit."""
+        """Measures states as long as their bounds do not fit, then ends those that nobody uses."""
+        while self.used_bytes > self.limit_bytes and self._bounded:
+            state = next(iter(self._bounded))
+            self._sizes[state] = processes.private_bytes(self._bounded.pop(state))
         for state in [state for state in self._sizes if state not in self._busy]:
             if self.used_bytes <= self.limit_bytes:
                 return

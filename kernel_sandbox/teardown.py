@@ -1,12 +1,14 @@
-"""Teardown that a cancelled caller can't cut short."""
+"""Teardown: at the end of a context, and such that a cancelled caller can't cut it short."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-__all__ = ["shielded"]
+__all__ = ["Closing", "shielded"]
 
 T = TypeVar("T")
 
@@ -32,3 +34,32 @@ async def shielded(work: Coroutine[Any, Any, T]) -> T:
             task.exception()  # seen: the cancellation outweighs it
         raise cancelled
     return task.result()
+
+
+class Closing(ABC):
+    """An async context manager that is left by closing, also when it could not be opened."""
+
+    async def __aenter__(self) -> Self:
+        """Opens; raises what that raises."""
+        try:
+            await self._open()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes, whatever happened."""
+        await self.close()
+
+    async def _open(self) -> None:  # noqa: B027 (many have nothing to open)
+        """Starts what has to be there from the beginning: here, nothing."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Ends what was started; must be safe to call again."""

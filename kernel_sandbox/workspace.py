@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernel_sandbox.collection import regular_files
 from kernel_sandbox.errors import WorkspaceError
 from kernel_sandbox.private_folder import PrivateFolder
 
@@ -46,7 +46,7 @@ class Workspace:
         except WorkspaceError:
             self.remove()
             raise
-        self._before = self._files()
+        self._before = regular_files(self.path)
 
     def _link(self, name: str, target: Path) -> None:
         if Path(name).is_absolute():
@@ -63,19 +63,6 @@ class Workspace:
             raise WorkspaceError(f"input {name!r} can't be placed: {error}") from error
         self._links.append(link)
 
-    def _files(self) -> dict[Path, int]:
-        """The regular files and when they were changed; what can't be looked at is left out."""
-        found: dict[Path, int] = {}
-        waiting = [str(self.path)]
-        while waiting:
-            with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    elif entry.is_file(follow_symlinks=False):
-                        found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime_ns
-        return found
-
     @property
     def readable(self) -> tuple[Path, ...]:
         """The real files of the inputs, each once."""
@@ -83,7 +70,7 @@ class Workspace:
 
     def new_files(self) -> tuple[Path, ...]:
         """Returns the files that were made or changed since the start, sorted; no links."""
-        files = self._files()
+        files = regular_files(self.path)
         return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
 
     def remove(self) -> None:

@@ -1,4 +1,4 @@
-"""Checks that each number of a stated answer stands in an output, or is one, rounded."""
+"""Which numbers a text states, and whether each stands in an output, or is one, rounded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 
-__all__ = ["unsupported_numbers"]
+__all__ = ["stated_numbers", "unsupported_numbers"]
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+|\d+)(?:\.\d+)?"
-    r"(?:[eE][-+]?\d{1,2}(?!\d))?)(?P<unit>\s?%|\s(?:thousand|million|billion|trillion)\b|[kKMB]\b)?"
+    r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
+    r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b|[kKMB]\b)?"
 )
 _SCALES = {
     "thousand": 3, "k": 3, "K": 3, "million": 6, "M": 6, "billion": 9, "B": 9, "trillion": 12,
@@ -53,6 +54,19 @@ def unsupported_numbers(answer: str, sources: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(missing))
 
 
+def stated_numbers(text: str) -> frozenset[Decimal]:
+    """Returns the numbers of a text, each once, by what they are worth.
+
+    `1,200.0` is 1200, `1.2 thousand` as well; `45 %` and `45 percent` are 0.45.
+
+    Args:
+        text: what is stated.
+    """
+    return frozenset(
+        stated.value.scaleb(stated.exponent, context=_WIDE) for stated in _numbers(text)
+    )
+
+
 def _numbers(text: str) -> list[_Stated]:
     found = []
     for match in _NUMBER.finditer(text):
@@ -62,7 +76,8 @@ def _numbers(text: str) -> list[_Stated]:
         value = Decimal(digits)
         exponent = int(value.as_tuple().exponent)
         unit = (match["unit"] or "").strip()
-        scale = -2 if unit == "%" else _SCALES.get(unit, 0)
+        is_percentage = unit == "%" or unit.startswith("per")
+        scale = -2 if is_percentage else _SCALES.get(unit, 0)
         found.append(_Stated(match.group(0).strip(), value, max(0, -exponent), scale))
     return found
 

@@ -48,6 +48,10 @@ __all__ = ["Analyst", "RefusedError"]
 
 _log = logging.getLogger(__name__)
 _METER_S = 2.0
+_NO_VARIABLES = (
+    "several tries run in fresh kernels, which have none of this notebook's variables: "
+    "name files instead, or ask once"
+)
 Send = Callable[[ServerMessage], None]
 
 
@@ -167,6 +171,8 @@ class Analyst:
             raise RefusedError("unknown", "the question is empty")
         if any(run.ask.notebook_path == path for run in self._runs.values()):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
+        if ask.tries > 1 and ask.variables:
+            raise RefusedError("unknown", _NO_VARIABLES)
         kernel_id, is_restricted = await self._kernel_for(ask)
         ask = replace(ask, files=self._files_meant(ask))
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
@@ -35,6 +36,7 @@ from dm_jupyter.server.live_notebook import LiveNotebook
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.operations import DeleteCell, InsertCell, SetSource
 from dm_jupyter.server.summaries import Summary
+from dm_jupyter.server.tries import Tries, limits_of_tries
 from dm_jupyter.server.wire import (
     Ask,
     Decide,
@@ -103,6 +105,9 @@ class Run:
         self._notebook = LiveNotebook(
             journal, kernels, place.kernel_id, self._approvals, self._phase
         )
+        self._tries = Tries(ask.tries, place.settings)
+        self._names: dict[str, Path] = {}
+        """How the code calls each data file, to where it lies."""
         self._step = 0
         """Number of the turn that is being sampled; 0 before the first."""
         self._is_sampling = False
@@ -138,9 +143,10 @@ class Run:
             approval=self.ask.approval,
             kernel="restricted" if self._place.is_restricted else "own",
             max_turns=settings.max_turns,
-            max_tokens=settings.max_tokens,
+            max_tokens=self._tries.max_tokens,
             max_seconds=settings.max_seconds,
             max_cells=settings.max_cells,
+            tries=self.ask.tries,
         )
         self.task = asyncio.create_task(self._main())
         return self.task
@@ -186,24 +192,37 @@ class Run:
         trajectory = await self._prepared()
         choice = self._models.choice(self.ask.model)
         self._phase("loading the model")
-        async with self._models.use(choice, self._phase) as policy:
-            self._phase("thinking")
+        async with self._models.use(choice, self._phase) as model:
             self.trajectory = trajectory
-            return await run(
-                trajectory, policy, self._notebook, self._place.settings, self._on_event
-            )
+            policy, settings = await self._chosen(trajectory, model)
+            self._phase("thinking")
+            return await run(trajectory, policy, self._notebook, settings, self._on_event)
+
+    async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
+        """What drives the notebook: the model, or what the best of several tries said."""
+        place, settings = self._place, self._place.settings
+        if self._tries.count == 1:
+            return model, settings
+        self._phase(f"trying {self._tries.count} times in fresh kernels")
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)
+        packages = self._kernels.packages(place.kernel_id)
+        overlay = Path(packages.site) if packages is not None else None
+        policy = await self._tries.chosen(start, self._names, model, limits, overlay)
+        left_s = max(1.0, settings.max_seconds - (clock() - began))
+        return policy, replace(settings, max_seconds=left_s)
 
     async def _prepared(self) -> Trajectory:
         place = self._place
         self._phase("reading the files")
-        names: dict[str, Path] = {}
         for file in place.files:
             name, where = await asyncio.to_thread(
                 self._kernels.stage, place.kernel_id, file, place.notebook_folder
             )
-            names[name] = where
-        task = self._task_of(tuple(names.values()))
-        brief = await asyncio.to_thread(brief_of, names)
+            self._names[name] = where
+        task = self._task_of(tuple(self._names.values()))
+        brief = await asyncio.to_thread(brief_of, self._names)
         workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         text = "\n\n".join(part for part in (place.context, brief.text) if part)
@@ -276,8 +295,9 @@ class Run:
                 unsupported=trajectory.unsupported,
                 turns=trajectory.turns,
                 cells=trajectory.cells,
-                tokens=trajectory.tokens,
+                tokens=self._tries.tokens(trajectory),
                 seconds=seconds,
+                agreeing=self._tries.agreeing(trajectory),
             )
         )
 

@@ -22,6 +22,8 @@ Approval = Literal["ask", "risky", "auto"]
 """Which cells wait for the person: all of them, those that the screen marks, none."""
 Decision = Literal["approve", "skip"]
 KernelChoice = Literal["restricted", "own"]
+MOST_TRIES = 9
+"""Of one question; more cost a lot and change a vote seldom."""
 
 
 # --- from the panel --------------------------------------------------------------------------
@@ -74,6 +76,13 @@ class Ask:
     approval: Approval = "risky"
     kernel: KernelChoice = "restricted"
     """`own` lets the run use a kernel that is not restricted; then every cell is asked for."""
+    tries: int = 1
+    """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
+    that most tries give is worked out in the notebook."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.tries <= MOST_TRIES:
+            raise ValueError(f"ask: tries must be 1 to {MOST_TRIES}, got {self.tries}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,8 @@ class RunOpened:
     max_tokens: int
     max_seconds: float
     max_cells: int
+    tries: int = 1
+    """How often the question is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +266,10 @@ class RunClosed:
     turns: int
     cells: int
     tokens: int
+    """Sampled for the run, its tries included."""
     seconds: float
+    agreeing: int = 0
+    """Tries that say what the answer says; 0 where there was one try, or no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +300,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What a run waits for: `reading the files`, `loading the model`, `thinking`."""
+    """What a run waits for: `loading the model`, `thinking`, `trying 3 times in fresh kernels`."""
 
     kind: ClassVar[str] = "phase"
     run_id: str

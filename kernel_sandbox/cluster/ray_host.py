@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.cluster.staging import StagedFiles
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PooledRunner, PoolMetrics, PoolSettings, SandboxPool
+from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 
@@ -36,14 +40,15 @@ class RayHost:
         self._files = StagedFiles()
         self._open: dict[int, tuple[PooledRunner, AsyncExitStack]] = {}
 
-    async def start(self) -> None:
-        """Opens the local pool.
+    async def start(self) -> Containment:
+        """Opens the local pool; returns the layers around its workers.
 
         Raises:
             KernelStartError: its zygote did not come up.
             ContainmentError: the machine can't confine workers as the profile asks.
         """
         await self._pool.__aenter__()
+        return self._pool.containment
 
     async def stage(self, digest: str, data: bytes) -> None:
         """Keeps the content of an input.
@@ -107,6 +112,24 @@ class RayHost:
         """
         return (await self._runner(number).run(source)).to_json()
 
+    async def collect(self, number: int) -> dict[str, bytes]:
+        """Returns the files that the trajectory's code has made, by their relative places.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            KernelStartError: no worker could be started.
+            WorkspaceError: a file can't be read, or with it they are above `disk_bytes`.
+        """
+        runner = self._runner(number)
+        folder = _temporary()
+        try:
+            paths = await runner.collect(folder.path)
+            return await asyncio.to_thread(
+                lambda: {str(path.relative_to(folder.path)): path.read_bytes() for path in paths}
+            )
+        finally:
+            folder.remove()
+
     async def interrupt(self, number: int) -> None:
         """Interrupts the running cell.
 
@@ -138,3 +161,7 @@ class RayHost:
             await self.close(number)
         await self._pool.close()
         self._files.remove()
+
+
+def _temporary() -> PrivateFolder:
+    return PrivateFolder(Path(tempfile.gettempdir()).resolve(), "dm-made-")

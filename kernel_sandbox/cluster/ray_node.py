@@ -11,26 +11,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel_sandbox.cluster.ray_host import RayHost
-from kernel_sandbox.errors import SandboxError, SessionClosedError
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import (
+    NodeLostError,
+    RayMissingError,
+    SandboxError,
+    SessionClosedError,
+)
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 
-__all__ = ["NodeLostError", "RayMissingError", "RayNode", "load_ray"]
+__all__ = ["RayNode", "load_ray"]
 
 _CALLS_AT_ONCE = 100_000
 """Calls that an actor works on at a time; what bounds the work is its pool."""
 _CANCEL_WAIT_S = 30.0
 _END_WAIT_S = 30.0
-
-
-class RayMissingError(SandboxError, ImportError):
-    """Ray is not installed."""
-
-
-class NodeLostError(SandboxError):
-    """The node of a trajectory is gone, or there is none left: its state is lost."""
 
 
 def load_ray() -> Any:
@@ -67,6 +65,10 @@ class RayNode:
         """Why it takes no calls any more; empty while it does."""
         self.lost_at = 0.0
         """When that was, by `time.monotonic()`."""
+        self.limits = Limits()
+        """What each trajectory may use there."""
+        self.containment = Containment()
+        """The layers around the workers there, as they were when their pool was started."""
         self._ray = load_ray()
         self._actor: Any = None
         self._is_closed = False
@@ -95,8 +97,9 @@ class RayNode:
         }
         actor = self._ray.remote(RayHost).options(**placement)
         self._actor = actor.remote(settings, limits, options)
+        self.limits = limits
         try:
-            await self.call("start")
+            self.containment = await self.call("start")
         except BaseException:
             await self.end()
             raise

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 
-from kernel_sandbox.cluster.ray_node import NodeLostError, RayNode
-from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.cluster.ray_node import RayNode
+from kernel_sandbox.collection import write_files
+from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import NodeLostError, SessionClosedError
 from kernel_sandbox.types import CellResult
 
 __all__ = ["RayRunner"]
@@ -43,6 +46,11 @@ class RayRunner:
             raise
         return runner
 
+    @property
+    def containment(self) -> Containment:
+        """The layers around the workers of its node."""
+        return self.node.containment
+
     async def run(self, source: str) -> CellResult:
         """Runs one cell when its turn comes on the node.
 
@@ -56,6 +64,27 @@ class RayRunner:
             asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
         """
         return CellResult.from_json(await self.node.call("run", self._number, source))
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Brings the files that its code has made to this machine; see `PooledRunner.collect`.
+
+        Not covered: they pass through this process's memory, all at once.
+
+        Args:
+            folder: where they go, made if missing; a file of the same name is replaced.
+
+        Returns:
+            Where they lie, sorted.
+
+        Raises:
+            SessionClosedError: the trajectory or the pool is closed.
+            NodeLostError: the node is gone, and the files with it.
+            KernelStartError: no worker could be started.
+            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`; it is
+                named, and nothing was copied.
+        """
+        contents = await self.node.call("collect", self._number)
+        return await write_files(contents, folder, self.node.limits.disk_bytes)
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[RayRunner]:

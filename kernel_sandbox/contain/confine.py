@@ -25,12 +25,27 @@ from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.environment import unexpected_names
 from kernel_sandbox.policy import Policy
 
-__all__ = ["START_FAILED", "confine", "confine_late", "confined", "contained", "die_with"]
+__all__ = [
+    "START_FAILED",
+    "confine",
+    "confine_late",
+    "confined",
+    "contained",
+    "die_with",
+    "prepare",
+]
 
 START_FAILED = 96
 """The exit status of a process that could not be confined as planned; standard error says why."""
 
 _OFF = "the profile is `off`: nothing confines this kernel"
+
+
+def prepare() -> None:
+    """Works out what is the same for all workers; before they are forked, it is done once."""
+    for network in (False, True):
+        seccomp.early_program(network)
+        view.base_paths(network)
 
 
 def contained(policy: Policy, body: Callable[[Containment], int]) -> int:

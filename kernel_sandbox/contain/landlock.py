@@ -13,17 +13,16 @@ lies beneath, so whoever may make a file beside `.git` may also move one into it
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
 import stat
 import struct
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_sandbox.contain import system
 from kernel_sandbox.contain.privileges import drop_privileges
 from kernel_sandbox.containment import Layer, LayerState
 
@@ -143,26 +142,17 @@ def _apply(rules: Rules, handled: _Handled) -> None:
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    with _opened(path) as target:
-        if target is None:  # a rule less never loosens
-            return
+    try:
+        target = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # a rule less never loosens
+        return
+    try:
         if not stat.S_ISDIR(os.fstat(target).st_mode):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, target)
         _call(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int | None]:
-    try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        yield None
-        return
-    try:
-        yield descriptor
     finally:
-        os.close(descriptor)
+        os.close(target)
 
 
 def _opening_fails(path: Path) -> int:
@@ -221,11 +211,9 @@ def _call(number: int, *arguments: int | bytes | None) -> int:
     Raises:
         OSError: the system refused it.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
     # A variadic function: every argument must be as wide as a register.
     wide = [ctypes.c_long(x) if isinstance(x, int) else ctypes.c_char_p(x) for x in arguments]
-    result = int(libc.syscall(ctypes.c_long(number), *wide))
+    result = int(system.library().syscall(ctypes.c_long(number), *wide))
     if result < 0:
         number_of_error = ctypes.get_errno()
         raise OSError(number_of_error, os.strerror(number_of_error))

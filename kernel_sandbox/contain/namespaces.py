@@ -64,9 +64,9 @@ def enter_users() -> None:
     """
     user, group = os.getuid(), os.getgid()
     system.unshare(_NEWUSER)
-    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+    Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="utf-8")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="utf-8")
 
 
 def enter_rest(*, network: bool) -> None:
@@ -105,17 +105,18 @@ def _raise_loopback() -> None:
 
 def current() -> dict[str, str]:
     """Returns the namespaces of this process, as kind to the system's name for it."""
-    found: dict[str, str] = {}
-    for kind in _KINDS:
-        try:
-            found[kind] = str(Path(f"/proc/self/ns/{kind}").readlink())
-        except OSError:
-            continue
-    return found
+    return {kind: name for kind in _KINDS if (name := _current(kind)) is not None}
+
+
+def _current(kind: str) -> str | None:
+    try:
+        return os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 (for each worker)
+    except OSError:
+        return None
 
 
 def _is_apart(policy: Policy, kind: str) -> bool:
-    mine, theirs = current().get(kind), policy.namespaces.get(kind)
+    mine, theirs = _current(kind), policy.namespaces.get(kind)
     return mine is not None and theirs is not None and mine != theirs
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import functools
 import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernel_sandbox.contain import system
 from kernel_sandbox.containment import Layer, LayerState
 
 __all__ = ["become_subreaper", "die_with_parent", "drop_capabilities", "drop_privileges"]
@@ -35,14 +35,9 @@ _HELD = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 _BOUNDING = "CapBnd"
 
 
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _prctl(option: int, argument: int = 0) -> int:
     try:
-        return int(_libc().prctl(option, argument, 0, 0, 0))
+        return int(system.library().prctl(option, argument, 0, 0, 0))
     except AttributeError:  # not Linux: no prctl in the C library
         return -1
 
@@ -71,7 +66,11 @@ def drop_capabilities() -> Layer:
         return Layer("capabilities", LayerState.ABSENT, "this system has no capabilities")
     if failure:
         return Layer("capabilities", LayerState.REFUSED, f"capset: {os.strerror(failure)}")
-    return _seen({path.name: _sets(path) for path in Path("/proc/self/task").glob("*")})
+    try:
+        threads = list(Path("/proc/self/task").iterdir())
+    except OSError:
+        threads = []
+    return _seen({thread.name: _sets(thread) for thread in threads})
 
 
 def _hold_none() -> int:
@@ -82,7 +81,7 @@ def _hold_none() -> int:
     header = (ctypes.c_uint32 * 2)(_CAPSET_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
     try:
-        return 0 if _libc().capset(header, nothing) == 0 else ctypes.get_errno()
+        return 0 if system.library().capset(header, nothing) == 0 else ctypes.get_errno()
     except AttributeError:  # not Linux
         return errno.ENOSYS
 

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kernel_sandbox.contain import syscall_table
+from kernel_sandbox.contain import syscall_table, system
 from kernel_sandbox.contain.privileges import drop_privileges
 from kernel_sandbox.contain.syscall_table import Condition, Rule, Verdict
 from kernel_sandbox.containment import Layer, LayerState
@@ -35,6 +35,7 @@ Instruction = tuple[int, int, int, int]
 _LOAD, _AND, _EQUAL, _GREATER, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x35, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALL_BITS = 0xFFFFFFFF
+_PACKED = struct.Struct("=HBBI")
 
 _SYS_SECCOMP = 317
 _SET_MODE_FILTER = 1
@@ -66,7 +67,7 @@ def assemble(rules: Sequence[Rule]) -> bytes:
     for rule in rules:
         program += _rule(rule)
     program.append((_RETURN, 0, 0, Verdict.ALLOW))
-    return b"".join(struct.pack("=HBBI", *line) for line in program)
+    return b"".join(map(_PACKED.pack, *zip(*program, strict=True)))
 
 
 def _rule(rule: Rule) -> list[Instruction]:
@@ -150,11 +151,10 @@ def install(program: bytes) -> int:
         0; or the thread that could not take it, and then no thread has it; or an error number,
         negative.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     lines = ctypes.create_string_buffer(program, len(program))
     # The padding of this structure (a count, then a pointer) is the C compiler's.
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(lines))
-    outcome = int(libc.syscall(_SYS_SECCOMP, _SET_MODE_FILTER, _ALL_THREADS, header))
+    outcome = int(system.library().syscall(_SYS_SECCOMP, _SET_MODE_FILTER, _ALL_THREADS, header))
     return outcome if outcome >= 0 else -ctypes.get_errno()
 
 
@@ -188,6 +188,5 @@ def _opens_a_socket() -> bool:
 
 
 def _call(number: int, *arguments: int) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    outcome = int(libc.syscall(number, *arguments))
+    outcome = int(system.library().syscall(number, *arguments))
     return outcome if outcome >= 0 else -ctypes.get_errno()

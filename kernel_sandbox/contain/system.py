@@ -16,6 +16,7 @@ __all__ = [
     "MS_PRIVATE",
     "MS_REC",
     "detach",
+    "library",
     "make_read_only",
     "mount",
     "pivot_root",
@@ -48,13 +49,16 @@ class _MountAttributes(ctypes.Structure):
 
 
 @functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+def library() -> ctypes.CDLL:
+    """Returns the C library, loaded once: that costs more than a call."""
+    loaded = ctypes.CDLL(None, use_errno=True)
+    loaded.syscall.restype = ctypes.c_long
+    return loaded
 
 
 def _call(name: str, *arguments: object) -> int:
     try:
-        function = getattr(_libc(), name)
+        function = getattr(library(), name)
     except AttributeError as error:
         raise OSError(errno.ENOSYS, f"this system has no {name}()") from error
     result = int(function(*arguments))

@@ -9,6 +9,7 @@ Not covered: a protected path that is made only after the start.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from pathlib import Path
@@ -18,7 +19,15 @@ from kernel_sandbox.contain import system
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
-__all__ = ["DEVICES", "UNLISTED", "build", "has_process_limit", "process_numbers", "readable_paths"]
+__all__ = [
+    "DEVICES",
+    "UNLISTED",
+    "base_paths",
+    "build",
+    "has_process_limit",
+    "process_numbers",
+    "readable_paths",
+]
 
 TEMPORARY_BYTES = 256 * 1024**2
 SHARED_MEMORY_BYTES = 64 * 1024**2
@@ -37,24 +46,28 @@ _THREADS = 256
 
 def readable_paths(policy: Policy) -> tuple[Path, ...]:
     """Returns what a kernel may read: the system, its interpreter, its inputs. Missing ones too."""
-    return (*_base_paths(policy), *map(Path, policy.readable))
+    return (*base_paths(policy.network), *map(Path, policy.readable))
 
 
-def _base_paths(policy: Policy) -> tuple[Path, ...]:
-    etc = (*_ETC, *_ETC_NETWORK) if policy.network else _ETC
-    folders = [Path(path) for path in _SYSTEM] + [Path("/etc") / name for name in etc]
-    return (*folders, *_interpreter_paths())
+@functools.cache
+def base_paths(network: bool) -> tuple[Path, ...]:
+    """Returns what every kernel may read, missing paths too.
+
+    Args:
+        network: whether the kernel may reach one.
+    """
+    etc = (*_ETC, *_ETC_NETWORK) if network else _ETC
+    return tuple(map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in etc), *_interpreter_paths())))
 
 
-def _interpreter_paths() -> list[Path]:
+def _interpreter_paths() -> list[str]:
     """The interpreter and this package: exactly their folders, never the home around them."""
-    package = Path(kernel_sandbox.__file__).parent
-    roots = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
-    candidates = [*roots, *(root.resolve() for root in roots), package]
-    seen = [Path(path) for path in _SYSTEM]
-    kept: list[Path] = []
-    for path in candidates:
-        if not any(path.is_relative_to(other) for other in (*seen, *kept)):
+    package = str(Path(kernel_sandbox.__file__).parent)
+    program = str(Path(sys.executable).resolve().parents[1])
+    roots = [sys.prefix, sys.base_prefix, program]
+    kept: list[str] = []
+    for path in (*roots, *map(os.path.realpath, roots), package):
+        if not any(f"{path}/".startswith(f"{other}/") for other in (*_SYSTEM, *kept)):
             kept.append(path)
     return kept
 
@@ -75,8 +88,8 @@ def build(policy: Policy) -> None:
     _make_proc(root, process_numbers(policy))
     _make_devices(root)
     _make_temporary(root)
-    (root / UNLISTED.relative_to("/")).touch()
-    for path in _base_paths(policy):
+    _touch(f"{root}{UNLISTED}")
+    for path in base_paths(policy.network):
         if path.exists():
             _show(root, path)
     # The run folder alone, without the mounts below it: this view is one of them.
@@ -91,21 +104,25 @@ def build(policy: Policy) -> None:
 
 def _show(root: Path, path: Path) -> None:
     """Shows a file or folder at its own place, read-only; a link of the system stays a link."""
-    if path.is_symlink() and str(path) in _SYSTEM:
+    if str(path) in _SYSTEM and path.is_symlink():
         (root / path.relative_to("/")).symlink_to(path.readlink())
         return
     system.make_read_only(_bind(root, path.resolve(), path), recursive=True)
 
 
 def _bind(root: Path, source: Path, place: Path, flags: int = MS_BIND | MS_REC) -> str:
-    target = root / place.relative_to("/")
+    target = f"{root}{place}"
     if source.is_dir():
-        target.mkdir(parents=True, exist_ok=True)
-    elif not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
-    system.mount(str(source), str(target), flags=flags)
-    return str(target)
+        os.makedirs(target, exist_ok=True)  # noqa: PTH103 (for each worker a score of times)
+    elif not os.path.exists(target):  # noqa: PTH110
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        _touch(target)
+    system.mount(str(source), target, flags=flags)
+    return target
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
 
 
 def process_numbers(policy: Policy) -> int:
@@ -116,7 +133,7 @@ def process_numbers(policy: Policy) -> int:
 def has_process_limit(policy: Policy) -> bool:
     """Whether the process namespace of this process has the limit that the view set."""
     try:
-        text = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")
+        text = Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8")
     except OSError:
         return False
     return int(text) <= process_numbers(policy)
@@ -127,7 +144,7 @@ def _make_proc(root: Path, numbers: int) -> None:
     proc.mkdir()
     system.mount("proc", str(proc), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     with contextlib.suppress(OSError):  # before Linux 6.14; the step `pid_limit` says so
-        (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="ascii")
+        (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="utf-8")
     # The settings of the system belong to root's number, which no namespace changes.
     system.make_read_only(str(proc), recursive=True)
 
@@ -136,8 +153,8 @@ def _make_devices(root: Path) -> None:
     folder = root / "dev"
     folder.mkdir()
     for name in DEVICES:
-        (folder / name).touch()
-        system.mount(f"/dev/{name}", str(folder / name), flags=MS_BIND)
+        _touch(f"{folder}/{name}")
+        system.mount(f"/dev/{name}", f"{folder}/{name}", flags=MS_BIND)
     (folder / "fd").symlink_to("/proc/self/fd")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         (folder / name).symlink_to(f"/proc/self/fd/{number}")

@@ -13,28 +13,24 @@ from typing import Any
 
 from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.forks.worker_wire import WorkerWire
-from kernel_sandbox.watchdog import Breach, Watchdog
+from kernel_sandbox.guarded import GuardedKernel
+from kernel_sandbox.watchdog import Breach
 
 __all__ = ["ForkedProcess"]
 
 
-class ForkedProcess:
+class ForkedProcess(GuardedKernel):
     """A worker, or a state of one; implements `RunningKernel`."""
 
     def __init__(self) -> None:
         """Connects nothing yet."""
+        super().__init__()
         self._handle = -1
-        self._tasks: list[asyncio.Task[None]] = []
         self._wire: WorkerWire | None = None
-        self._watchdog: Watchdog | None = None
         self.kernel_pid: int | None = None
         """Its own process id on this machine, not its monitor's."""
         self.exit_status: int | None = None
         """How it ended; 128 and more stand for a signal; `None` where nobody could tell."""
-        self.dead = asyncio.Event()
-        """Set when the process has ended, for whatever reason."""
-        self.breach: Breach | None = None
-        """The limit that it was ended for."""
 
     @property
     def wire(self) -> WorkerWire:
@@ -51,15 +47,6 @@ class ForkedProcess:
     def is_alive(self) -> bool:
         """Whether it takes cells."""
         return self.kernel_pid is not None and not self.dead.is_set()
-
-    def begin_cell(self) -> None:
-        """A cell is about to run: the watchdog looks often."""
-        if self._watchdog is not None:
-            self._watchdog.begin()
-
-    def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes."""
-        return self._watchdog.finish() if self._watchdog is not None else None
 
     async def interrupt(self) -> None:
         """Sends the process and what its cell started an interrupt."""
@@ -98,14 +85,6 @@ class ForkedProcess:
         self.kernel_pid = pid
         return layers
 
-    def _watch(self, watchdog: Watchdog) -> None:
-        self._watchdog = watchdog
-        self._tasks.append(asyncio.create_task(self._guard(watchdog)))
-
-    async def _guard(self, watchdog: Watchdog) -> None:
-        self.breach = await watchdog.guard()
-        self._signal()
-
     def _take_fault(self, reason: str) -> None:
         """Ends a process whose connection is gone or broken: it can take no more cells."""
         if reason and not self.dead.is_set():
@@ -126,12 +105,7 @@ class ForkedProcess:
 
     async def _release(self) -> None:
         """Closes what belongs to it; it has ended."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        await self._end_tasks()
         self.dead.set()
         if self._wire is not None:
             self._wire.close()

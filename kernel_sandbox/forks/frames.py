@@ -134,7 +134,7 @@ def _message(body: bytes) -> Message:
     if sum(body.count(mark) for mark in (b",", b"[", b"{")) > MESSAGE_ITEMS:
         raise FrameError("a message of too many parts")
     try:
-        raw = json.loads(body.decode("utf-8", "replace"), parse_constant=_refuse)
+        raw = _DECODER.decode(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a message that is no JSON: {error}") from None
     if not isinstance(raw, dict):
@@ -151,6 +151,9 @@ def _message(body: bytes) -> Message:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _is_a(*types: type) -> Callable[[object], bool]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.contain import privileges
-from kernel_sandbox.contain.confine import confine_late, confined, contained
+from kernel_sandbox.contain.confine import confine_late, confined, contained, prepare
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.forks.jail import Jailer, children_elsewhere, join, send_children, split_off
 from kernel_sandbox.policy import Policy
@@ -277,6 +277,7 @@ def main(arguments: list[str]) -> None:  # pragma: no cover
     """
     descriptor, parent, isolate, *modules = arguments
     privileges.die_with_parent(int(parent))
+    prepare()
     jailer = None
     if isolate == ISOLATED:
         with contextlib.suppress(OSError):  # then each worker makes its own namespaces, or none

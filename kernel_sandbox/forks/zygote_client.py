@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from kernel_sandbox import environment, processes
@@ -20,12 +19,13 @@ from kernel_sandbox.errors import KernelStartError, SessionClosedError
 from kernel_sandbox.forks.zygote import DEFAULT_MODULES, ISOLATED
 from kernel_sandbox.policy import Policy
 from kernel_sandbox.private_folder import PrivateFolder
-from kernel_sandbox.teardown import shielded
+from kernel_sandbox.teardown import Closing, shielded
 
 __all__ = ["WorkerProcess", "Zygote"]
 
 WARM_TIMEOUT_S = 120.0
 _EVENT_BYTES = 4096
+_UNWANTED_S = 10.0
 _LOG = "log"
 _LOG_TAIL_BYTES = 2000
 
@@ -41,7 +41,7 @@ class WorkerProcess:
     """Its exit status once it has ended; that of a kill where its zygote died."""
 
 
-class Zygote:
+class Zygote(Closing):
     """One zygote for a pool of workers; one that dies is replaced when the next worker starts.
 
     Enter it in the thread that lives longest: the system ends a zygote with the thread that
@@ -68,28 +68,14 @@ class Zygote:
         self._ended: dict[int, asyncio.Future[int]] = {}
         self._is_closed = False
 
-    async def __aenter__(self) -> Zygote:
+    async def _open(self) -> None:
         """Starts the process; returns when its modules are imported.
 
         Raises:
             KernelStartError: it did not come up.
             SessionClosedError: it was closed before.
         """
-        try:
-            await self._ensure()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends the zygote, and with it every worker."""
-        await self.close()
+        await self._ensure()
 
     @property
     def pid(self) -> int | None:
@@ -127,7 +113,10 @@ class Zygote:
             if control is None:
                 raise KernelStartError("the zygote ended; try again")
             socket.send_fds(control, [json.dumps(request).encode()], list(descriptors))
-            return WorkerProcess(*await started, ended)
+            return WorkerProcess(*await asyncio.shield(started), ended)
+        except asyncio.CancelledError:
+            await shielded(_end_unwanted(started, ended))
+            raise
         except OSError as error:
             self._ended.pop(number, None)
             raise KernelStartError(f"the zygote does not take the request: {error}") from error
@@ -266,3 +255,15 @@ class Zygote:
         data = (self._folder.path / _LOG).read_bytes()[-_LOG_TAIL_BYTES:]
         text = data.decode("utf-8", "replace").strip()
         return f"; its last words:\n{text}" if text else ""
+
+
+async def _end_unwanted(
+    started: asyncio.Future[tuple[int, int | None]], ended: asyncio.Future[int]
+) -> None:
+    """Ends a worker whose caller has gone, and returns when it no longer uses its folder."""
+    with contextlib.suppress(TimeoutError, KernelStartError):
+        async with asyncio.timeout(_UNWANTED_S):
+            pid, _ = await started
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            await ended

@@ -120,7 +120,8 @@ export class Analyst implements IAnalyst {
       after: anchors(panel.content),
       model: this.choices.model,
       approval: isOwn ? 'ask' : this.choices.approval,
-      kernel: isOwn ? 'own' : 'restricted'
+      kernel: isOwn ? 'own' : 'restricted',
+      tries: question.tries ?? 1
     };
     this.model.asked(ask);
     // The server runs cells in the session that the notebook has by now.

@@ -5,13 +5,15 @@ import type { ReactElement } from 'react';
 import { usePanel } from './context';
 import { Markdown } from './markdown';
 import type { IRunPicture } from './pictures';
-import { meterWords, stopWords } from './wording';
+import { tryHarder } from './tryharder';
+import { agreeingWords, meterWords, stopWords } from './wording';
 
 /** How a run ended: the answer, or why there is none. */
 export function Outcome(props: { run: IRunPicture }): ReactElement | null {
   const { trans } = usePanel();
   const { run } = props;
   const reason = stopWords(run, trans);
+  const agreeing = agreeingWords(run, trans);
   return (
     <>
       {run.answer && (
@@ -22,6 +24,14 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
         >
           <Markdown source={run.answer} />
         </section>
+      )}
+      {agreeing && (
+        <p
+          className={run.agreeing > 1 ? undefined : 'jp-dm-Warning'}
+          data-testid="dm-agreeing"
+        >
+          {agreeing}
+        </p>
       )}
       {run.answer && run.unsupported.length > 0 && (
         <p className="jp-dm-Warning">
@@ -83,6 +93,21 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
       >
         {trans.__('Ask again')}
       </button>
+      {answer && (
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-try-harder"
+          aria-haspopup="dialog"
+          aria-label={trans.__(
+            'Try harder: ask several times and take what most answers say'
+          )}
+          disabled={!analyst.isConnected}
+          onClick={() => void tryHarder(run, analyst, trans)}
+        >
+          {trans.__('Try harder')}
+        </button>
+      )}
       {answer && (
         <button
           type="button"

@@ -70,6 +70,8 @@ export interface IRunPicture {
   readonly model: string;
   readonly approval: Approval;
   readonly kernel: KernelChoice;
+  /** How often the question is tried: above one, in fresh kernels first. */
+  readonly tries: number;
   readonly openedAt: number;
   readonly limits: IRunLimits;
   readonly state: RunState;
@@ -82,6 +84,8 @@ export interface IRunPicture {
   readonly stop: string | null;
   readonly detail: string;
   readonly answer: string | null;
+  /** Tries that say what the answer says. */
+  readonly agreeing: number;
   readonly unsupported: readonly string[];
 }
 

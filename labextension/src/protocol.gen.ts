@@ -92,6 +92,7 @@ export interface IAsk {
   model?: string;
   approval?: Approval;
   kernel?: KernelChoice;
+  tries?: number;
 }
 
 /** The owner has applied the run's operations up to `seq` to its document. */
@@ -146,6 +147,7 @@ export interface IRunOpened {
   max_tokens: number;
   max_seconds: number;
   max_cells: number;
+  tries: number;
 }
 
 /** The model begins a turn. */
@@ -231,6 +233,7 @@ export interface IRunClosed {
   cells: number;
   tokens: number;
   seconds: number;
+  agreeing: number;
 }
 
 /** The run's cells are out of the notebook again. */
@@ -251,7 +254,7 @@ export interface ITextDelta {
   is_whole: boolean;
 }
 
-/** What a run waits for: `reading the files`, `loading the model`, `thinking`. */
+/** What a run waits for: `loading the model`, `thinking`, `trying 3 times in fresh kernels`. */
 export interface IPhase {
   kind: 'phase';
   run_id: string;

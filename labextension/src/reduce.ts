@@ -68,6 +68,7 @@ function opened(message: IRunOpened): IRunPicture {
     model: message.model,
     approval: message.approval,
     kernel: message.kernel,
+    tries: message.tries,
     openedAt: message.at,
     limits: {
       turns: message.max_turns,
@@ -84,6 +85,7 @@ function opened(message: IRunOpened): IRunPicture {
     stop: null,
     detail: '',
     answer: null,
+    agreeing: 0,
     unsupported: []
   };
 }
@@ -220,6 +222,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     stop: message.stop,
     detail: message.detail,
     answer: message.answer,
+    agreeing: message.agreeing,
     unsupported: message.unsupported,
     totals: {
       turns: message.turns,

@@ -58,6 +58,7 @@ const Run = memo(function Run(props: {
   isTitled?: boolean;
   isShown?: boolean;
 }): ReactElement {
+  const { trans } = usePanel();
   const { isLatest, isShown = false, isTitled = false, run } = props;
   const node = useRef<HTMLElement>(null);
   useScrolledTo(node, isShown);
@@ -75,6 +76,11 @@ const Run = memo(function Run(props: {
         <h3 className="jp-dm-Question" title={run.question}>
           {run.question}
         </h3>
+      )}
+      {run.tries > 1 && (
+        <p className="jp-dm-Files" data-testid="dm-tries">
+          {trans.__('%1 tries', run.tries)}
+        </p>
       )}
       {run.files.length > 0 && (
         <p className="jp-dm-Files">{run.files.join(', ')}</p>

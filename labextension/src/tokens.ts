@@ -14,6 +14,8 @@ export interface IQuestion {
   readonly text: string;
   readonly files?: readonly string[];
   readonly variables?: readonly string[];
+  /** How often to try it; once without a number. */
+  readonly tries?: number;
 }
 
 /** The analyst of this browser tab. */

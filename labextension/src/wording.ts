@@ -93,8 +93,15 @@ function withDetail(text: string, detail: string): string {
   return detail ? `${text} (${detail})` : text;
 }
 
+/** What the server says while a run is tried several times. */
+const TRYING = /^trying (\d+) times in fresh kernels$/;
+
 /** Translates what a run waits for, as far as it is known. */
 export function phaseWords(phase: string, trans: TranslationBundle): string {
+  const tries = TRYING.exec(phase)?.[1];
+  if (tries) {
+    return trans.__('Trying %1 times in fresh kernels…', tries);
+  }
   switch (phase) {
     case '':
     case 'thinking':
@@ -147,6 +154,51 @@ export function meterWords(
     secondsWords(seconds, trans),
     trans._n('%1 cell', '%1 cells', cells)
   ].join(' · ');
+}
+
+/** What trying a run's question so many times does, and what it costs by what the run took. */
+export function triesWords(
+  run: IRunPicture,
+  tries: number,
+  trans: TranslationBundle
+): readonly string[] {
+  const { tokens } = run.totals;
+  const seconds = run.totals.seconds ?? 0;
+  // Of a run that had several tries itself, the figures are those of all of them.
+  const factor = tries / run.tries;
+  return [
+    trans.__(
+      'Asks %1 times at once in fresh kernels and takes what most answers say.',
+      tries
+    ),
+    trans.__(
+      'The last answer took %1 tokens and %2; this takes about %3 tokens and about %4 at most.',
+      tokens.toLocaleString(),
+      secondsWords(seconds, trans),
+      Math.round(tokens * factor).toLocaleString(),
+      secondsWords(seconds * factor, trans)
+    ),
+    trans.__(
+      'The fresh kernels are restricted, know the files and not the notebook’s variables, and run their cells unasked. Only the cells of the answer taken come into the notebook, where they wait for you as always.'
+    )
+  ];
+}
+
+/** How many of a run's tries say what its answer says; empty for a run that was tried once. */
+export function agreeingWords(
+  run: IRunPicture,
+  trans: TranslationBundle
+): string {
+  const { agreeing, tries } = run;
+  if (tries < 2 || !run.answer) {
+    return '';
+  }
+  if (agreeing > 1) {
+    return trans.__('%1 of %2 tries agree', agreeing, tries);
+  }
+  return agreeing === 1
+    ? trans.__('Only 1 of %1 tries says this. Check it yourself.', tries)
+    : trans.__('None of %1 tries says this. Check it yourself.', tries);
 }
 
 /** The names of containment layers, as the server gives them, in plain text. */

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -139,6 +141,18 @@ def test_by_value_the_highest_that_answered_is_chosen() -> None:
         ("Forty of them.", "forty  OF them.", True),
         ("Forty of them.", "40", False),
         ("", "", False),
+        ("The sales add up to **40**.", "It is 40.0 in all.", True),
+        ("1,200 of 3", "3 rows: 1200.00", True),
+        ("Some 1.2 million.", "1,200,000", True),
+        ("45% of them", "a share of 0.45", True),
+        ("45 percent", "45.0 %", True),
+        ("40", "40 and 41", False),
+        ("40 and 40", "40", True),
+        ("34.65", "34.6512", False),
+        ("It fell by -3.", "It fell by 3.", False),
+        ("North sold most.", "North  SOLD most.", True),
+        ("North sold most.", "South sold most.", False),
+        ("@n[40]", "40", False),
     ],
 )  # fmt: skip
 def test_answers_that_say_the_same(one: str, other: str, same: bool) -> None:
@@ -146,7 +160,32 @@ def test_answers_that_say_the_same(one: str, other: str, same: bool) -> None:
     assert say_the_same(_candidate(other), _candidate(one)) is same
 
 
-@given(st.text(), st.text())
+_TEXTS = st.text() | st.text(alphabet="0123456789.,-%eEkM @n[] ", max_size=12)
+
+
+@given(_TEXTS, _TEXTS)
 def test_comparing_any_two_texts_is_symmetric(one: str, other: str) -> None:
     first, second = _candidate(one), _candidate(other)
     assert say_the_same(first, second) is say_the_same(second, first)
+
+
+@given(_TEXTS)
+def test_every_answer_says_the_same_as_itself(text: str) -> None:
+    assert say_the_same(_candidate(text), _candidate(text)) is bool(text.strip())
+
+
+@given(st.lists(st.decimals(-(10**9), 10**9, places=3), min_size=1, max_size=4), st.randoms())
+def test_neither_order_nor_notation_of_numbers_makes_a_difference(
+    numbers: list[Decimal], random: Random
+) -> None:
+    shuffled = random.sample(numbers, len(numbers))
+    plain = _candidate(" and ".join(f"{number:f}" for number in numbers))
+    grouped = _candidate("Found: " + "; ".join(f"{number:,.5f}" for number in shuffled))
+    assert say_the_same(plain, grouped)
+    other = _candidate(f"{max(numbers) + 1:f}")
+    assert not say_the_same(plain, other)
+
+
+def test_free_answers_are_counted_by_what_they_state() -> None:
+    candidates = _answers("It is 41.", "The sum is 40.", "Together they make 40.00!")
+    assert groups_of(candidates, say_the_same) == [[1, 2], [0]]

@@ -11,7 +11,8 @@ from jupyter_client.manager import AsyncKernelManager
 from kernel_sandbox.attached import AttachedKernel
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.outputs import Added, Change
-from kernel_sandbox.types import CellStatus, Limits, Stream
+from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.types import MIB, CellStatus, Limits, Stream
 
 SPECS = Path(__file__).parents[2] / "kernel_sandbox"
 LIMITS = Limits(wall_s=2)
@@ -117,3 +118,17 @@ async def test_a_manager_without_a_kernel_is_refused() -> None:
     with pytest.raises(KernelStartError, match="not running"):
         await attached.open()
     await attached.close()
+
+
+async def test_the_disk_of_a_restricted_kernel_is_the_administrators(tmp_path: Path) -> None:
+    manager = await _started(tmp_path, is_restricted=True)
+    assert isinstance(manager.provisioner, SandboxProvisioner)
+    manager.provisioner.disk_bytes = 20 * MIB
+    attached = AttachedKernel(manager, Limits(wall_s=60))
+    await attached.open()
+    code = "import time\nopen('f', 'wb').write(b'x' * (40 << 20))\ntime.sleep(60)"
+    result = await attached.run(code)
+    assert result.status is CellStatus.KILLED
+    assert "20 MiB" in result.message
+    await attached.close()
+    await manager.shutdown_kernel(now=True)

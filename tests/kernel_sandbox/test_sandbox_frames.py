@@ -45,6 +45,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
+OUTPUT_TYPES = {"stream", "display_data", "execute_result", "error"}
 KINDS = st.sampled_from(
     ["stream", "display_data", "execute_result", "error", "reply", "cut", "clear_output", "ready"]
 )
@@ -63,7 +64,8 @@ def test_framed_objects_are_of_a_known_shape_or_a_fault(kind, content):
     collector = OutputCollector(1000)
     for found, taken in messages:
         collector.add(found, taken)
-    json.dumps([output.to_nbformat() for output in collector.outputs])
+    written = json.loads(json.dumps([output.to_nbformat() for output in collector.outputs]))
+    assert {output["output_type"] for output in written} <= OUTPUT_TYPES
 
 
 @given(st.binary(min_size=1, max_size=60))

@@ -84,17 +84,21 @@ def test_the_entry_point_names_this_provisioner():
 def test_a_kernelspec_can_not_pass_the_administrators_maxima():
     config = Config()
     config.SandboxProvisioner.max_memory_bytes = 1000
+    config.SandboxProvisioner.max_disk_bytes = 2000
     config.SandboxProvisioner.allow_network = False
     config.SandboxProvisioner.cpu_s = 7
     made = SandboxProvisioner(
         config=config,
         memory_bytes=10**9,
+        disk_bytes=10**9,
         network=True,
         max_memory_bytes=10**10,
+        max_disk_bytes=10**10,
         allow_network=True,
         isolate=False,
     )
     assert made.limits.memory_bytes == 1000
+    assert made.limits.disk_bytes == 2000
     assert made.limits.network is False
     assert made.limits.cpu_s == 7
     assert made.isolate is True

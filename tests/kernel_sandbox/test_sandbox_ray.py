@@ -96,6 +96,18 @@ async def test_a_trajectory_without_its_input_is_told_and_leaves_nothing(host):
     assert (await host.metrics()).active == 0
 
 
+@in_module_loop
+async def test_a_host_gives_the_files_that_were_made_as_bytes(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    await host.open(1, {})
+    await host.run(1, "import os; os.mkdir('d'); open('d/a', 'w').write('b')")
+    assert await host.collect(1) == {"d/a": b"b"}
+    assert not list(tmp_path.glob("dm-made-*"))
+    await host.close(1)
+    with pytest.raises(SessionClosedError, match="trajectory is closed"):
+        await host.collect(1)
+
+
 # With Ray.
 
 
@@ -200,6 +212,17 @@ async def test_an_input_that_is_missing_costs_no_place(pool, tmp_path):
             async with pool.runner({"a.csv": tmp_path / "a.csv"}):
                 pass
     assert (await pool.metrics()).total.queued == 0
+
+
+@needs_ray
+async def test_files_come_from_the_node(pool, tmp_path):
+    async with pool.runner() as runner:
+        assert runner.containment.is_active("seccomp")
+        await runner.run("import os; os.mkdir('d'); open('d/a', 'w').write('b')")
+        assert await runner.collect(tmp_path / "made") == (tmp_path / "made/d/a",)
+        assert (tmp_path / "made/d/a").read_text() == "b"
+    with pytest.raises(SessionClosedError, match="trajectory is closed"):
+        await runner.collect(tmp_path / "made")
 
 
 CELLS = (

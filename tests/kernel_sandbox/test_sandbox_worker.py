@@ -420,13 +420,21 @@ async def test_close_is_safe_to_repeat_and_ends_a_running_cell(open_worker):
         await worker.run("1")
 
 
-async def test_cancelling_the_start_leaves_nothing(open_worker):
+async def test_cancelling_the_start_leaves_nothing(zygote):
+    async with CellWorker(zygote):  # what is found out once is known from here on
+        pass
     for delay_s in (0, 0.005, 0.02, 0.04):
-        starting = asyncio.create_task(open_worker())
+        worker = CellWorker(zygote)
+        starting = asyncio.create_task(worker.__aenter__())
         await asyncio.sleep(delay_s)
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await starting
+        if starting.cancelled():
+            assert worker.pid is None
+        await worker.close()
+        left = psutil.Process(zygote.pid).children(recursive=True)
+        assert (await asyncio.to_thread(psutil.wait_procs, left, 5))[1] == []
 
 
 async def test_required_layers_are_checked(zygote):

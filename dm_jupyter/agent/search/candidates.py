@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dm_jupyter.agent.grounding import stated_numbers
 from dm_jupyter.core.closed_form import find_answers, is_undefined
 from dm_jupyter.core.trajectory import Trajectory
 
@@ -70,10 +71,12 @@ def best_by_value(candidates: Sequence[Candidate]) -> int:
 
 
 def say_the_same(one: Candidate, other: Candidate) -> bool:
-    """Whether two answers are the same text, or the same names with the same values.
+    """Whether two answers say the same, where no benchmark's rules are at hand.
 
-    Where no benchmark's rules are at hand: numbers may differ by 1e-6 of themselves, words by case
-    and spaces.
+    Answers in the form `@name[value]` do when the same names have the same values: numbers may
+    differ by 1e-6 of themselves, words by case and spaces. Free answers do when they state the same
+    set of numbers, whatever the words around them; without any number, when they are the same text
+    but for case and spaces.
     """
     first, second = one.trajectory.answer or "", other.trajectory.answer or ""
     if not first.strip() or not second.strip():
@@ -81,11 +84,12 @@ def say_the_same(one: Candidate, other: Candidate) -> bool:
     if _plain(first) == _plain(second):
         return True
     pairs, others = dict(find_answers(first)), dict(find_answers(second))
-    return (
-        bool(pairs)
-        and pairs.keys() == others.keys()
-        and all(_equal(pairs[name], others[name]) for name in pairs)
-    )
+    if pairs or others:
+        return pairs.keys() == others.keys() and all(
+            _equal(pairs[name], others[name]) for name in pairs
+        )
+    numbers = stated_numbers(first)
+    return bool(numbers) and numbers == stated_numbers(second)
 
 
 def has_answer(candidate: Candidate) -> bool:

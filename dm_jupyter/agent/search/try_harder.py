@@ -2,34 +2,112 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.episodes import Arena, Pool
-from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.candidates import groups_of
-from dm_jupyter.agent.search.drawing import Drawn
+from dm_jupyter.agent.loop import RunSettings, request_for
+from dm_jupyter.agent.protocols import Policy, SampleRequest
+from dm_jupyter.agent.search.candidates import Agree, Candidate, groups_of
+from dm_jupyter.agent.search.solution import Solution
 from dm_jupyter.agent.search.strategies import Vote
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.trajectory import Completion, Trajectory
+from kernel_sandbox.errors import (
+    ContainmentError,
+    KernelStartError,
+    SandboxError,
+    WorkspaceError,
+)
+from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.private_folder import PrivateFolder
+from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 
-__all__ = ["Rehearsal", "rehearse"]
+__all__ = ["Rehearsal", "SaidAgain", "rehearse"]
+
+_OF_ONE_KERNEL = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]")
+"""What two kernels show differently of the same: addresses, and the counts of cells."""
+
+
+class SaidAgain:
+    """A policy that takes the turns of an ended run again, and then those of the model.
+
+    It goes over to the model for good as soon as it is told something else than that run was: a
+    cell has ended otherwise, or shown something else.
+    """
+
+    def __init__(self, policy: Policy, said: Trajectory, settings: RunSettings) -> None:
+        """Implements `Policy`.
+
+        Args:
+            policy: the model.
+            said: the run.
+            settings: with which it was sampled.
+        """
+        self._policy = policy
+        self._said = said
+        self._settings = settings
+        self._place: int | None = 0
+        self.repeated_tokens = 0
+        """Of the turns that were taken again: nobody sampled them a second time."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns the run's next turn, or what the model says."""
+        completion = self._next(request)
+        if completion is None:
+            return await self._policy.sample(request, on_text)
+        self.repeated_tokens += completion.completion_tokens
+        on_text(completion.text)
+        return completion
+
+    def _next(self, request: SampleRequest) -> Completion | None:
+        place, self._place = self._place, None
+        if place is None or place >= len(self._said.steps):
+            return None
+        before = replace(self._said, steps=self._said.steps[:place])
+        if _comparable(request) != _comparable(request_for(before, self._settings)):
+            return None
+        self._place = place + 1
+        return self._said.steps[place].completion
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     """What came of the tries."""
 
-    policy: Policy
+    policy: SaidAgain
     """Says again what the chosen try said, turn by turn, and then what the model says."""
     tries: int
     agreeing: int
     """Tries that say what the chosen one says; 0 where none answered."""
     tokens: int
     """Sampled for all tries together."""
+    candidates: tuple[Candidate, ...]
+    """The tries."""
+    agree: Agree
+    """Whether two of them say the same."""
+
+    def agreeing_with(self, ended: Trajectory) -> int:
+        """Returns how many tries say what a run says that went on from them."""
+        answer = Candidate(ended)
+        return sum(self.agree(one, answer) for one in self.candidates)
+
+    def tokens_with(self, ended: Trajectory) -> int:
+        """Returns the tokens sampled for the tries, and for a run with `policy` after them."""
+        return self.tokens + ended.tokens - self.policy.repeated_tokens
 
 
 async def rehearse(
@@ -38,6 +116,7 @@ async def rehearse(
     tries: int,
     limits: Limits | None = None,
     profile: Profile = Profile.INTERACTIVE,
+    options: WorkerOptions | None = None,
 ) -> Rehearsal:
     """Answers a task several times in fresh kernels, and returns what to do in the open notebook.
 
@@ -51,22 +130,77 @@ async def rehearse(
         tries: how many.
         limits: of each try.
         profile: `rollout` refuses a machine that can't confine the tries.
+        options: how their workers are started.
 
     Raises:
         DmJupyterError: the model can't be sampled.
         SandboxError: no kernel could be started.
         asyncio.CancelledError: cancelled; all tries have been stopped.
     """
-    settings = PoolSettings(profile=profile)
-    with tempfile.TemporaryDirectory(prefix="dm_jupyter-") as folder:
-        async with SandboxPool(settings, limits) as pool:
-            arena = arena_in(pool, Path(folder))
-            solution = await Vote(tries).solve(arena, policy)
+    pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
+    async with _folder() as folder, _opened(pool):
+        arena = arena_in(pool, folder)
+        solution = await Vote(tries).solve(arena, policy)
+    return _rehearsal(solution, arena, policy)
+
+
+def _rehearsal(solution: Solution, arena: Arena, policy: Policy) -> Rehearsal:
     groups = groups_of(solution.candidates, arena.agree)
-    said = solution.best.trajectory
     return Rehearsal(
-        policy=Drawn(policy, *(step.completion for step in said.steps)),
-        tries=tries,
+        policy=SaidAgain(policy, solution.best.trajectory, arena.run),
+        tries=len(solution.candidates),
         agreeing=next((len(group) for group in groups if solution.chosen in group), 0),
         tokens=solution.tokens,
+        candidates=solution.candidates,
+        agree=arena.agree,
+    )
+
+
+@asynccontextmanager
+async def _folder() -> AsyncIterator[Path]:
+    """A folder that goes away afterwards; that of a killed process, when the next is made.
+
+    Raises:
+        WorkspaceError: it can't be made.
+    """
+    base = Path(tempfile.gettempdir())
+    try:
+        folder = PrivateFolder(base, "dm-tries-")
+    except OSError as error:
+        text = f"no folder for the tries can be made in {base}: {error.strerror}; free some space"
+        raise WorkspaceError(text) from error
+    try:
+        yield folder.path
+    finally:
+        await shielded(asyncio.to_thread(folder.remove))
+
+
+@asynccontextmanager
+async def _opened(pool: SandboxPool) -> AsyncIterator[None]:
+    """The pool, open.
+
+    Raises:
+        ContainmentError: the machine can't confine the tries as the profile asks.
+        KernelStartError: no worker comes up here.
+    """
+    try:
+        await pool.__aenter__()
+    except ContainmentError as error:
+        missing = "; ".join(shortcomings(pool.settings.profile, pool.containment))
+        text = f"nobody watches several tries, and this machine does not hold their {missing}"
+        raise ContainmentError(f"{text}. Ask once instead.") from error
+    except (SandboxError, OSError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        text = f"several tries need fresh kernels, and none could be started: {why}"
+        raise KernelStartError(f"{text}. Ask once instead.") from error
+    try:
+        yield
+    finally:
+        await pool.close()
+
+
+def _comparable(request: SampleRequest) -> tuple[Message, ...]:
+    return tuple(
+        replace(message, content=_OF_ONE_KERNEL.sub("", message.content))
+        for message in request.messages
     )

@@ -101,9 +101,17 @@ describe('Analyst', () => {
       files: ['f.csv'],
       after: ['b', 'a'],
       approval: 'ask',
-      kernel: 'restricted'
+      kernel: 'restricted',
+      tries: 1
     });
     expect(performance.mark).toHaveBeenCalledWith('dm:enter');
+  });
+
+  it('asks as often again in the kernel that the person chose', async () => {
+    await analyst.ask(PATH, { text: 'How?', tries: 3 });
+    expect(sent('ask')[0]).toMatchObject({ tries: 3 });
+    analyst.askAgain(refuse('kernel'), PATH, 'own');
+    expect(sent('ask')[1]).toMatchObject({ kernel: 'own', tries: 3 });
   });
 
   it('asks nothing about a notebook that is not open', async () => {

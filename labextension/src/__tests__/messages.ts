@@ -29,6 +29,7 @@ export function runOpened(part: Partial<IRunOpened> = {}): IRunOpened {
     max_tokens: 20000,
     max_seconds: 600,
     max_cells: 10,
+    tries: 1,
     ...part
   };
 }
@@ -122,6 +123,7 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     cells: 1,
     tokens: 80,
     seconds: 10,
+    agreeing: 0,
     ...part
   };
 }

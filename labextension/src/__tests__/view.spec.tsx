@@ -210,6 +210,14 @@ describe('PanelView', () => {
     await settle();
   }
 
+  /** Presses a button of the dialog that is open. */
+  async function answerDialog(button: string): Promise<void> {
+    await act(async () =>
+      document.querySelector<HTMLElement>(`.jp-Dialog ${button}`)?.click()
+    );
+    await settle();
+  }
+
   async function violations(): Promise<string[]> {
     const { violations } = await axe.run(host, {
       // Colours are for a real browser to check.
@@ -292,6 +300,47 @@ describe('PanelView', () => {
       ['undo', RUN],
       ['ask', PATH, { text: 'How many?', files: [] }]
     ]);
+  });
+
+  it('tries harder once the person has seen what it costs', async () => {
+    begin();
+    analyst.model.receive(runClosed());
+    await show();
+    const dialog = () => document.querySelector('.jp-Dialog');
+    await click('dm-try-harder');
+    expect(dialog()?.textContent).toContain(
+      'The last answer took 80 tokens and 10 s; this takes about 240 tokens and about 30 s at most.'
+    );
+    expect(dialog()?.textContent).toContain('Nothing leaves this machine.');
+    await answerDialog('.jp-mod-reject');
+    expect(dialog()).toBeNull();
+    expect(analyst.said).toEqual([]);
+    await click('dm-try-harder');
+    await answerDialog('.jp-mod-accept');
+    expect(analyst.said).toEqual([
+      ['ask', PATH, { text: 'How many?', files: [], tries: 3 }]
+    ]);
+  });
+
+  it('says of several tries how many there are and how many agree', async () => {
+    analyst.model.receive(runOpened({ tries: 3 }));
+    analyst.model.receive(runClosed({ seq: 2, agreeing: 2 }));
+    await show();
+    expect(one('dm-tries').textContent).toBe('3 tries');
+    expect(one('dm-agreeing').textContent).toBe('2 of 3 tries agree');
+    expect(await violations()).toEqual([]);
+  });
+
+  it('neither tries harder without an answer nor without a server', async () => {
+    begin();
+    await show();
+    none('dm-try-harder');
+    analyst.isConnected = false;
+    analyst.model.receive(runClosed());
+    await settle();
+    expect((one('dm-try-harder') as HTMLButtonElement).disabled).toBe(true);
+    none('dm-tries');
+    none('dm-agreeing');
   });
 
   it('stops a run, and says at once that it does', async () => {

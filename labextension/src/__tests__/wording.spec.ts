@@ -5,7 +5,14 @@ import { statusText } from '../kernelstatus';
 import type { IRunPicture } from '../pictures';
 import type { IKernelMeter, RunMessage } from '../protocol.gen';
 import { reduceRun } from '../reduce';
-import { besideCellWords, secondsWords, stopWords } from '../wording';
+import {
+  agreeingWords,
+  besideCellWords,
+  phaseWords,
+  secondsWords,
+  stopWords,
+  triesWords
+} from '../wording';
 import { PATH, cellOpened, runClosed, runOpened, stepOpened } from './messages';
 
 const trans = nullTranslator.load('dm_jupyter');
@@ -114,5 +121,45 @@ describe('beside a cell', () => {
     expect(besideCellWords('Installing tabulate…')).toBe(
       'Installing tabulate…'
     );
+  });
+});
+
+/** A run of so many tries that was answered. */
+function triedRun(tries: number, agreeing = 0): IRunPicture {
+  const opened = reduceRun(null, runOpened({ tries }));
+  const closed = runClosed({ seq: 2, agreeing, tokens: 1200, seconds: 40 });
+  return reduceRun(opened, closed)!;
+}
+
+describe('trying harder', () => {
+  it('costs so many times what one answer took', () => {
+    const cost = triesWords(triedRun(1), 3, trans)[1];
+    expect(cost).toBe(
+      'The last answer took 1,200 tokens and 40 s; this takes about 3,600 tokens and about 2 min 00 s at most.'
+    );
+  });
+
+  it('costs the same again after as many tries', () => {
+    const cost = triesWords(triedRun(3), 3, trans)[1];
+    expect(cost).toContain('about 1,200 tokens and about 40 s at most');
+  });
+
+  it('is what a run waits for', () => {
+    const phase = 'trying 3 times in fresh kernels';
+    expect(phaseWords(phase, trans)).toBe('Trying 3 times in fresh kernels…');
+  });
+
+  it.each([
+    [1, 0, ''],
+    [3, 3, '3 of 3 tries agree'],
+    [3, 2, '2 of 3 tries agree'],
+    [3, 1, 'Only 1 of 3 tries says this. Check it yourself.'],
+    [3, 0, 'None of 3 tries says this. Check it yourself.']
+  ])('of %d tries %d agree', (tries, agreeing, words) => {
+    expect(agreeingWords(triedRun(tries, agreeing), trans)).toBe(words);
+  });
+
+  it('says nothing of agreement where there is no answer', () => {
+    expect(agreeingWords({ ...triedRun(3), answer: null }, trans)).toBe('');
   });
 });

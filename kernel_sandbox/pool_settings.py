@@ -1,0 +1,78 @@
+"""How much a pool takes on, and what it tells of itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kernel_sandbox.forks.zygote import DEFAULT_MODULES
+from kernel_sandbox.profile import Profile
+from kernel_sandbox.types import MIB
+
+__all__ = ["PoolMetrics", "PoolSettings", "Strategy"]
+
+
+class Strategy(StrEnum):
+    """What is kept of a trajectory between two cells."""
+
+    PERSISTENT = "persistent"
+    """Its process; its text when the memory is needed."""
+    SNAPSHOT = "snapshot"
+    """A process for each state that it went through, so that it can be branched anywhere."""
+    REPLAY = "replay"
+    """Its text alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """How much a pool takes on. Checked when made: every number is positive."""
+
+    strategy: Strategy = Strategy.PERSISTENT
+    """What is kept of a trajectory between two cells."""
+    cells_at_once: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """Cells that run at the same time; the others wait."""
+    trajectories_at_once: int = 256
+    """Trajectories that are open at the same time; `runner` waits for a place."""
+    live_bytes: int = 4096 * MIB
+    """Memory of the states that wait, bytes."""
+    deadline_s: float | None = None
+    """Clock time of one trajectory from its opening, seconds; `None` for as long as it takes."""
+    profile: Profile = Profile.ROLLOUT
+    """What must hold: by default the pool refuses a machine that can't confine its workers."""
+    modules: tuple[str, ...] = DEFAULT_MODULES
+    """Imported once, before the first worker is forked."""
+
+    def __post_init__(self) -> None:
+        for name in ("cells_at_once", "trajectories_at_once", "live_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"PoolSettings.{name} must be positive, got {getattr(self, name)}")
+        if self.deadline_s is not None and self.deadline_s <= 0:
+            raise ValueError(f"PoolSettings.deadline_s must be positive, got {self.deadline_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMetrics:
+    """What a pool does at one moment, and has done."""
+
+    active: int
+    """Open trajectories."""
+    queued: int
+    """Those that wait for a place."""
+    running: int
+    """Cells that run."""
+    waiting: int
+    """Cells that wait for their turn."""
+    cells: int
+    """Cells that have run."""
+    cells_per_s: float
+    """Their number by the time since the pool was opened."""
+    live_bytes: int
+    """Memory of the states that wait, at most: measured when it came near the limit."""
+    evictions: int
+    """States that were ended to make room."""
+    replayed_cells: int
+    """Cells that were run again to build a state."""
+    kills: Mapping[str, int]
+    """Cells that were ended or refused, by the status that says why."""
