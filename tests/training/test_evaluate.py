@@ -238,7 +238,6 @@ def test_faults_of_the_command_are_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 async def test_killed_at_random_moments_a_run_ends_with_the_bytes_of_an_unbroken_one(
     tmp_path: Path,
 ) -> None:
