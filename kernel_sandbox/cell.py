@@ -123,11 +123,16 @@ class CellRun:
             outputs=self._execution.collector.outputs,
             execution_count=reply.get("execution_count"),
             seconds=asyncio.get_running_loop().time() - started,
-            peak_bytes=peak,
+            peak_bytes=self._peak(peak),
             cut_bytes=self._execution.collector.cut_bytes,
             message=message,
             state_lost=self._kernel.dead.is_set(),
         )
+
+    def _peak(self, seen: int | None) -> int | None:
+        """What it needed at least: the system may end a kernel between two looks at it."""
+        breach = self._kernel.breach
+        return max(seen or 0, breach.needed_bytes if breach else 0) or None
 
     async def interrupt(self) -> None:
         """Interrupts the cell; returns when it has ended or plainly won't."""

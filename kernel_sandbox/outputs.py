@@ -16,6 +16,12 @@ FLOOD_FACTOR = 8
 ERROR_BYTES = 64 * 1024
 """An error is kept even when the output is full: it is what the reader needs most."""
 
+FREE_ERRORS = 3
+OUTPUTS = 10_000
+"""What is kept of a cell has no more parts: an empty one takes memory, too."""
+PART_BYTES = 64
+"""What a part counts at least when there are too many."""
+
 _Content = Mapping[str, Any]
 
 
@@ -71,6 +77,7 @@ class OutputCollector:
         self._outputs: list[Display | CellError | _Text] = []
         self._ids: dict[str, list[int]] = {}
         self._kept_bytes = 0
+        self._errors = 0
         self._clear_first = False
         self.cut_bytes = 0
         self._handlers: dict[str, Callable[[_Content], None]] = {
@@ -109,13 +116,23 @@ class OutputCollector:
             self._drop_all()
         handler(content)
 
+    def _has_place(self, size: int) -> bool:
+        """Whether there is one for a part; counts the part as cut otherwise."""
+        if len(self._outputs) < OUTPUTS:
+            return True
+        self.cut_bytes += max(size, PART_BYTES)
+        return False
+
     def _stream(self, content: _Content) -> None:
         name, text = content["name"], content["text"]
-        kept = self._fit(text)
         last = self._outputs[-1] if self._outputs else None
+        goes_on = isinstance(last, _Text) and last.name == name
+        if not goes_on and not self._has_place(len(text)):
+            return
+        kept = self._fit(text)
         if not kept:
             return
-        if isinstance(last, _Text) and last.name == name:
+        if isinstance(last, _Text) and goes_on:
             last.parts.append(kept)
         else:
             self._outputs.append(_Text(name, [kept]))
@@ -131,18 +148,21 @@ class OutputCollector:
     def _display(self, content: _Content) -> None:
         display = Display(content["data"], content["metadata"], content.get("execution_count"))
         size = _size(display)
+        identity = _identity(content)
+        size += len(str(identity or ""))
+        if not self._has_place(size):
+            return
         if size > self._limit - self._kept_bytes:  # half an image is no image
             self.cut_bytes += size
             return
         self._kept_bytes += size
-        identity = content.get("transient", {}).get("display_id")
         if identity is not None:
             self._ids.setdefault(identity, []).append(len(self._outputs))
         self._outputs.append(display)
         self._on_change(Added(display))
 
     def _update(self, content: _Content) -> None:
-        identity = content.get("transient", {}).get("display_id")
+        identity = _identity(content)
         for index in self._ids.get(identity, ()):
             old = self._outputs[index]
             if not isinstance(old, Display):
@@ -157,6 +177,8 @@ class OutputCollector:
             self._on_change(Replaced(index, new))
 
     def _error(self, content: _Content) -> None:
+        if not self._has_place(len(content["evalue"])):
+            return
         lines, room = [], ERROR_BYTES
         for line in content["traceback"]:
             lines.append(line[:room])
@@ -164,9 +186,25 @@ class OutputCollector:
             room -= len(lines[-1])
         message = content["evalue"]
         self.cut_bytes += max(0, len(message) - ERROR_BYTES)
-        error = CellError(content["ename"], message[:ERROR_BYTES], tuple(lines))
+        name = content["ename"]
+        self.cut_bytes += max(0, len(name) - ERROR_BYTES)
+        error = CellError(name[:ERROR_BYTES], message[:ERROR_BYTES], tuple(lines))
+        if not self._has_room_for_error(error):
+            return
         self._outputs.append(error)
         self._on_change(Added(error))
+
+    def _has_room_for_error(self, error: CellError) -> bool:
+        """Whether to keep it: a cell ends with one and may show a few; more count as outputs."""
+        self._errors += 1
+        if self._errors <= FREE_ERRORS:
+            return True
+        size = sum(map(len, (error.name, error.message, *error.traceback)))
+        if size > self._limit - self._kept_bytes:
+            self.cut_bytes += size
+            return False
+        self._kept_bytes += size
+        return True
 
     def _clear(self, content: _Content) -> None:
         if content["wait"]:
@@ -182,8 +220,15 @@ class OutputCollector:
         self._on_change(Cleared())
 
 
+def _identity(content: _Content) -> Any:
+    return (content.get("transient") or {}).get("display_id")
+
+
 def _size(display: Display) -> int:
-    return sum(_bytes(value) for value in display.data.values())
+    """Of the content; of what describes it where that is more than names of media types."""
+    described = _bytes(dict(display.metadata)) if display.metadata else 0
+    names = sum(max(0, len(name) - PART_BYTES) for name in display.data)
+    return described + names + sum(map(_bytes, display.data.values()))
 
 
 def _bytes(value: object) -> int:

@@ -156,7 +156,8 @@ def private_bytes_at_most(pid: int | None, ancestor: int | None) -> int:
     """Returns a bound of `private_bytes` that takes a hundredth of its time.
 
     What the process has above its ancestor it may share with no other; of what it inherited, it
-    has copied no more pages than it faulted in.
+    has copied no more pages than it faulted in. Not covered: files that it alone has mapped, and
+    the few pages that the system counts late.
 
     Args:
         pid: the process; `None` for one that was never there.

@@ -46,6 +46,8 @@ class Breach:
 
     kind: Literal["memory", "processes", "disk", "connection"]
     message: str
+    needed_bytes: int = 0
+    """Memory that it had at least, where the system ended it between two looks; else 0."""
 
 
 class Watchdog:
@@ -185,6 +187,7 @@ def out_of_memory(limits: Limits) -> Breach:
         "memory",
         f"the kernel needed more than {limits.memory_bytes // MIB} MiB and the system ended it. "
         + _LESS_MEMORY,
+        limits.memory_bytes + 1,
     )
 
 

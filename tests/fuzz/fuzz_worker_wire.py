@@ -25,9 +25,43 @@ _KINDS = ("stream", "display_data", "update_display_data", "execute_result", "cl
 _KINDS += ("error", "cut", "reply", "ready", "started")
 
 
-def _framed(kind: str, body: str) -> bytes:
-    text = f'{{"kind": "{kind}", "content": {body}}}'.encode("utf-8", "replace")
-    return len(text).to_bytes(4, "big") + text
+_FIELDS = ("name", "text", "at", "is_flush", "data", "metadata", "transient", "wait", "bytes")
+_FIELDS += ("id", "status", "execution_count", "ename", "evalue", "traceback", "layers")
+_TEXTS = ("stdout", "stderr", "ok", "text/plain", "image/png", "display_id", "\x1b[31m", "\r", "")
+
+
+def _framed(message: object) -> bytes:
+    data = json.dumps(message).encode()
+    return len(data).to_bytes(4, "big") + data
+
+
+def _value(given: atheris.FuzzedDataProvider, depth: int = 0) -> object:
+    match given.ConsumeIntInRange(0, 7 if depth < 3 else 4):
+        case 0:
+            return given.PickValueInList([None, True, False, 0, 1, -1, 1e308, float("nan")])
+        case 1:
+            return given.ConsumeInt(9)
+        case 2 | 3:
+            return given.PickValueInList(list(_TEXTS))
+        case 4:
+            return given.ConsumeUnicode(20)
+        case 5:
+            return [_value(given, depth + 1) for _ in range(given.ConsumeIntInRange(0, 4))]
+    names = [
+        given.PickValueInList([*_FIELDS, *_TEXTS]) for _ in range(given.ConsumeIntInRange(0, 4))
+    ]
+    return {name: _value(given, depth + 1) for name in names}
+
+
+def _message(given: atheris.FuzzedDataProvider) -> bytes:
+    """Mostly of the right shape: what is not is refused before it gets far."""
+    likely = {"name": "stdout", "text": "x", "at": 1.0, "is_flush": False, "data": {}}
+    likely |= {"metadata": {}, "transient": None, "wait": True, "bytes": 1, "id": 1}
+    likely |= {"status": "ok", "execution_count": 1, "ename": "E", "evalue": "", "traceback": []}
+    likely["layers"] = []
+    for _ in range(given.ConsumeIntInRange(0, 4)):
+        likely[given.PickValueInList(list(_FIELDS))] = _value(given)
+    return _framed({"kind": given.PickValueInList(list(_KINDS)), "content": likely})
 
 
 async def _feed(data: bytes) -> OutputCollector:
@@ -37,7 +71,9 @@ async def _feed(data: bytes) -> OutputCollector:
     wire.on_fault = lambda reason: ended.done() or ended.set_result(reason)
     execution = Execution(OutputCollector(1000))
     wire._running = (1, execution)
-    theirs.sendall(data)
+    loop = asyncio.get_running_loop()
+    theirs.setblocking(False)
+    await loop.sock_sendall(theirs, data)
     theirs.close()
     await ended
     wire.close()
@@ -54,8 +90,7 @@ def one(data: bytes) -> None:
     if given.ConsumeBool():
         sent = given.ConsumeBytes(4096)
     else:
-        kinds = [given.PickValueInList(list(_KINDS)) for _ in range(3)]
-        sent = b"".join(_framed(kind, given.ConsumeUnicodeNoSurrogates(400)) for kind in kinds)
+        sent = b"".join(_message(given) for _ in range(given.ConsumeIntInRange(1, 6)))
     collector = _LOOP.run_until_complete(_feed(sent))
     json.dumps([output.to_nbformat() for output in collector.outputs])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_sandbox.outputs import ERROR_BYTES, OutputCollector
+from kernel_sandbox.outputs import ERROR_BYTES, FREE_ERRORS, OUTPUTS, PART_BYTES, OutputCollector
 from kernel_sandbox.types import CellError, Display, Stream
 
 
@@ -81,3 +81,35 @@ def test_a_clear_that_waits_for_nothing_keeps_what_is_there():
 def test_far_too_much_is_a_flood():
     assert not gather(stream("x" * 900), limit=100).is_flooded
     assert gather(stream("x" * 901), limit=100).is_flooded
+
+
+def test_a_display_without_an_identity_is_kept():
+    bare = ("display_data", {"data": {}, "metadata": {}, "transient": None})
+    found = gather(bare, ("update_display_data", bare[1]))
+    assert [output.data for output in found.outputs] == [{}]
+
+
+def test_what_describes_a_display_counts_and_so_does_its_identity():
+    for name, content in (
+        ("metadata", {"data": {}, "metadata": {"x": "y" * 200}, "transient": {}}),
+        ("type", {"data": {"t" * 200: ""}, "metadata": {}, "transient": {}}),
+        ("identity", {"data": {}, "metadata": {}, "transient": {"display_id": "i" * 200}}),
+    ):
+        found = gather(("display_data", content))
+        assert found.outputs == (), name
+        assert found.cut_bytes > 100, name
+
+
+def test_parts_of_no_size_do_not_come_without_end():
+    empty = ("display_data", {"data": {}, "metadata": {}, "transient": {}})
+    found = gather(*[empty] * (OUTPUTS + 20), stream("late"))
+    assert len(found.outputs) == OUTPUTS
+    assert found.cut_bytes == 21 * PART_BYTES
+    assert found.is_flooded
+
+
+def test_errors_beyond_a_few_count_as_output():
+    one = ("error", {"ename": "E" * 10**5, "evalue": "v" * 60, "traceback": []})
+    found = gather(*[one] * 5)
+    assert [len(output.name) for output in found.outputs] == [ERROR_BYTES] * FREE_ERRORS
+    assert found.is_flooded

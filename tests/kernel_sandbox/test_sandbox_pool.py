@@ -7,6 +7,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from kernel_sandbox import processes
 from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool
@@ -92,6 +93,17 @@ async def test_memory_of_those_that_wait_is_taken_and_their_state_comes_back():
         assert (await a.run("print(name, len(block))")).stdout == f"a {40 << 20}\n"
         assert (await b.run("print(name, len(block))")).stdout == f"b {40 << 20}\n"
         assert pool.metrics().replayed_cells == 2
+
+
+async def test_the_quick_bound_of_a_states_memory_is_one():
+    settings = PoolSettings(live_bytes=10**12, modules=MODULES)
+    async with SandboxPool(settings) as pool, pool.runner() as runner:
+        for code in ("1", "block = b'x' * (40 << 20)", "import numpy as np; a = np.ones(1 << 23)"):
+            assert (await runner.run(code)).ok
+            exact = processes.private_bytes(runner.seat._worker.pid)
+            assert exact - 2 * MIB <= pool.metrics().live_bytes <= exact + 60 * MIB
+    assert processes.private_bytes_at_most(None, None) == 0
+    assert processes.private_bytes_at_most(2**22 + 1, os.getpid()) == 0
 
 
 async def test_a_cancelled_trajectory_leaves_its_place(pool):
