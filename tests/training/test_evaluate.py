@@ -177,6 +177,18 @@ def test_records_survive_a_line_that_broke_off(tmp_path: Path) -> None:
         log.read()
 
 
+def test_outcomes_are_the_records_without_what_is_big(tmp_path: Path) -> None:
+    from tests.training.outcomes import tried
+
+    log = RecordLog(tmp_path / "records.jsonl")
+    odd = tried("b", False, parts={"x": True, "label": False}, answer='he said , "label": 3')
+    records = [tried("a", True, trajectory={"steps": [1]}), odd, tried("c", True, label=[["n", 3]])]
+    for record in records:
+        log.append(record)
+    assert log.outcomes() == [record.compacted() for record in records]
+    assert log.read() == records
+
+
 def _command(arguments: Iterable[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(sys, "argv", ["evaluate", *arguments])
     return main()

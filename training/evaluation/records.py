@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -126,19 +127,28 @@ class RecordLog:
         Raises:
             ValueError: a line other than the last is no record.
         """
+        return list(self._read(lambda line: EvalRecord(**json.loads(line))))
+
+    def outcomes(self) -> list[EvalRecord]:
+        """Returns the same without trajectories and labels: quick, and small in memory.
+
+        Raises:
+            ValueError: a line other than the last is no record.
+        """
+        return list(self._read(_outcome))
+
+    def _read(self, decode: Callable[[bytes], EvalRecord]) -> Iterator[EvalRecord]:
         if not self._path.exists():
-            return []
+            return
         raw = self._path.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
         if len(whole) < len(raw):
             os.truncate(self._path, len(whole))
-        records = []
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                records.append(EvalRecord(**json.loads(line)))
+                yield decode(line)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{self._path}, line {number}: no record ({error})") from error
-        return records
 
     def append(self, record: EvalRecord) -> None:
         """Writes one record and makes sure that it is on the disk."""
@@ -147,6 +157,25 @@ class RecordLog:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _outcome(line: bytes) -> EvalRecord:
+    """The record up to its label: what follows, the bulk of a line, need not be decoded.
+
+    A line that is not as `append` writes it is decoded as a whole.
+    """
+    head, label, _ = line.partition(b', "label": ')
+    try:
+        fields = json.loads(head + b"}") if label else {}
+    except ValueError:  # another object of the line has a field of this name
+        fields = {}
+    if len(fields) == _OUTCOME_FIELDS:
+        return EvalRecord(**fields)
+    return EvalRecord(**json.loads(line)).compacted()
+
+
+_OUTCOME_FIELDS = len(fields_of(EvalRecord)) - 3
+"""All but label, trajectory and search, which come last."""
 
 
 def _groups(trajectory: Trajectory) -> dict[str, list[str]]:

@@ -73,7 +73,7 @@ class EvalOptions:
 
 
 def missing(options: EvalOptions) -> tuple[list[EvalRecord], list[tuple[EvalItem, int]]]:
-    """Returns the records that are there already and the tries that are still to be made.
+    """Returns the outcomes that are there already and the tries that are still to be made.
 
     Raises:
         RecordError: the split is not as the suite needs it.
@@ -82,7 +82,7 @@ def missing(options: EvalOptions) -> tuple[list[EvalRecord], list[tuple[EvalItem
     tries = list(options.tries())
     wanted = {(item.task.id, trial) for item, trial in tries}
     log = RecordLog(options.out / "records.jsonl")
-    done = {record.key: record for record in log.read() if record.key in wanted}
+    done = {record.key: record for record in log.outcomes() if record.key in wanted}
     return list(done.values()), [key for key in tries if (key[0].task.id, key[1]) not in done]
 
 
@@ -92,7 +92,9 @@ async def evaluate(
     pool: Pool,
     on_record: Callable[[EvalRecord], None] = lambda _: None,
 ) -> list[EvalRecord]:
-    """Returns the records of all tries, in the order of the draw, those made earlier included.
+    """Returns the records of all tries, in the order of the draw.
+
+    Those made by an earlier call come without trajectories, which are in the file.
 
     Args:
         options: what to run.
