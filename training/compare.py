@@ -13,13 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
-from training.evaluation.tables import number_table, percent_range
+from training.evaluation.tables import number_table, percent_range, wide_console
 from training.metrics.accuracy import Rules, is_right
 from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.matching import By, Pair, Pairing, key_of, match
@@ -98,7 +97,7 @@ def print_comparison(comparison: Mapping[str, Any], names: tuple[str, str]) -> N
         comparison: the figures.
         names: what to call the first and the second run.
     """
-    console = Console(highlight=False)
+    console = wide_console()
     console.print(_share_table(comparison, names))
     console.print("\n".join(_verdict(comparison)) + "\n")
     if comparison["changed"]:

@@ -7,10 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from rich.console import Console
-
 from training.evaluation.records import EvalRecord
-from training.evaluation.tables import tables_of
+from training.evaluation.tables import tables_of, wide_console
 from training.metrics.accuracy import Rules, abq, has_sub_answers, is_right, pasq, uasq
 from training.metrics.breakdown import by_group, group_names
 from training.metrics.costs import Price, costs_of
@@ -63,7 +61,7 @@ def write_summary(records: Sequence[EvalRecord], path: Path, price: Price | None
 
 def print_summary(records: Sequence[EvalRecord], price: Price | None = None) -> None:
     """Prints the figures as tables."""
-    console = Console()
+    console = wide_console()
     for table in tables_of(summary_of(records, price)):
         console.print(table)
 

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 
-__all__ = ["number_table", "percent_range", "tables_of"]
+__all__ = ["number_table", "percent_range", "tables_of", "wide_console"]
+
+_COLUMNS = 100
+"""Of a file or a pipe, which have no width of their own."""
 
 _SUB_ANSWERS = {
     "abq": "questions with all sub-answers right (ABQ)",
@@ -25,6 +28,12 @@ _COSTS = {
     "seconds": "seconds",
     "dollars": "dollars",
 }
+
+
+def wide_console() -> Console:
+    """Returns where tables are printed: as wide as the terminal, elsewhere wide enough."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_COLUMNS)
 
 
 def tables_of(summary: Mapping[str, Any]) -> Iterator[RenderableType]:
