@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,12 +20,14 @@ from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
 from dm_jupyter.agent.search.tree import Search, SearchSettings
-from dm_jupyter.config import model_choice
+from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.install.overlay import Overlay
+from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool import Strategy as Keep
 from kernel_sandbox.profile import Profile
@@ -111,7 +114,16 @@ def _pool(arguments: argparse.Namespace) -> SandboxPool:
     settings = PoolSettings(strategy=keep, profile=Profile(arguments.profile))
     if arguments.cells_at_once:
         settings = replace(settings, cells_at_once=arguments.cells_at_once)
-    return SandboxPool(settings)
+    return SandboxPool(settings, installer=_installer() if arguments.install_packages else None)
+
+
+def _installer() -> PackageInstaller:
+    """Installs what a cell lacks: whoever gives the option agrees to all that is listed."""
+
+    async def agree(_: Sequence[str]) -> bool:
+        return True
+
+    return PackageInstaller(Overlay(packages_folder()), AllowList.load(), agree, _say)
 
 
 async def _main(arguments: argparse.Namespace) -> int:
@@ -182,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--at-once", type=int, default=1, help="tries that go on at the same time")
     add("--samples-at-once", type=int, default=1, help="turns drawn at the same time")
     add("--cells-at-once", type=int, help="cells run at the same time (default: one a core)")
+    add("--install-packages", action="store_true", help="install listed packages that cells lack")
     add("--profile", choices=[one.value for one in Profile], default=Profile.ROLLOUT.value)
     add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
         help="dollars per million tokens read and sampled")  # fmt: skip

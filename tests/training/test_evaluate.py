@@ -198,7 +198,9 @@ def test_the_command_writes_its_files_and_prints_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     split, out = _split(tmp_path / "split"), tmp_path / "out"
-    common = ["dabench", "--split", str(split), "--out", str(out), "--profile", "interactive"]
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    common = ["dabench", "--split", str(split), "--out", str(out), "--profile", "interactive",
+              "--install-packages"]  # fmt: skip
     with ScriptedEndpoint([RIGHT]) as endpoint:
         common += ["--policy", "scripted", "--base-url", endpoint.base_url]
         assert _command([*common, "--limit", "2"], monkeypatch) == 0
@@ -209,6 +211,7 @@ def test_the_command_writes_its_files_and_prints_a_table(
         assert "another settings" in capsys.readouterr().err
     manifest = json.loads((out / "run.json").read_text())
     assert manifest["model"] == "scripted"
+    assert (tmp_path / "data" / "dm_jupyter" / "packages").is_dir()
     assert len((out / "results.jsonl").read_text().splitlines()) == 3
     assert json.loads((out / "summary.json").read_text())["all"]
     compact = RecordLog(out / "compact.jsonl").read()
