@@ -48,6 +48,18 @@ __all__ = ["main"]
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
+_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "enough_votes", "collect")
+
+
+def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Ends the command where an option was given that the strategy would not read."""
+    for name in _OF_SEARCH if arguments.strategy != "search" else ():
+        if getattr(arguments, name) != parser.get_default(name):
+            parser.error(f"--{name.replace('_', '-')} needs --strategy search")
+    if arguments.strategy == "react" and arguments.tries != parser.get_default("tries"):
+        parser.error("--tries needs --strategy vote or search; --k tries each question again")
+
+
 def _strategy(arguments: argparse.Namespace) -> Strategy:
     match arguments.strategy:
         case "react":
@@ -221,7 +233,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
+    _refuse_unread(parser, arguments)
     try:
         return asyncio.run(_main(arguments))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:

@@ -8,14 +8,13 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.brief import brief_of
-from dm_jupyter.agent.episodes import Arena, Pool
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.try_harder import Rehearsal, rehearse
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
@@ -24,6 +23,10 @@ from kernel_sandbox.packages import PackageInstaller, WithPackages
 from kernel_sandbox.profile import Profile
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
+
+if TYPE_CHECKING:  # the pool and its zygote: most questions are tried once
+    from dm_jupyter.agent.episodes import Arena, Pool
+    from dm_jupyter.agent.search.try_harder import Rehearsal
 
 __all__ = [
     "Analysis",
@@ -162,6 +165,9 @@ async def _rehearsed(
     policy: Policy,
     settings: AnalysisSettings,
 ) -> Rehearsal:
+    from dm_jupyter.agent.episodes import Arena  # noqa: PLC0415
+    from dm_jupyter.agent.search.try_harder import rehearse  # noqa: PLC0415
+
     def arena_in(pool: Pool, folder: Path) -> Arena:
         return Arena(task, pool, folder, names, brief, run=settings.run, dialect=settings.dialect)
 

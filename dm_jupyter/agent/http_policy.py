@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.answer_stream import AnswerStream
+from dm_jupyter.agent.one_each import one_each
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
-    PolicyError,
     StreamBrokenError,
-    first_fault,
 )
 from dm_jupyter.core.trajectory import Completion
 
@@ -41,8 +40,6 @@ class Endpoint:
     """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
 
 
-_SEED_STRIDE = 7_919
-"""Between the seeds of turns that are asked for one by one: far from those of later turns."""
 _WAYS_TO_ASK = ((True, True), (False, True), (False, False))
 """For several turns: all in one request or one each; with the tokens' probabilities or without."""
 
@@ -105,7 +102,7 @@ class HttpPolicy:
                 if together:
                     drawn = await self._draw(request, count, logprobs=likely)
                 else:
-                    drawn = await self._one_each(request, count, likely)
+                    drawn = await one_each(partial(self._single, logprobs=likely), request, count)
                 if len(drawn) == count:
                     return drawn
             except EndpointRefusedError:
@@ -113,19 +110,8 @@ class HttpPolicy:
                     raise
             self._way += 1
 
-    async def _one_each(
-        self, request: SampleRequest, count: int, logprobs: bool
-    ) -> list[Completion]:
-        seeds = [request.seed + _SEED_STRIDE * place for place in range(count)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._draw(replace(request, seed=seed), logprobs=logprobs))
-                    for seed in seeds
-                ]
-        except* PolicyError as faults:
-            raise first_fault(faults) from faults
-        return [task.result()[0] for task in tasks]
+    async def _single(self, request: SampleRequest, *, logprobs: bool) -> Completion:
+        return (await self._draw(request, logprobs=logprobs))[0]
 
     async def _draw(
         self,

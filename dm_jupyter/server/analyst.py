@@ -23,9 +23,10 @@ from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.rebuild import rebuild
-from dm_jupyter.server.run import Run, RunPlace, undo
+from dm_jupyter.server.run import Run, RunPlace
 from dm_jupyter.server.status import status_of
 from dm_jupyter.server.tasks import Tasks
+from dm_jupyter.server.undo import undo
 from dm_jupyter.server.wire import (
     Ack,
     Ask,

@@ -34,18 +34,15 @@ from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.live_notebook import LiveNotebook
 from dm_jupyter.server.model_house import ModelHouse
-from dm_jupyter.server.operations import DeleteCell, InsertCell, SetSource
 from dm_jupyter.server.summaries import Summary
 from dm_jupyter.server.tries import Tries, limits_of_tries
 from dm_jupyter.server.wire import (
     Ask,
     Decide,
-    Operated,
     Phase,
     RunClosed,
     RunMessage,
     RunOpened,
-    RunUndone,
     ServerMessage,
     StepClosed,
     StepOpened,
@@ -53,7 +50,7 @@ from dm_jupyter.server.wire import (
 )
 from kernel_sandbox.errors import SandboxError
 
-__all__ = ["Run", "RunPlace", "undo"]
+__all__ = ["Run", "RunPlace"]
 
 _log = logging.getLogger(__name__)
 
@@ -300,27 +297,3 @@ class Run:
                 agreeing=self._tries.agreeing(trajectory),
             )
         )
-
-
-def undo(journal: Journal) -> None:
-    """Takes the cells of an ended run out of the notebook, but none that the person changed.
-
-    Raises:
-        NotebookError: the journal can't be written.
-    """
-    sources: dict[str, str] = {}
-    for message in journal.messages():
-        if not isinstance(message, Operated):
-            continue
-        match message.operation:
-            case InsertCell(cell_id=cell_id, source=source):
-                sources[cell_id] = source
-            case SetSource(cell_id=cell_id, source=source):
-                sources[cell_id] = source
-            case DeleteCell(cell_id=cell_id):
-                sources.pop(cell_id, None)
-            case _:
-                pass
-    for cell_id, source in reversed(sources.items()):
-        journal.operate(DeleteCell(cell_id, if_source=source))
-    journal.add(RunUndone)

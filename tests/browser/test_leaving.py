@@ -25,7 +25,7 @@ def test_a_closed_tab_loses_nothing(open_lab: Callable[..., Lab], say) -> None:
     _begin(lab)
     lab.page.close()
     again = open_lab()
-    again.saved_document(cells=5)
+    assert len(again.saved_document(cells=5).cells) == 5
     again.reload()
     again.open_past_run("Count")
     _expect_all(again)

@@ -99,8 +99,9 @@ async def test_libraries_work_on_both_sides_of_a_fork(tree, code):
     pytest.importorskip("pyarrow")
     _, base = await printed(tree, tree.root, code)
     _, after = await printed(tree, base, code)
-    await printed(tree, after, code)
-    await printed(tree, base, code)
+    for node in (after, base):
+        result, _ = await tree.run(node, code)
+        assert result.ok, result.error
 
 
 async def test_one_branch_can_neither_read_nor_change_another(tree):

@@ -223,16 +223,34 @@ def test_the_command_runs_every_strategy(
     strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split, out = _split(tmp_path / "split"), tmp_path / "out"
+    more = ["--iterations", "2"] if strategy == "search" else ["--tries", "3"]
     with ScriptedEndpoint([RIGHT]) as endpoint:
         arguments = ["dabench", "--split", str(split), "--out", str(out), "--limit", "1",
                      "--profile", "interactive", "--policy", "scripted",
                      "--base-url", endpoint.base_url, "--strategy", strategy,
-                     "--iterations", "2"]  # fmt: skip
+                     *more]  # fmt: skip
         assert _command(arguments, monkeypatch) == 0
     (record,) = RecordLog(out / "records.jsonl").read()
     assert record.right
     assert record.search["kind"] == strategy
     assert record.sampled_cells == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "needs"),
+    [
+        (["--collect"], "--collect needs --strategy search"),
+        (["--sampled-cells", "9", "--strategy", "vote"], "--sampled-cells needs --strategy search"),
+        (["--tries", "5"], "--tries needs --strategy vote or search"),
+    ],
+)
+def test_an_option_that_nothing_would_read_is_refused(
+    options: list[str], needs: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with pytest.raises(SystemExit):
+        _command(["dabench", "--split", str(tmp_path), *options], monkeypatch)
+    assert needs in capsys.readouterr().err
 
 
 def test_faults_of_the_command_are_one_line(

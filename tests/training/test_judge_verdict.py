@@ -93,11 +93,12 @@ def test_material_can_neither_close_nor_open_a_tag_of_the_prompt() -> None:
 
 
 def test_material_with_dollars_stays_as_it_is() -> None:
-    prompt = Prompt("p", "Say $what.")
+    prompt = Prompt("Say $what.", "0")
     assert prompt.fill({"what": "$5, $what and ${x}"}) == "Say $5, $what and ${x}."
     with pytest.raises(KeyError):
         prompt.fill({})
-    assert prompt.fingerprint != Prompt("p", "Say $what!").fingerprint
-    assert len(prompt.fingerprint) == 12
+    reward, consistency = load_prompt("judge_reward"), load_prompt("judge_consistency")
+    assert reward.fingerprint != consistency.fingerprint
+    assert len(reward.fingerprint) == 12
     with pytest.raises(FileNotFoundError):
         load_prompt("absent")

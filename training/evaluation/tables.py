@@ -9,17 +9,17 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-__all__ = ["number_table", "percent_range", "tables_of", "wide_console"]
+__all__ = ["COSTS", "SUB_ANSWERS", "number_table", "percent_range", "tables_of", "wide_console"]
 
 _COLUMNS = 100
 """Of a file or a pipe, which have no width of their own."""
 
-_SUB_ANSWERS = {
+SUB_ANSWERS = {
     "abq": "questions with all sub-answers right (ABQ)",
     "pasq": "sub-answers, every question alike (PASQ)",
     "uasq": "sub-answers, all alike (UASQ)",
 }
-_COSTS = {
+COSTS = {
     "turns": "turns",
     "cells": "cells",
     "sampled_cells": "cells of all candidates",
@@ -96,7 +96,7 @@ def _figures(summary: Mapping[str, Any]) -> Table:
     passes, parts = summary["pass_at"], summary["sub_answers"]
     for k in passes.get("strict", ()):
         table.add_row(f"pass@{k}", *(f"{passes[rules][k]:.1%}" for rules in ("strict", "ours")))
-    for name, words in _SUB_ANSWERS.items() if parts else ():
+    for name, words in SUB_ANSWERS.items() if parts else ():
         table.add_row(words, *(f"{parts[rules][name]:.1%}" for rules in ("strict", "ours")))
     return table
 
@@ -120,7 +120,7 @@ def _failures(summary: Mapping[str, Any]) -> Table:
 def _costs(summary: Mapping[str, Any]) -> Table:
     table = number_table("what a run took", ("",), ("mean", "median", "all runs"))
     costs = summary["costs"]
-    for name, words in _COSTS.items():
+    for name, words in COSTS.items():
         is_repeated = name == "sampled_cells" and costs[name] == costs["cells"]
         if name in costs and not is_repeated:
             spread = costs[name]

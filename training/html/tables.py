@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from training.evaluation.tables import COSTS, SUB_ANSWERS
 from training.html.figures import Figures, Share
 from training.metrics.accuracy import Rules
 
@@ -14,20 +15,6 @@ __all__ = ["FigureTable", "TableRow", "costs", "failures", "groups", "merged_gro
 NOTHING = "–"
 _RULES: tuple[Rules, ...] = get_args(Rules)
 _BY = {"strict": "by the benchmark's rules", "ours": "by our rules"}
-_SUB_ANSWERS = {
-    "abq": "questions with all sub-answers right (ABQ)",
-    "pasq": "sub-answers, every question alike (PASQ)",
-    "uasq": "sub-answers, all alike (UASQ)",
-}
-_COSTS = {
-    "turns": "turns",
-    "cells": "cells",
-    "sampled_cells": "cells of all candidates",
-    "prompt_tokens": "tokens read",
-    "tokens": "tokens sampled",
-    "seconds": "seconds",
-    "dollars": "dollars",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +78,7 @@ def failures(runs: Sequence[Figures]) -> FigureTable:
 def costs(runs: Sequence[Figures]) -> FigureTable:
     """Returns what a try took."""
     rows = []
-    for name, words in _COSTS.items():
+    for name, words in COSTS.items():
         spreads = [run.costs.get(name) for run in runs]
         if any(spreads):
             cells = [cell for spread in spreads for cell in _cost_cells(spread, name)]
@@ -158,7 +145,7 @@ def _part_words(run: Figures, rules: Rules) -> dict[str, str]:
     parts = run.sub_answers(rules)
     return {
         words: f"{parts[name]:.1%}" + _ends(parts.get(f"{name}_interval"))
-        for name, words in _SUB_ANSWERS.items()
+        for name, words in SUB_ANSWERS.items()
         if name in parts
     }
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from string import Template
+
+from dm_jupyter.core import prompts
 
 __all__ = ["Prompt", "load_prompt"]
 
@@ -19,13 +19,9 @@ _TAG_NAME = re.compile(r"<([a-z_]+)")
 class Prompt:
     """A text with fields."""
 
-    name: str
     text: str
-
-    @property
-    def fingerprint(self) -> str:
-        """The first 12 hex digits of the text's sha256, recorded with whatever came of it."""
-        return sha256(self.text.encode()).hexdigest()[:12]
+    fingerprint: str
+    """Recorded with whatever came of it."""
 
     def fill(self, fields: Mapping[str, str]) -> str:
         """Returns the text with every field replaced.
@@ -52,5 +48,4 @@ def load_prompt(name: str) -> Prompt:
     Raises:
         FileNotFoundError: there is no such prompt.
     """
-    text = files(__name__).joinpath(f"{name}.md").read_text("utf-8")
-    return Prompt(name, text.rstrip("\n"))
+    return Prompt(prompts.text_of(name, __name__), prompts.fingerprint(name, __name__))

@@ -154,22 +154,26 @@ class _Growth:
             self._tree.back_up(leaf.node, _GIVEN_UP)
             return
         self._drawn += count
-        episodes = [
-            await self._stack.enter_async_context(leaf.episode.branch()) for _ in range(count)
-        ]
+        branches = [await self._branch(leaf) for _ in range(count)]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._follow(leaf, completion, episode))
-                    for completion, episode in zip(drawn, episodes, strict=True)
+                    for completion, (episode, _) in zip(drawn, branches, strict=True)
                 ]
         except* (DmJupyterError, SandboxError) as faults:
             raise first_fault(faults) from faults
-        states = [
-            await self._added(leaf, task.result(), episode)
-            for task, episode in zip(tasks, episodes, strict=True)
-        ]
+        states = []
+        for task, (episode, own) in zip(tasks, branches, strict=True):
+            states.append(await self._added(leaf, task.result(), episode))
+            if states[-1].node.is_terminal:
+                await own.aclose()  # nothing goes on from here
         await self._evaluate(states)
+
+    async def _branch(self, leaf: State) -> tuple[Episode, AsyncExitStack]:
+        """A branch, and what closes it before the search does."""
+        own = await self._stack.enter_async_context(AsyncExitStack())
+        return await own.enter_async_context(leaf.episode.branch()), own
 
     async def _follow(self, leaf: State, completion: Completion, episode: Episode) -> Trajectory:
         """Takes one drawn turn in its branch."""

@@ -233,7 +233,9 @@ async def test_stubborn_server_is_killed(
     model = _behaves(tmp_path, "stubborn")
     async with local_endpoint(model, options):
         pid = _pid(model, options)
+        assert psutil.pid_exists(pid)
     await _gone(pid)
+    assert not psutil.pid_exists(pid)
 
 
 async def test_server_that_does_not_answer_is_named(tmp_path: Path, options: ServerOptions) -> None:

@@ -87,6 +87,7 @@ async def test_stream_that_is_closed_stops_the_engine(
         while (now := process.cpu_times().user) - before > 0.05:
             before = now
             await asyncio.sleep(0.5)
+    assert process.is_running()  # the engine rests, and has not died
 
 
 async def test_key_is_required_and_pages_are_kept_out(

@@ -1,0 +1,41 @@
+"""Several turns, each asked for by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.errors import PolicyError, first_fault
+from dm_jupyter.core.trajectory import Completion
+
+__all__ = ["one_each"]
+
+_SEED_STRIDE = 7_919
+"""Between the seeds of two turns: far from those of later turns of the same run."""
+
+
+async def one_each(
+    sample: Callable[[SampleRequest], Coroutine[Any, Any, Completion]],
+    request: SampleRequest,
+    count: int,
+) -> list[Completion]:
+    """Returns `count` turns drawn at the same time, each with a seed of its own.
+
+    Args:
+        sample: draws one.
+        request: what is asked.
+        count: how many.
+
+    Raises:
+        PolicyError: the model can't be sampled.
+    """
+    seeds = [request.seed + _SEED_STRIDE * place for place in range(count)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(sample(replace(request, seed=seed))) for seed in seeds]
+    except* PolicyError as faults:
+        raise first_fault(faults) from faults
+    return [task.result() for task in tasks]
