@@ -11,8 +11,9 @@ import pandas as pd
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.encoding import detect_encoding
 from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.literals import quoted
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
-from dm_jupyter.agent.profile.read_call import ReadCall, quoted
+from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
 from dm_jupyter.core.errors import DataFileError

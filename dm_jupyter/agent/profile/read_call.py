@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["ReadCall", "quoted"]
+from dm_jupyter.agent.profile.frame_steps import FrameStep
+from dm_jupyter.agent.profile.literals import literal, quoted
 
-_JOIN_LEVELS = """\
-df.columns = [
-    " | ".join(str(part) for part in parts if not str(part).startswith("Unnamed:")) or f"column_{i}"
-    for i, parts in enumerate(df.columns, start=1)
-]"""
+__all__ = ["ReadCall"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +23,15 @@ class ReadCall:
     """Such as `read_csv`."""
     arguments: tuple[tuple[str, Any], ...] = ()
     """Only those that differ from pandas' defaults."""
-    joins_header_levels: bool = False
-    """Whether a header of several rows is joined to one name a column afterwards."""
+    steps: tuple[FrameStep, ...] = ()
+    """What is done to the frame afterwards, in order."""
 
     def source(self, name: str) -> str:
         """Returns the code that makes `df` from the file called `name`."""
         words = [quoted(name)]
-        words += [f"{key}={_literal(value)}" for key, value in self.arguments]
+        words += [f"{key}={literal(value)}" for key, value in self.arguments]
         line = f"df = pd.{self.function}({', '.join(words)})"
-        return f"{line}\n{_JOIN_LEVELS}" if self.joins_header_levels else line
+        return "\n".join([line, *(step.source for step in self.steps)])
 
     def run(self, path: Path | pd.ExcelFile, **extra: Any) -> pd.DataFrame:
         """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.
@@ -56,35 +52,13 @@ class ReadCall:
             yield from reader
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the frame with the header's levels joined, where the call says so."""
-        if self.joins_header_levels:
-            frame.columns = [
-                " | ".join(str(part) for part in parts if not str(part).startswith("Unnamed:"))
-                or f"column_{i}"
-                for i, parts in enumerate(frame.columns, start=1)
-            ]
+        """Returns the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
         return frame
 
     def with_arguments(self, **changes: Any) -> ReadCall:
         """Returns the same call with some arguments set, or dropped where the value is None."""
         merged = {**dict(self.arguments), **changes}
         kept = tuple((key, value) for key, value in merged.items() if value is not None)
-        return ReadCall(self.function, kept, self.joins_header_levels)
-
-
-def quoted(text: str) -> str:
-    """Returns a Python literal for the text, in double quotes where that is possible."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # A file name that is no valid UTF-8 holds lone surrogates; only repr escapes them right.
-        return repr(text)
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, list):
-        return "[" + ", ".join(_literal(item) for item in value) + "]"
-    return repr(value)
+        return replace(self, arguments=kept)

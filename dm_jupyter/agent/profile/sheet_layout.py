@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 
 __all__ = ["SEARCHED_ROWS", "SheetLayout", "find_footer", "find_sheet_layout"]
 
+_NOTE = re.compile(r"\s*(©|(foot)?notes?\b|sources?\b)", re.IGNORECASE)
 SEARCHED_ROWS = 70
 _HEADER_ROWS = 40
 _FOOTER_ROWS = 200
@@ -34,11 +36,17 @@ def find_sheet_layout(grid: pd.DataFrame) -> SheetLayout:
     last = first
     while last - first < _LEVELS - 1 and _is_lower_level(rows, last + 1):
         last += 1
-    while last - first < _LEVELS - 1 and _is_upper_level(rows, first - 1, last):
-        first -= 1
+    header = list(range(first, last + 1))
+    while len(header) < _LEVELS:
+        upper = header[0] - 1
+        upper -= upper > 0 and not _filled(rows[upper])  # a blank row may stand between
+        if not _is_upper_level(rows, upper, last):
+            break
+        header.insert(0, upper)
+    first = header[0]
     titles = [value for row in rows[:first] for value in row]
     return SheetLayout(
-        tuple(range(first, last + 1)),
+        tuple(header),
         tuple(str(title) for title in titles if title is not None)[:4],
     )
 
@@ -46,7 +54,8 @@ def find_sheet_layout(grid: pd.DataFrame) -> SheetLayout:
 def find_footer(frame: pd.DataFrame) -> tuple[int, str]:
     """Returns how many rows the notes below a table take, and the first of them.
 
-    A note is a lone text; blank rows between notes count, those above the first do not.
+    A note is a lone text, or says that it is one; blank rows between notes count, those above the
+    first do not.
     """
     if frame.shape[1] < 3:
         return 0, ""
@@ -54,11 +63,17 @@ def find_footer(frame: pd.DataFrame) -> tuple[int, str]:
     tail = frame.iloc[max(1, len(frame) - _FOOTER_ROWS) :].to_numpy(dtype=object)
     for count, row in enumerate(reversed(tail), start=1):
         cells = [value for value in map(_cell, row) if value is not None]
-        if len(cells) > 1 or (cells and not isinstance(cells[0], str)):
+        if cells and not _is_note(cells):
             break
         if cells:
             found, first = count, cells[0]
     return found, first
+
+
+def _is_note(cells: list[Any]) -> bool:
+    if not all(isinstance(cell, str) for cell in cells):
+        return False
+    return len(cells) == 1 or _NOTE.match(cells[0]) is not None
 
 
 def _cell(value: Any) -> Any:
@@ -83,14 +98,24 @@ def _is_label(value: Any) -> bool:
 
 def _first_header_row(rows: list[list[Any]]) -> int:
     """Returns the first row that is about as wide as the table."""
-    widths = sorted(width for width in map(_filled, rows) if width > 1)
+    # Every cell has a voice, not every row: a table counts for more than the remarks above it.
+    widths = sorted(width for width in map(_filled, rows) for _ in range(width) if width > 1)
     if not widths:
         return next((index for index, row in enumerate(rows) if _filled(row)), 0)
     usual = widths[len(widths) // 2]
     for index, row in enumerate(rows[:_HEADER_ROWS]):
         if _filled(row) >= max(2, 0.5 * usual):
-            return index
+            return index - 1 if _is_headed_data(rows, index) else index
     return 0
+
+
+def _is_headed_data(rows: list[list[Any]], index: int) -> bool:
+    """Says whether a row holds figures already, each below a text that can name it."""
+    figures = [p for p, value in enumerate(rows[index]) if _is_number(value)]
+    if index == 0 or not figures or all(map(_is_label, filter(None, rows[index]))):
+        return False
+    named = [p for p, value in enumerate(rows[index - 1]) if value is not None]
+    return named == figures and all(isinstance(rows[index - 1][p], str) for p in named)
 
 
 def _is_lower_level(rows: list[list[Any]], index: int) -> bool:
@@ -99,10 +124,27 @@ def _is_lower_level(rows: list[list[Any]], index: int) -> bool:
         return False
     row, body = rows[index], [line for line in rows[index + 1 :][:_BODY_ROWS] if _filled(line) > 1]
     labelled = [position for position, value in enumerate(row) if value is not None]
-    if len(labelled) < 2 or not body or not all(isinstance(row[p], str) for p in labelled):
+    if len(labelled) < 2 or not body or not all(_is_label(row[p]) for p in labelled):
         return False
+    if not all(isinstance(row[p], str) for p in labelled):
+        # Years are also figures: a header where they stand below groups, and row labels begin left.
+        return labelled[0] > 0 and any(rows[index - 1][p] is None for p in labelled)
     numeric = sum(1 for position in labelled if _is_numeric_below(body, position))
-    return numeric >= 0.5 * len(labelled)
+    return numeric >= 0.5 * len(labelled) or _names_row_labels(rows[index - 1], labelled, body)
+
+
+def _names_row_labels(above: list[Any], labelled: list[int], body: list[list[Any]]) -> bool:
+    """Says whether a row names the label columns at the left, under one title for all of them.
+
+    Such as `Area | Measure` below `Time period | | 2014 | 2015`.
+    """
+    headed = [place for place, value in enumerate(above) if value is not None]
+    figures = [place for place in headed if place not in labelled]
+    names = [place for place in labelled if place < max(figures, default=0)]
+    titles = {above[place] for place in names} - {None}
+    is_one_title = len(names) >= 2 and len(titles) == 1 and names == labelled[: len(names)]
+    numeric = sum(1 for place in figures if _is_numeric_below(body, place))
+    return is_one_title and len(figures) >= 2 and numeric >= 0.8 * len(figures)
 
 
 def _is_numeric_below(body: list[list[Any]], position: int) -> bool:
@@ -111,12 +153,14 @@ def _is_numeric_below(body: list[list[Any]], position: int) -> bool:
 
 
 def _is_upper_level(rows: list[list[Any]], index: int, last: int) -> bool:
-    """Says whether the row above heads groups of columns: several labels, with gaps between."""
+    """Says whether the row above heads groups of columns: labels over all of them, with gaps."""
     if index < 0:
         return False
     row = rows[index]
-    labels = [value for value in row if value is not None]
+    labelled = [place for place, value in enumerate(row) if value is not None]
     below = rows[index + 1 : last + 1]
-    is_grouping = len(labels) >= 2 and all(map(_is_label, labels))
+    if len(labelled) < 2 or not all(_is_label(row[place]) for place in labelled):
+        return False
+    end = max(place for line in below for place, value in enumerate(line) if value is not None)
     width = max(_filled(line) for line in below)
-    return is_grouping and _filled(row) < max(width, len(row))
+    return labelled[-1] >= end / 2 and _filled(row) < max(width, len(row))

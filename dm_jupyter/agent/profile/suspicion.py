@@ -13,13 +13,13 @@ from pandas.api import types
 from dm_jupyter.agent.profile.columns import column_name, scalar
 from dm_jupyter.agent.profile.dates import DateKind, kind_of_dates
 
-__all__ = ["Suspicions", "is_text", "suspicions_of"]
+__all__ = ["MISSING_WORDS", "Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
 _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
 _TAIL_ROWS = 200
-_MISSING_WORDS = frozenset(
+MISSING_WORDS = frozenset(
     [
         "",
         "-",
@@ -104,7 +104,7 @@ def _distinct_texts(values: pd.Series[Any]) -> list[str]:
     texts = dict.fromkeys(
         value.strip()[:200] for value in values.dropna().head(20_000) if isinstance(value, str)
     )
-    kept = [text for text in texts if text.casefold() not in _MISSING_WORDS]
+    kept = [text for text in texts if text.casefold() not in MISSING_WORDS]
     return kept[:_CHECKED_VALUES]
 
 

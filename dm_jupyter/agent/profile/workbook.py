@@ -10,9 +10,11 @@ import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.ods_scan import check_ods
 from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.sheet_cleaning import cleaning_of, missing_marks
 from dm_jupyter.agent.profile.sheet_layout import (
     SEARCHED_ROWS,
     SheetLayout,
@@ -21,7 +23,12 @@ from dm_jupyter.agent.profile.sheet_layout import (
 )
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
-from dm_jupyter.agent.profile.xlsx_scan import SheetExtent, check_unpacked_size, scan_workbook
+from dm_jupyter.agent.profile.xlsx_scan import (
+    Merge,
+    SheetExtent,
+    check_unpacked_size,
+    scan_workbook,
+)
 from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_workbook"]
@@ -118,12 +125,13 @@ def _sheet(
     above = layout.header[-1] + 1
     is_deep = len(layout.header) > 1
     header: object = list(layout.header) if is_deep else layout.header[0] or None
-    call = replace(call.with_arguments(header=header), joins_header_levels=is_deep)
+    steps = (JOIN_HEADER_LEVELS,) if is_deep else ()
+    call = replace(call.with_arguments(header=header), steps=steps)
     if extent.dense_rows is not None:
         call = call.with_arguments(nrows=max(0, extent.dense_rows - above))
         is_whole = True
     limit = None if is_whole else max(_LEAST_ROWS, _SAMPLE_CELLS // grid.shape[1])
-    table = _table(source, book, call, limit)
+    table = _table(source, book, call, limit, extent.merges, above)
     if limit is not None and table.row_count == limit:
         table = replace(table, row_count=max(limit, extent.rows - above), sampled_rows=limit)
     return replace(
@@ -134,15 +142,20 @@ def _sheet(
     )
 
 
-def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None) -> TableProfile:
+def _table(
+    source: Source,
+    book: pd.ExcelFile,
+    call: ReadCall,
+    limit: int | None,
+    merges: tuple[Merge, ...],
+    above: int,
+) -> TableProfile:
     warnings: list[str] = []
-    frame = call.run(book) if limit is None else call.run(book, nrows=limit)
-    footer_rows, note = find_footer(frame) if limit is None else (0, "")
-    if footer_rows and dict(call.arguments).get("nrows") is None:
-        # Without the notes the columns above them get their types back.
-        call = call.with_arguments(skipfooter=footer_rows)
+    if limit is None:
+        call, warnings = _cleaned(book, call, merges, above)
         frame = call.run(book)
-        warnings.append(f"the last {footer_rows} rows are notes and left out: {note[:60]!r}")
+    else:
+        frame = call.run(book, nrows=limit)
     suspicions = suspicions_of(frame)
     columns = tuple(
         replace(column, note=suspicions.notes.get(position))
@@ -156,6 +169,27 @@ def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None
     code = call.source(source.name)
     told = (*warnings, *suspicions.warnings)
     return TableProfile("", len(frame), columns, rows, code, warnings=told)
+
+
+def _cleaned(
+    book: pd.ExcelFile, call: ReadCall, merges: tuple[Merge, ...], above: int
+) -> tuple[ReadCall, list[str]]:
+    """Returns the call that makes a table of a whole sheet, and what it does to it."""
+    warnings: list[str] = []
+    frame = call.run(book)
+    footer_rows, note = find_footer(frame)
+    if footer_rows and dict(call.arguments).get("nrows") is None:
+        # Without the notes the columns above them get their types back.
+        call = call.with_arguments(skipfooter=footer_rows)
+        warnings.append(f"the last {footer_rows} rows are notes and left out: {note[:60]!r}")
+        frame = call.run(book)
+    if marks := missing_marks(frame):
+        call = call.with_arguments(na_values=marks)
+        warnings.append(f"read as missing: {', '.join(map(repr, marks[:4]))}")
+        frame = call.run(book)
+    cleaning = cleaning_of(frame, merges, above)
+    call = replace(call, steps=(*call.steps, *cleaning.steps))
+    return call, [*warnings, *cleaning.warnings]
 
 
 def _layout_warnings(layout: SheetLayout, extent: SheetExtent) -> list[str]:

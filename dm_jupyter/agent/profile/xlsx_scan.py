@@ -10,12 +10,13 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["SheetExtent", "check_unpacked_size", "scan_workbook"]
+__all__ = ["Merge", "SheetExtent", "check_unpacked_size", "scan_workbook"]
 
 MAX_UNPACKED_BYTES = 300 << 20
 _BOMB_BYTES = 64 << 20
@@ -30,7 +31,35 @@ _CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d{1,8})"')
 _FAR_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{3})\d')
 _VALUE_TAGS = (b"<v>", b"<v ", b"<is>", b":v>", b":is>")
 _CELL_TAG = re.compile(rb"<(?:\w+:)?c[ >/]")
+_MERGE = re.compile(
+    rb'<(?:\w+:)?mergeCell\b[^>]*?\bref="([A-Z]{1,3})(\d{1,8}):([A-Z]{1,3})(\d{1,8})"'
+)
+_MAX_MERGES = 5_000
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A block of cells that shows the value of its first; rows and columns count from 1."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it spans rows."""
+        return self.bottom > self.top
+
+    @property
+    def is_across(self) -> bool:
+        """Whether it spans columns."""
+        return self.right > self.left
+
+    def lowered(self, rows: int) -> Merge:
+        """Returns the same block, counted from `rows` further down."""
+        return Merge(self.top - rows, self.left, self.bottom - rows, self.right)
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,8 @@ class SheetExtent:
     """Rows of the first block, where a far stray cell makes the sheet absurdly large."""
     last_column: str | None = None
     """Letters of that block's last column."""
+    merges: tuple[Merge, ...] = ()
+    """The first few thousand of its merged cells."""
 
 
 def check_unpacked_size(path: Path, name: str) -> None:
@@ -104,6 +135,7 @@ def _targets(archive: zipfile.ZipFile) -> dict[str, str]:
 def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -> SheetExtent:
     last_row, cells, columns, dense_rows, last_filled = 0, 0, 0, 0, 0
     is_dense = True
+    merges: list[Merge] = []
     for block in _blocks(archive, member):
         cells += sum(1 for _ in _CELL_TAG.finditer(block))
         last_value = max(block.rfind(tag) for tag in _VALUE_TAGS)
@@ -117,11 +149,17 @@ def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -
             last_filled = max(last_filled, number) if match.start() < last_value else last_filled
         far = (_column_number(match[1]) for match in _FAR_CELL.finditer(block))
         columns = max(columns, max(far, default=26))
+        merges += map(_merge, islice(_MERGE.finditer(block), _MAX_MERGES - len(merges)))
     area = last_row * columns
     if area <= _MAX_AREA or cells > area / _SPARSE:
-        return SheetExtent(name, is_hidden, last_filled, cells)
+        return SheetExtent(name, is_hidden, last_filled, cells, merges=tuple(merges))
     last_column = _last_column(archive, member, dense_rows)
-    return SheetExtent(name, is_hidden, last_filled, cells, dense_rows, last_column)
+    return SheetExtent(name, is_hidden, last_filled, cells, dense_rows, last_column, tuple(merges))
+
+
+def _merge(found: re.Match[bytes]) -> Merge:
+    left, top, right, bottom = found.groups()
+    return Merge(int(top), _column_number(left), int(bottom), _column_number(right))
 
 
 def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:

@@ -56,8 +56,9 @@ def census(profile: FileProfile) -> None:
 
 
 def wide_gov(profile: FileProfile) -> None:
-    # The sheet is formatted out to column 224; nine columns hold cells.
-    assert len(names(profile)) == 9
+    # The sheet is formatted out to column 224; nine columns hold cells, and headings make a tenth.
+    assert len(names(profile)) == 10
+    assert names(profile)[0] == "section"
     assert len(render(profile).splitlines()) < 40
     assert "header=[0, 1]" in code(profile)
 

@@ -1,0 +1,26 @@
+"""Values as Python source: names and file names come from data, and must stay data in code."""
+
+from __future__ import annotations
+
+import json
+
+__all__ = ["literal", "quoted"]
+
+
+def quoted(text: str) -> str:
+    """Returns a Python literal for the text, in double quotes where that is possible."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A file name that is no valid UTF-8 holds lone surrogates; only repr escapes them right.
+        return repr(text)
+    return json.dumps(text, ensure_ascii=False)
+
+
+def literal(value: object) -> str:
+    """Returns a Python literal for a text, number, or list of them."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(literal(item) for item in value) + "]"
+    return repr(value)
