@@ -59,17 +59,14 @@ def _brief(profiles: list[FileProfile], share: int) -> Brief:
     from dm_jupyter.agent.profile import render  # noqa: PLC0415
 
     loads = _loads(profiles)
+    columns = [
+        column for profile in profiles for table in profile.tables for column in table.columns
+    ]
     return Brief(
         text="\n\n".join(render(profile, max_chars=share) for profile in profiles),
         opening=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
-        columns=tuple(
-            dict.fromkeys(
-                column.name
-                for profile in profiles
-                for table in profile.tables
-                for column in table.columns
-            )
-        ),
+        columns=tuple(dict.fromkeys(column.name for column in columns)),
+        incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
     )
 

@@ -26,7 +26,9 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.forgotten_imports import with_imports
 from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.objections import objection_to
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -73,6 +75,7 @@ class RunSettings:
                 raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
 
 
+_PROMPTS = ("answer_unsupported", "answer_uncomputed", "cell_objection")
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that came to nothing."""
 
@@ -83,7 +86,7 @@ def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
     Raises:
         UsageError: there is no dialect of that name.
     """
-    names = (*dialect_named(trajectory.dialect).prompts, "answer_unsupported", "answer_uncomputed")
+    names = (*dialect_named(trajectory.dialect).prompts, *_PROMPTS)
     return replace(
         trajectory,
         policy=policy.name,
@@ -111,7 +114,7 @@ async def run(
         while trajectory.stop is None:
             remaining_s = deadline - time.monotonic()
             if limit := _exhausted(trajectory, settings, remaining_s):
-                trajectory = replace(trajectory, stop=limit[0], stop_detail=limit[1])
+                trajectory = _given_up(trajectory, *limit)
                 break
             scope = asyncio.timeout(remaining_s)
             try:
@@ -122,7 +125,7 @@ async def run(
                     raise
             except ContextFullError:
                 detail = "the model's context is full"
-                trajectory = replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+                trajectory = _given_up(trajectory, StopReason.BUDGET, detail)
     except asyncio.CancelledError:
         emit(RunFinished(replace(trajectory, stop=StopReason.CANCELLED)))
         raise
@@ -161,7 +164,7 @@ async def step(
     dialect = dialect_named(trajectory.dialect)
     request = request_for(trajectory, settings)
     completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
-    taken = Step(completion, _turn(dialect, completion))
+    taken = Step(completion, _turn(dialect, completion, trajectory))
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
@@ -176,11 +179,27 @@ async def step(
     return after
 
 
-def _turn(dialect: Dialect, completion: Completion) -> Turn:
+def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
     """The completion parsed; one that went round in circles says nothing."""
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
-    return dialect.parse(completion.text)
+    turn = dialect.parse(completion.text)
+    if not (dialect.is_aided and isinstance(turn.action, RunCell)):
+        return turn
+    if turn.action.language != "python":
+        return turn
+    source = with_imports(turn.action.source, _sources(trajectory))
+    return replace(turn, action=replace(turn.action, source=source))
+
+
+def _sources(trajectory: Trajectory) -> list[str]:
+    """The python cells that ran before."""
+    actions = (step.turn.action for step in trajectory.steps)
+    return [
+        action.source
+        for action in actions
+        if isinstance(action, RunCell) and action.language == "python"
+    ]
 
 
 def _exhausted(
@@ -198,15 +217,32 @@ def _exhausted(
     return None
 
 
+def _given_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory:
+    """Ends the run: without an answer, or with the one that was sent back and never bettered."""
+    dialect = dialect_named(trajectory.dialect)
+    for step in trajectory.steps:
+        answer = dialect.printed_answer(trajectory, step.result) if step.result else None
+        if step.objection and answer is not None:
+            return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
+    return replace(trajectory, stop=stop, stop_detail=detail)
+
+
 def _after_cell(
     trajectory: Trajectory, dialect: Dialect, taken: Step, settings: RunSettings
 ) -> Trajectory:
-    result = taken.result
+    result, cell = taken.result, taken.turn.action
     assert result is not None  # noqa: S101
+    assert isinstance(cell, RunCell)  # noqa: S101
     answer = dialect.printed_answer(trajectory, result)
-    if answer is not None:
+    objection = ""
+    if dialect.is_aided and result.ok and not any(step.objection for step in trajectory.steps):
+        objection = objection_to(trajectory, cell, answer)
+    if answer is not None and not objection:
         return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
     text = describe(result, settings.observation_chars)
+    if objection:
+        told = prompts.fill("cell_objection", output=text, objection=objection)
+        return trajectory.extended(replace(taken, observation=told, objection=objection))
     is_hinted = dialect.is_aided and not result.ok
     hint = hint_for(result, trajectory.brief.columns) if is_hinted else ""
     observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())

@@ -92,6 +92,8 @@ class Step:
     """What the cell did, when the action was one."""
     observation: str = ""
     """What the model is told next; empty when the turn ended the run."""
+    objection: str = ""
+    """Why a cell that worked was sent back, if it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class Brief:
     """Every column name, for hints after a misspelled one."""
     databases: tuple[str, ...] = ()
     """Names of the database files; not empty when `sql` cells make sense."""
+    incomplete: tuple[str, ...] = ()
+    """The columns in which values are missing, as far as they were counted."""
 
 
 class StopReason(StrEnum):
@@ -177,6 +181,7 @@ class Trajectory:
                 **asdict(self.brief),
                 "columns": list(self.brief.columns),
                 "databases": list(self.brief.databases),
+                "incomplete": list(self.brief.incomplete),
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
@@ -214,6 +219,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
+        "objection": step.objection,
     }
 
 
@@ -232,6 +238,7 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
         turn=Turn(raw["thought"], kind(**action)),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
+        objection=raw.get("objection", ""),
     )
 
 
@@ -241,7 +248,11 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
         brief=Brief(
-            brief["text"], brief["opening"], tuple(brief["columns"]), tuple(brief["databases"])
+            brief["text"],
+            brief["opening"],
+            tuple(brief["columns"]),
+            tuple(brief["databases"]),
+            tuple(brief.get("incomplete", ())),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,

@@ -3,7 +3,8 @@
 Its shape is the one that measured best for a 1.5B model: the turn opens inside a python block that
 already loads the data, closed-form answers are printed by the cell and taken from its output, and
 one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
-is forgotten once a later one exists, so that a small model does not copy it again.
+is forgotten once a later one exists, so that a small model does not copy it again; after the same
+error twice in a row it begins anew, as if it had not tried.
 """
 
 from __future__ import annotations
@@ -133,8 +134,15 @@ class MarkdownDialect:
 
 
 def _second_thought(trajectory: Trajectory) -> str:
-    """After an exception: the beginning of a comment that makes the model say what was wrong."""
-    last = trajectory.steps[-1].result if trajectory.steps else None
+    """What the next cell begins with after one that was not good enough.
+
+    After an exception, a comment that makes the model say what was wrong.
+    """
+    if not trajectory.steps or _begins_anew(trajectory.steps):
+        return ""
+    if objection := trajectory.steps[-1].objection:
+        return f"# {objection}\n"
+    last = trajectory.steps[-1].result
     if last is None or last.error is None:
         return ""
     message = last.error.message.strip().splitlines() or [""]
@@ -179,11 +187,22 @@ def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     A turn that went in circles is not even shown as the last one: a small model would go on in it.
     """
     told = [step for step in steps if step.completion.finish_reason != "repetition"]
+    is_last_shown = not _begins_anew(steps)
     return tuple(
         step
         for index, step in enumerate(told)
-        if index == len(told) - 1 or isinstance(step.turn.action, Answer) or _showed(step)
+        if (index == len(told) - 1 and is_last_shown)
+        or isinstance(step.turn.action, Answer)
+        or _showed(step)
     )
+
+
+def _begins_anew(steps: tuple[Step, ...]) -> bool:
+    """Whether the last two cells failed alike: a small model would write the same a third time."""
+    errors = [step.result.error if step.result else None for step in steps[-2:]]
+    if len(errors) < 2 or errors[0] is None or errors[1] is None:
+        return False
+    return (errors[0].name, errors[0].message) == (errors[1].name, errors[1].message)
 
 
 def _showed(step: Step) -> bool:
