@@ -122,3 +122,9 @@ def test_a_database_in_use_is_read_each_time(tmp_path: Path) -> None:
             connection.execute(f"create table {name} (n integer)")
             connection.commit()
             assert name in brief_of({"live.sqlite": path}).text
+
+
+def test_columns_with_gaps_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("Name,Age\nAnn,3\nBo,\n")
+    assert brief_of({"people.csv": path}).incomplete == ("Age",)

@@ -203,3 +203,72 @@ async def test_a_turn_in_circles_runs_nothing_and_raises_the_temperature() -> No
     done = await run(FREE, policy, ScriptedNotebook([]), RunSettings(max_turns=2), ignore)
     assert (done.cells, done.turns) == (0, 2)
     assert [request.temperature for request in policy.requests] == [0.2, 0.7]
+
+
+GAPS = Brief("f", "df = 1\n", ("Age", "Cabin"), incomplete=("Age", "Cabin"))
+CARELESS = "df = df.dropna(subset=['Age', 'Cabin'])\nprint(df['Age'].mean())\n```"
+
+
+async def test_an_import_that_the_cell_forgot_is_written_above_it() -> None:
+    notebook = ScriptedNotebook([printed("@n[3]")])
+    done = await run(
+        CLOSED, ScriptedPolicy(["m = LinearRegression()\n```"]), notebook, SETTINGS, ignore
+    )
+    line = "from sklearn.linear_model import LinearRegression\n"
+    assert notebook.cells[0].source == line + "df = 1\nm = LinearRegression()"
+    assert done.steps[0].turn.action == notebook.cells[0]
+    assert "import" not in done.steps[0].completion.text
+
+
+async def test_a_published_shape_gets_no_imports_and_no_objection() -> None:
+    text = f"Thought: t\nAction: python\nAction Input: ```python\n{CARELESS}"
+    start = replace(FREE, dialect="react-published", brief=GAPS)
+    notebook = ScriptedNotebook([printed("3")])
+    done = await run(start, ScriptedPolicy([text]), notebook, RunSettings(max_turns=1), ignore)
+    assert "dropna" in notebook.cells[0].source
+    assert not done.steps[0].objection
+
+
+async def test_rows_dropped_for_nothing_send_the_cell_back_once() -> None:
+    policy = ScriptedPolicy([CARELESS, CARELESS])
+    notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[4]")])
+    done = await run(replace(CLOSED, brief=GAPS), policy, notebook, SETTINGS, ignore)
+    assert (done.answer, done.turns) == ("@n[4]", 2)
+    assert "without 'Age', 'Cabin'" not in done.steps[0].objection
+    assert "without 'Cabin'" in done.steps[0].objection
+    told = policy.requests[1]
+    assert done.steps[0].objection in told.messages[-1].content
+    assert told.prefill.endswith(f"# {done.steps[0].objection}\n")
+    assert not done.steps[1].objection
+
+
+async def test_a_value_of_another_kind_sends_the_cell_back_once() -> None:
+    form = '@p[p] where "p" is a number between 0 and 1.'
+    start = replace(CLOSED, task=replace(CLOSED.task, answer_format=form))
+    notebook = ScriptedNotebook([printed("@p[495]"), printed("@p[0.5]")])
+    done = await run(start, ScriptedPolicy([CODE]), notebook, SETTINGS, ignore)
+    assert "between 0 and 1" in done.steps[0].objection
+    assert done.answer == "@p[0.5]"
+
+
+async def test_an_answer_that_was_sent_back_stands_when_nothing_better_comes() -> None:
+    notebook = ScriptedNotebook([printed("@n[3]"), raised("KeyError", "'x'")])
+    done = await run(
+        replace(CLOSED, brief=GAPS),
+        ScriptedPolicy([CARELESS]),
+        notebook,
+        RunSettings(max_turns=3),
+        ignore,
+    )
+    assert (done.stop, done.answer, done.turns) == (StopReason.ANSWERED, "@n[3]", 3)
+
+
+async def test_the_same_error_twice_is_followed_by_a_fresh_start() -> None:
+    policy = ScriptedPolicy([CODE])
+    notebook = ScriptedNotebook([raised("KeyError", "'x'"), raised("KeyError", "'x'"), printed("")])
+    await run(CLOSED, policy, notebook, RunSettings(max_turns=3), ignore)
+    first, repair, anew = policy.requests
+    assert "KeyError" in repair.prefill
+    assert (anew.messages, anew.prefill) == (first.messages, first.prefill)
+    assert anew.seed != first.seed
+    assert anew.temperature > first.temperature
