@@ -77,7 +77,7 @@ class RunSettings:
 
 _PROMPTS = ("answer_unsupported", "answer_uncomputed", "cell_objection")
 _RETRY_TEMPERATURE = 0.7
-"""Sampling after a turn that came to nothing."""
+"""Sampling after a turn that was not good enough."""
 
 
 def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
@@ -284,10 +284,10 @@ def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
-    """Higher after a turn that came to nothing: else a small model takes it again."""
+    """Higher after a turn that was not good enough: else a small model takes it again."""
     last = trajectory.steps[-1] if trajectory.steps else None
     if last is None or isinstance(last.turn.action, Answer):
         return settings.temperature
-    if last.result is not None and last.result.ok and last.result.outputs:
+    if last.result is not None and last.result.ok and last.result.outputs and not last.objection:
         return settings.temperature
     return max(settings.temperature, _RETRY_TEMPERATURE)

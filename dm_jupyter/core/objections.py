@@ -25,7 +25,7 @@ def objection_to(trajectory: Trajectory, cell: RunCell, answer: str | None) -> s
         if columns:
             named = ", ".join(map(repr, columns))
             return (
-                f"dropna() threw away every row without {named}, which the question does not need. "
+                f"No dropna() on {named}: the question does not need it, and it throws away rows. "
                 "Drop rows only where a column that is computed with is missing."
             )
     return " ".join(misfits(task.answer_format, dict(find_answers(answer or ""))))

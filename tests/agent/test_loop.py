@@ -234,10 +234,11 @@ async def test_rows_dropped_for_nothing_send_the_cell_back_once() -> None:
     notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[4]")])
     done = await run(replace(CLOSED, brief=GAPS), policy, notebook, SETTINGS, ignore)
     assert (done.answer, done.turns) == ("@n[4]", 2)
-    assert "without 'Age', 'Cabin'" not in done.steps[0].objection
-    assert "without 'Cabin'" in done.steps[0].objection
+    assert "No dropna() on 'Cabin':" in done.steps[0].objection
     told = policy.requests[1]
+    assert [message.role for message in told.messages] == ["system", "user"]
     assert done.steps[0].objection in told.messages[-1].content
+    assert told.temperature > policy.requests[0].temperature
     assert told.prefill.endswith(f"# {done.steps[0].objection}\n")
     assert not done.steps[1].objection
 

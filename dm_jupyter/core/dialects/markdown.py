@@ -4,7 +4,7 @@ Its shape is the one that measured best for a 1.5B model: the turn opens inside 
 already loads the data, closed-form answers are printed by the cell and taken from its output, and
 one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
 is forgotten once a later one exists, so that a small model does not copy it again; after the same
-error twice in a row it begins anew, as if it had not tried.
+error twice in a row it begins anew, and so it does, told why, after a cell that was objected to.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class MarkdownDialect:
         if names:
             lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
             task += "\n\n" + prompts.fill("markdown_print", lines=lines)
+        if trajectory.steps and trajectory.steps[-1].objection:
+            task += f"\n\n{trajectory.steps[-1].objection}"
         messages = [Message("system", prompts.text_of(system)), Message("user", task)]
         for step in _worth_showing(trajectory.steps):
             messages.append(Message("assistant", _closed(step.completion.text)))
@@ -138,10 +140,12 @@ def _second_thought(trajectory: Trajectory) -> str:
 
     After an exception, a comment that makes the model say what was wrong.
     """
-    if not trajectory.steps or _begins_anew(trajectory.steps):
+    if not trajectory.steps:
         return ""
     if objection := trajectory.steps[-1].objection:
         return f"# {objection}\n"
+    if _begins_anew(trajectory.steps):
+        return ""
     last = trajectory.steps[-1].result
     if last is None or last.error is None:
         return ""
@@ -191,6 +195,7 @@ def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(
         step
         for index, step in enumerate(told)
+        if not step.objection
         if (index == len(told) - 1 and is_last_shown)
         or isinstance(step.turn.action, Answer)
         or _showed(step)
@@ -198,7 +203,12 @@ def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _begins_anew(steps: tuple[Step, ...]) -> bool:
-    """Whether the last two cells failed alike: a small model would write the same a third time."""
+    """Whether a small model that sees its last cell would only write it again.
+
+    It was objected to, or it failed like the one before.
+    """
+    if steps and steps[-1].objection:
+        return True
     errors = [step.result.error if step.result else None for step in steps[-2:]]
     if len(errors) < 2 or errors[0] is None or errors[1] is None:
         return False
