@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.errors import EndpointUnreachableError, UsageError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from tests.cli.endpoint import ScriptedEndpoint
@@ -80,6 +80,26 @@ async def test_an_evaluation_goes_on_where_it_stopped(
     assert records[0].trajectory["containment"]["layers"]
     notebook = json.loads((options.out / "items" / "q0" / "0" / "notebook.ipynb").read_text())
     assert "How many rows" in "".join(notebook["cells"][0]["source"])
+
+
+async def test_a_second_evaluation_is_kept_out_of_the_folder(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    told: list[str] = []
+
+    async def begin_another(*arguments: object) -> object:
+        with pytest.raises(UsageError, match=r"Another evaluation is at work in .*--out") as fault:
+            await evaluate(options, policy, pool)
+        told.append(str(fault.value))
+        return await sample(*arguments)  # type: ignore[arg-type]
+
+    sample, policy.sample = policy.sample, begin_another  # type: ignore[method-assign,assignment]
+    records = await evaluate(replace(options, limit=1), policy, pool)
+    assert len(told) == 1
+    assert records[0].right
+    policy.sample = sample  # type: ignore[method-assign]
+    assert len(await evaluate(options, policy, pool)) == 3
 
 
 async def test_every_try_has_a_seed_of_its_own(options: EvalOptions, pool: SandboxPool) -> None:

@@ -12,18 +12,20 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.episodes import Arena, Pool
+from dm_jupyter.agent.local_model.leases import try_lock
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import Candidate
 from dm_jupyter.agent.search.solution import Solution
 from dm_jupyter.agent.search.strategies import React, Strategy
 from dm_jupyter.agent.search.tree import Search
-from dm_jupyter.core.errors import DataFileError, DmJupyterError, first_fault
+from dm_jupyter.core.errors import DataFileError, DmJupyterError, UsageError, first_fault
 from dm_jupyter.core.trajectory import StopReason
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.failures import Failure
@@ -104,10 +106,32 @@ async def evaluate(
 
     Raises:
         RecordError: the split is not as the suite needs it.
+        UsageError: another evaluation is at work in the folder.
         PolicyError: the model can't be reached; what is done so far is kept.
         SandboxError: no cell can be run; likewise.
         JudgeUnreachableError: nothing answers where the judge should; likewise.
     """
+    with _alone_in(options.out):
+        return await _evaluate(options, policy, pool, on_record)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keeps a second evaluation out of the folder: it would make the same tries again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = try_lock(folder / "run.lock")
+    if lock is None:
+        raise UsageError(
+            f"Another evaluation is at work in {folder}. Wait for it, stop it, or give this one a "
+            "folder of its own with --out."
+        )
+    with lock:
+        yield
+
+
+async def _evaluate(
+    options: EvalOptions, policy: Policy, pool: Pool, on_record: Callable[[EvalRecord], None]
+) -> list[EvalRecord]:
     done, to_do = missing(options)
     log = RecordLog(options.out / "records.jsonl")
     waiting = iter(to_do)
