@@ -14,6 +14,7 @@ __all__ = [
     "DROP_EMPTY_COLUMNS",
     "DROP_EMPTY_ROWS",
     "JOIN_HEADER_LEVELS",
+    "LEVEL_MARK",
     "NAMES_AS_TEXT",
     "STRIP_TEXT",
     "UNIQUE_NAMES",
@@ -41,6 +42,8 @@ def _stripped(value: object) -> object:
     return value.strip() or None if isinstance(value, str) else value
 
 
+LEVEL_MARK = " | "
+"""Between the levels of a name."""
 JOIN_HEADER_LEVELS = FrameStep(
     """\
 df.columns = [
@@ -50,7 +53,7 @@ df.columns = [
     lambda frame: _renamed(
         frame,
         [
-            " | ".join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:"))
+            LEVEL_MARK.join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:"))
             or f"column_{i}"
             for i, parts in enumerate(frame.columns, start=1)
         ],

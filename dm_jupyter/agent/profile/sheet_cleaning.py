@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -14,6 +16,7 @@ from pandas.api import types
 from dm_jupyter.agent.profile.frame_steps import (
     DROP_EMPTY_COLUMNS,
     DROP_EMPTY_ROWS,
+    LEVEL_MARK,
     NAMES_AS_TEXT,
     STRIP_TEXT,
     UNIQUE_NAMES,
@@ -31,6 +34,7 @@ SECTION = "section"
 _MARK = re.compile(r"\[[^\]]{1,20}\]|\([a-z]\)|[:~.*-]+")
 """How statistical offices write "no figure": `[x]`, `[no data]`, `(z)`, `:`, `..`."""
 _MADE_UP = re.compile(r"^Unnamed:|^column_\d+$|\.\d+$")
+"""The names of columns that have none of their own."""
 _MANY_BLANKS = 0.3
 
 
@@ -73,7 +77,9 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
         frame = _add(found, STRIP_TEXT, frame)
     merged_labels = _merged_labels(frame, merges)
     has_sections = _has_sections(frame, merges, indents)
-    if any(_is_made_up(name, frame.columns) for name in frame.columns[frame.isna().all()]):
+    groups = {part for name in frame.columns for part in _groups(name)}
+    empty = frame.columns[frame.isna().all()]
+    if any(_MADE_UP.search(name) or name in groups for name in empty):
         frame = _add(found, DROP_EMPTY_COLUMNS, frame)
     if has_sections and SECTION not in frame.columns:
         frame = _add(found, split_sections(SECTION), frame)
@@ -104,9 +110,10 @@ def _is_mark(text: str) -> bool:
     return said in MISSING_WORDS or _MARK.fullmatch(said) is not None
 
 
-def _is_made_up(name: str, names: Iterable[str]) -> bool:
-    """Says whether a column has no name of its own: none at all, or that of a merged header."""
-    return bool(_MADE_UP.search(name)) or any(other.startswith(f"{name} | ") for other in names)
+def _groups(name: str) -> Iterator[str]:
+    """What stands above a column's own name in a header of several rows."""
+    parts = name.split(LEVEL_MARK)
+    return (LEVEL_MARK.join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _has_blanks_around(frame: pd.DataFrame) -> bool:
@@ -122,9 +129,13 @@ def _has_blanks_around(frame: pd.DataFrame) -> bool:
 def _merged_labels(frame: pd.DataFrame, merges: tuple[Merge, ...]) -> list[str]:
     """Returns the columns whose blank cells all lie below a filled cell they are merged with."""
     is_row = frame.notna().any(axis="columns").to_numpy()
+    by_column: dict[int, list[Merge]] = defaultdict(list)
+    for merge in merges:
+        if merge.is_down:
+            by_column[merge.left - 1].append(merge)
     labels = []
     for position, name in enumerate(frame.columns):
-        down = [merge for merge in merges if merge.left == position + 1 and merge.is_down]
+        down = by_column[position]
         blank = frame.iloc[:, position].isna().to_numpy() & is_row
         if not down or not blank.any():
             continue
@@ -186,12 +197,9 @@ def _has_sections(frame: pd.DataFrame, merges: tuple[Merge, ...], indents: list[
 def _come_again(firsts: pd.Series[Any], heads: list[int]) -> bool:
     """Says whether labels repeat under other headings, and under none."""
     labels = firsts.drop(firsts.index[heads]).dropna()
-    group = labels.index.to_series().map(lambda row: sum(row > head for head in heads))
-    return bool(labels.duplicated().any() and not labels.groupby(group).apply(_repeats).any())
-
-
-def _repeats(labels: pd.Series[Any]) -> bool:
-    return bool(labels.duplicated().any())
+    under = [bisect(heads, row) for row in labels.index]
+    pairs = pd.DataFrame({"under": under, "label": labels.to_numpy()})
+    return bool(labels.duplicated().any() and not pairs.duplicated().any())
 
 
 def _indent(value: object) -> int:
