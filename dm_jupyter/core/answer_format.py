@@ -23,6 +23,7 @@ _CHOICE = re.compile(r"\b(?:either|can be|one of|exact values?|takes the value)\
 _NUMBER = re.compile(r"\b(?:number|float|floating[- ]point|integer|decimal)s?\b")
 _OTHER = re.compile(r"\b(?:list|string|tuple|names?|dictionary|array|date)s?\b")
 _FLAGS = ("True", "False")
+_ORDER = " (a test gives the statistic first, then the p-value)"
 
 
 def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[str, ...]:
@@ -71,7 +72,8 @@ def _unmet(clause: str, value: str) -> str:
         return "a single number"
     if limits := _RANGE.search(clause):
         low, high = float(limits[1]), float(limits[2])
-        return "" if low <= number <= high else f"a number between {limits[1]} and {limits[2]}"
+        if not low <= number <= high:
+            return f"a number between {limits[1]} and {limits[2]}{_ORDER if high == 1 else ''}"
     return ""
 
 

@@ -30,6 +30,9 @@ def hint_for(result: CellResult, columns: tuple[str, ...]) -> str:
     unknown = re.search(r"no such column: (?:\w+\.)?(\w+)", text)
     if unknown and (near := _nearest(unknown[1], columns)):
         return f"Columns with a similar name: {', '.join(dict.fromkeys(near))}."
+    refused = re.search(r"unexpected keyword argument '(\w+)'", text)
+    if refused:
+        return f"Leave {refused[1]} out of that call: the function does not take it."
     typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
@@ -67,6 +70,12 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (
         r"has no attribute 'pvalue'|cannot unpack non-iterable numpy\.float|corr\(\) got",
         "Series.corr gives the coefficient alone: r, p = stats.pearsonr(x, y) gives both.",
+    ),
+    (
+        r"Array shapes are incompatible for broadcasting|has no attribute '\w*(?:regress|rsquared)"
+        r"|has no attribute 'pvalues'",
+        "For a regression on several columns: fit = sm.OLS(y, sm.add_constant(X)).fit(); then "
+        "fit.params, fit.pvalues and fit.rsquared.",
     ),
     (
         r"has no attribute 'chi2\w*'",

@@ -23,7 +23,17 @@ BOTH = (
     [
         (P_VALUE, {"p": "0.05"}, ""),
         (P_VALUE, {"p": "1e-7"}, ""),
-        (P_VALUE, {"p": "49572.0"}, "@p has to be a number between 0 and 1, not 49572.0."),
+        (
+            P_VALUE,
+            {"p": "49572.0"},
+            "@p has to be a number between 0 and 1 (a test gives the statistic first, then the "
+            "p-value), not 49572.0.",
+        ),
+        (
+            '@a[age] where "age" is a number between 0 and 120.',
+            {"a": "-3"},
+            "@a has to be a number between 0 and 120, not -3.",
+        ),
         (P_VALUE, {"p": "Yes"}, "@p has to be a single number, not Yes."),
         (P_VALUE, {"p": "nan"}, ""),
         (P_VALUE, {}, ""),

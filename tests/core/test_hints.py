@@ -36,6 +36,13 @@ def test_several_missing_columns() -> None:
         ("ModuleNotFoundError", "No module named 'polars'", "not installed"),
         ("NameError", "name 'np' is not defined", "whole cell"),
         ("OperationalError", "no such column: Nme", "spelled exactly"),
+        (
+            "TypeError",
+            "got an unexpected keyword argument 'class_weight'",
+            "Leave class_weight out",
+        ),
+        ("ValueError", "Array shapes are incompatible for broadcasting.", "sm.OLS"),
+        ("AttributeError", "'LinregressResult' object has no attribute 'pvalues'", "fit.pvalues"),
     ],
 )
 def test_typed_hints(name: str, message: str, expected: str) -> None:

@@ -4,7 +4,8 @@ Its shape is the one that measured best for a 1.5B model: the turn opens inside 
 already loads the data, closed-form answers are printed by the cell and taken from its output, and
 one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
 is forgotten once a later one exists, so that a small model does not copy it again; after the same
-error twice in a row it begins anew, and so it does, told why, after a cell that was objected to.
+error twice in a row it begins anew, told of the error alone, and so it does after a cell that was
+objected to.
 """
 
 from __future__ import annotations
@@ -136,23 +137,22 @@ class MarkdownDialect:
 
 
 def _second_thought(trajectory: Trajectory) -> str:
-    """What the next cell begins with after one that was not good enough.
+    """What the next cell begins with after one that was not good enough: comments that say why.
 
-    After an exception, a comment that makes the model say what was wrong.
+    After an exception the last of them is left open: the model has to say what was wrong.
     """
     if not trajectory.steps:
         return ""
     if objection := trajectory.steps[-1].objection:
         return f"# {objection}\n"
-    if _begins_anew(trajectory.steps):
-        return ""
     last = trajectory.steps[-1].result
     if last is None or last.error is None:
         return ""
     message = last.error.message.strip().splitlines() or [""]
     told = [f"{last.error.name}: {message[0][:160]}", hint_for(last, trajectory.brief.columns)]
     lines = "\n".join(f"# {line}" for line in told if line)
-    return prompts.fill("markdown_second_thought", error=lines)
+    thought = prompts.fill("markdown_second_thought", error=lines)
+    return thought.rpartition("\n")[0] + "\n" if _begins_anew(trajectory.steps) else thought
 
 
 def _sql_prefill(steps: tuple[Step, ...]) -> str:
