@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
+from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 __all__ = ["describe", "shorten"]
-
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_OWN_LINE = re.compile(r"^-+>\s*\d+ (.*)$", re.MULTILINE)
 
 
 def shorten(text: str, limit_chars: int) -> str:
@@ -46,7 +44,7 @@ def describe(result: CellResult, limit_chars: int = 4000) -> str:
 
 def _shown(output: Stream | Display | CellError) -> str:
     if isinstance(output, Stream):
-        text = _ANSI.sub("", output.text).rstrip("\n")
+        text = without_colours(output.text).rstrip("\n")
         return text if output.name == "stdout" else _without_warnings(text)
     if isinstance(output, Display):
         if any(media_type.startswith("image/") for media_type in output.data):
@@ -69,9 +67,9 @@ def _without_warnings(text: str) -> str:
 
 def _error_text(error: CellError) -> str:
     """The exception, and the line of the cell that raised it."""
-    trace = _ANSI.sub("", "\n".join(error.traceback))
-    own_line = _OWN_LINE.search(trace, max(0, trace.rfind("Cell In[")))
-    where = f"line: {own_line.group(1).strip()}\n" if own_line else ""
+    trace = without_colours("\n".join(error.traceback))
+    line = failing_line(error)
+    where = f"line: {line}\n" if line else ""
     if error.name in ("SyntaxError", "IndentationError"):
         return trace.strip() or f"{error.name}: {error.message}"
-    return f"{where}{error.name}: {shorten(_ANSI.sub('', error.message), 600)}"
+    return f"{where}{error.name}: {shorten(without_colours(error.message), 600)}"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 
+from dm_jupyter.core.tracebacks import failing_line
 from kernel_sandbox.types import CellError, CellResult
 
 __all__ = ["hint_for"]
 
+_LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
+"""Code that looks a row up by its label."""
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
@@ -48,6 +51,12 @@ def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
         asked = asked[-1:]
     asked = [name for name in asked if name not in columns]
     near = list(dict.fromkeys(match for name in asked for match in _nearest(name, columns)))
+    if error.name == "KeyError" and not near and _LOOKED_UP.search(failing_line(error)):
+        key = error.message.strip()
+        return (
+            f"No row has the label {key}: the rows are numbered. Choose rows by the column that "
+            f"holds it: df.loc[df[column] == {key}, other_column]."
+        )
     if near:
         return f"Columns with a similar name: {', '.join(map(repr, near[:5]))}."
     if error.name == "KeyError" and columns and len(columns) <= 40:

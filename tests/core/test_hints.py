@@ -1,6 +1,7 @@
 import pytest
 
 from dm_jupyter.core.hints import hint_for
+from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import printed, raised
 
 COLUMNS = ("Fare Paid", "PassengerId", "Age", "Sex")
@@ -17,6 +18,21 @@ def test_an_attribute_error_names_the_nearest_column() -> None:
 
 def test_a_key_error_without_a_near_name_lists_the_columns() -> None:
     assert "'PassengerId'" in hint_for(raised("KeyError", "'zzz'"), COLUMNS)
+
+
+def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
+    trace = (
+        "File range.py:545, in get_loc(self, key)",
+        "\x1b[32m--> \x1b[39m545 return self._range.index(new_key)",
+        "Cell In[1], line 2",
+        "      1 df = load()",
+        "\x1b[32m----> \x1b[39m2 value = df.\x1b[34mloc\x1b[39m[2009, 'Fare Paid']",
+    )
+    hint = hint_for(CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", trace),)), COLUMNS)
+    assert "df.loc[df[column] == 2009, other_column]" in hint
+    other = (*trace[:-1], "----> 2 value = df[2009]")
+    hint = hint_for(CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", other),)), COLUMNS)
+    assert "'PassengerId'" in hint
 
 
 def test_several_missing_columns() -> None:
