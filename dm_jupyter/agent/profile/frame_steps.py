@@ -20,6 +20,7 @@ __all__ = [
     "UNIQUE_NAMES",
     "FrameStep",
     "fill_down",
+    "name_rows",
     "split_sections",
 ]
 
@@ -118,6 +119,21 @@ heads = df.iloc[:, 1:].isna().all(axis="columns")
 df.insert(0, {quoted(name)}, df.iloc[:, 0].where(heads).ffill())
 df = df[~heads].reset_index(drop=True).infer_objects()"""
     return FrameStep(code, run)
+
+
+def name_rows(column: str) -> FrameStep:
+    """Returns the step that names each row by its value in a column, which stays a column.
+
+    The index has no name of its own: pandas would call the column ambiguous.
+
+    Args:
+        column: its name; no value comes twice.
+    """
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.set_axis(frame[column].to_numpy(), axis="index")
+
+    return FrameStep(f"df.index = df[{quoted(column)}].to_numpy()", run)
 
 
 def fill_down(names: Sequence[str]) -> FrameStep:

@@ -22,6 +22,7 @@ from dm_jupyter.agent.profile.frame_steps import (
     UNIQUE_NAMES,
     FrameStep,
     fill_down,
+    name_rows,
     split_sections,
 )
 from dm_jupyter.agent.profile.suspicion import MISSING_WORDS, is_text
@@ -64,10 +65,13 @@ def missing_marks(frame: pd.DataFrame) -> list[str]:
 def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> Cleaning:
     """Returns how to clean a frame that holds all rows of a sheet.
 
+    In a sheet laid out for the eye (a title or a second header row, or anything to clean) rows are
+    named by their labels, so that a figure is found by row and column as a reader finds it.
+
     Args:
         frame: as read, with names of one level.
         merges: the sheet's merged cells, as far as they are known.
-        above: rows of the sheet above the frame's first.
+        above: rows of the sheet above the frame's first, the header among them.
     """
     merges = tuple(merge.lowered(above) for merge in merges if merge.top > above)
     found = Cleaning()
@@ -91,7 +95,23 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
         frame = _add(found, fill_down(labels), frame)
         shown = ", ".join(map(repr, labels))
         found.warnings.append(f"labels that stand once for several rows are filled down: {shown}")
+    if (found.steps or above > 1) and _names_rows(frame):
+        label = str(frame.columns[0])
+        _add(found, name_rows(label), frame)
+        found.warnings.append(f"rows are named by {label!r}: df.loc[label, column] is one figure")
     return found
+
+
+def _names_rows(frame: pd.DataFrame) -> bool:
+    """Says whether the first column holds a label of its own for each row, and the rest figures."""
+    if frame.shape[1] < 2 or not len(frame):
+        return False
+    labels, figures = frame.iloc[:, 0], frame.iloc[:, 1:].select_dtypes("number")
+    return (
+        figures.shape[1] >= (frame.shape[1] - 1) / 2
+        and all(map(_is_label, labels))
+        and labels.is_unique
+    )
 
 
 def _add(found: Cleaning, step: FrameStep, frame: pd.DataFrame) -> pd.DataFrame:

@@ -222,3 +222,27 @@ def test_a_figure_below_a_lone_title_is_data(sheet: Sheet) -> None:
     rows = [[None, None, "Persons"], [None, "All", 14601], ["Age", "young", 1649], [None, "old", 2]]
     frame, _ = sheet(rows)
     assert frame["Persons"].tolist() == [14601, 1649, 2]
+
+
+def test_rows_of_a_laid_out_sheet_are_named_by_their_labels(sheet: Sheet) -> None:
+    rows = [["Gas, by floor area"], ["Year", "small", "large"], [2008, 1, 2], [2009, 3, 4]]
+    frame, profile = sheet(rows)
+    assert frame.loc[2009, "large"] == 4
+    assert frame["small"].idxmax() == 2009
+    assert frame.sort_values("Year", ascending=False)["Year"].tolist() == [2009, 2008]
+    assert "rows are named by 'Year'" in said(profile)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Name", "A", "B"], ["x", 1, 2], ["y", 3, 4]],
+        [["Title"], ["Name", "A", "B"], ["x", 1, 2], ["x", 3, 4]],
+        [["Title"], ["Id", "A", "B"], [1, 1, 2], [2, 3, 4]],
+        [["Title"], ["Name", "A", "B", "C"], ["x", "p", "q", 4], ["y", "r", "s", 5]],
+    ],
+    ids=["plain sheet", "labels come twice", "numbers", "mostly text"],
+)
+def test_other_rows_are_numbered(sheet: Sheet, rows: list[list[Any]]) -> None:
+    frame, _ = sheet(rows)
+    assert frame.index.tolist() == list(range(len(frame)))
