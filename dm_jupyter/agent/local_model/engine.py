@@ -25,7 +25,7 @@ _SPIN_COUNT: Final = 2_000
 """How often a thread looks for more work before it sleeps: some microseconds.
 
 Threads that spin on starve a kernel and a browser on the same cores; threads that sleep at once
-wait for the system at each of the thousand barriers of a token, and take twice as long.
+wait for the system at each of the many barriers of a token (`python -m benchmarks.model_speed`).
 """
 
 _NO_ORIGIN: Final = "null://closed"
