@@ -22,10 +22,11 @@ QUESTION = "Write Python code that fits a regression of col_1 on all the others 
 
 def measured(spin_count: int) -> tuple[float, float]:
     """Returns tokens read and tokens written a second, of this process's own engine."""
-    engine._SPIN_COUNT = spin_count  # type: ignore[misc]  # what is compared
     model = catalogue.find()
     path = cache.require(model)
-    running = engine.start_engine(engine.EngineSettings(str(path), "m", KEY, 4096, 1, 0))
+    running = engine.start_engine(
+        engine.EngineSettings(str(path), "m", KEY, 4096, 1, 0), spin_count
+    )
     columns = "; ".join(f"'col_{i}': float64, {i} … {7 * i}" for i in range(45))
     asked = {
         "messages": [{"role": "user", "content": f"Columns: {columns}. {QUESTION}"}],

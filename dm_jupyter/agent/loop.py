@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from dm_jupyter.agent.grounding import unsupported_numbers
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
-from dm_jupyter.core import prompts
+from dm_jupyter.core import objections, prompts
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
@@ -28,7 +28,6 @@ from dm_jupyter.core.events import (
 )
 from dm_jupyter.core.forgotten_imports import with_imports
 from dm_jupyter.core.hints import hint_for
-from dm_jupyter.core.objections import objection_to
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -75,7 +74,7 @@ class RunSettings:
                 raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
 
 
-_PROMPTS = ("answer_unsupported", "answer_uncomputed", "cell_objection")
+_PROMPTS = ("answer_unsupported", "answer_uncomputed", "cell_objection", *objections.PROMPTS)
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
 
@@ -184,22 +183,25 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
     turn = dialect.parse(completion.text)
-    if not (dialect.is_aided and isinstance(turn.action, RunCell)):
-        return turn
-    if turn.action.language != "python":
-        return turn
-    source = with_imports(turn.action.source, _sources(trajectory))
-    return replace(turn, action=replace(turn.action, source=source))
+    match turn.action:
+        case RunCell(language="python") as cell if dialect.is_aided:
+            source = with_imports(cell.source, _ran(trajectory), trajectory.brief.variables)
+            return replace(turn, action=replace(cell, source=source))
+    return turn
 
 
-def _sources(trajectory: Trajectory) -> list[str]:
-    """The python cells that ran before."""
-    actions = (step.turn.action for step in trajectory.steps)
-    return [
-        action.source
-        for action in actions
-        if isinstance(action, RunCell) and action.language == "python"
-    ]
+def _ran(trajectory: Trajectory) -> list[str]:
+    """The python cells whose names the kernel holds: they ended well, and it was not emptied."""
+    sources: list[str] = []
+    for step in trajectory.steps:
+        if step.result is None:
+            continue
+        if step.result.state_lost:
+            sources.clear()
+        match step.turn.action:
+            case RunCell(source, language="python") if step.result.ok:
+                sources.append(source)
+    return sources
 
 
 def _exhausted(
@@ -236,7 +238,7 @@ def _after_cell(
     answer = dialect.printed_answer(trajectory, result)
     objection = ""
     if dialect.is_aided and result.ok and not any(step.objection for step in trajectory.steps):
-        objection = objection_to(trajectory, cell, answer)
+        objection = objections.objection_to(trajectory, cell, answer)
     if answer is not None and not objection:
         return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
     text = describe(result, settings.observation_chars)

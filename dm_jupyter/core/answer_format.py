@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from dm_jupyter.core.closed_form import find_answers, is_no_value
 
-__all__ = ["misfits"]
+__all__ = ["Misfit", "misfits"]
 
 _QUOTE = "[\"“'‘]([^\"“”'‘’\n]{1,80})[\"”'’]"
 _QUOTED = re.compile(_QUOTE)
@@ -26,8 +27,19 @@ _FLAGS = ("True", "False")
 _ORDER = " (a test gives the statistic first, then the p-value)"
 
 
-def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns one sentence for each value that is not of the kind asked for.
+class Misfit(NamedTuple):
+    """A value that is not of the kind asked for."""
+
+    tag: str
+    """The name of the answer."""
+    wanted: str
+    """The kind, in words."""
+    value: str
+    """Cut where it is long."""
+
+
+def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[Misfit, ...]:
+    """Returns the values that are not of the kind asked for, each once.
 
     Args:
         answer_format: the format of the question.
@@ -40,7 +52,7 @@ def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[str, ...]:
         if value is None or is_no_value(value) or not clause:
             continue
         if wanted := _unmet(clause, value):
-            found.append(f"@{name} has to be {wanted}, not {value[:60]}.")
+            found.append(Misfit(name, wanted, value[:60]))
     return tuple(dict.fromkeys(found))
 
 

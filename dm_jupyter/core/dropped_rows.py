@@ -31,8 +31,8 @@ def needless_columns(source: str, incomplete: Iterable[str], asked: str) -> tupl
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     gaps = tuple(incomplete)
-    calls = [call for call in ast.walk(tree) if _is_dropna(call)]
-    inside = {id(node) for call in calls for node in ast.walk(call) if node is not call}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_dropna(node)]
+    inside = {id(node) for call in calls for word in call.keywords for node in ast.walk(word)}
     dropped = dict.fromkeys(column for call in calls for column in _columns(call, gaps))
     if not dropped or (_DROP_ALL.search(asked) and set(gaps) <= set(dropped)):
         return ()
@@ -46,24 +46,21 @@ def needless_columns(source: str, incomplete: Iterable[str], asked: str) -> tupl
     )
 
 
-def _is_dropna(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "dropna"
-    )
+def _is_dropna(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "dropna"
 
 
-def _columns(call: ast.AST, incomplete: tuple[str, ...]) -> tuple[str, ...]:
+def _columns(call: ast.Call, incomplete: tuple[str, ...]) -> tuple[str, ...]:
     """The columns by whose gaps a call drops rows, as far as it spells them out."""
-    assert isinstance(call, ast.Call)  # noqa: S101
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101
     options = {word.arg: word.value for word in call.keywords}
     if call.args or options.keys() - {"subset", "inplace", "ignore_index"}:
         return ()
     if "subset" in options:
         return _texts(options["subset"])
-    return incomplete if isinstance(call.func.value, ast.Name) else ()
+    match call.func:
+        case ast.Attribute(value=ast.Name()):  # a whole table
+            return incomplete
+    return ()
 
 
 def _texts(node: ast.expr) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ _LINES = _MODULES | {
 }
 
 
-def with_imports(source: str, earlier: Iterable[str]) -> str:
+def with_imports(source: str, earlier: Iterable[str], variables: Iterable[str] = ()) -> str:
     """Returns the cell with an import above it for each well-known name that nothing has defined.
 
     A cell that does not parse is returned as it is.
@@ -74,6 +74,7 @@ def with_imports(source: str, earlier: Iterable[str]) -> str:
     Args:
         source: the cell.
         earlier: the cells that ran before it in the same kernel.
+        variables: other names that mean something there, and must go on to.
     """
     tree = _parsed(source)
     if tree is None:
@@ -83,7 +84,7 @@ def with_imports(source: str, earlier: Iterable[str]) -> str:
     if not missing:
         return source
     before = (_parsed(cell) for cell in earlier)
-    known = set().union(*(_bound(cell) for cell in before if cell is not None))
+    known = set(variables).union(*(_bound(cell) for cell in before if cell is not None))
     lines = [_LINES[name] for name in missing if name not in known]
     return "\n".join([*lines, source])
 

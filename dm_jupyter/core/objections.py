@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dm_jupyter.core import prompts
 from dm_jupyter.core.answer_format import misfits
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.dropped_rows import needless_columns
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 
-__all__ = ["objection_to"]
+__all__ = ["PROMPTS", "objection_to"]
+
+PROMPTS = ("objection_dropna", "objection_misfit")
+"""Names of the prompts it uses."""
 
 
 def objection_to(trajectory: Trajectory, cell: RunCell, answer: str | None) -> str:
@@ -23,9 +27,8 @@ def objection_to(trajectory: Trajectory, cell: RunCell, answer: str | None) -> s
         asked = f"{task.question}\n{task.constraints}"
         columns = needless_columns(cell.source, trajectory.brief.incomplete, asked)
         if columns:
-            named = ", ".join(map(repr, columns))
-            return (
-                f"No dropna() on {named}: the question does not need it, and it throws away rows. "
-                "Drop rows only where a column that is computed with is missing."
-            )
-    return " ".join(misfits(task.answer_format, dict(find_answers(answer or ""))))
+            return prompts.fill("objection_dropna", columns=", ".join(map(repr, columns)))
+    return " ".join(
+        prompts.fill("objection_misfit", **misfit._asdict())
+        for misfit in misfits(task.answer_format, dict(find_answers(answer or "")))
+    )

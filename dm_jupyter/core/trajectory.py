@@ -109,6 +109,8 @@ class Brief:
     """Names of the database files; not empty when `sql` cells make sense."""
     incomplete: tuple[str, ...] = ()
     """The columns in which values are missing, as far as they were counted."""
+    variables: tuple[str, ...] = ()
+    """Names of a person's tables in the kernel that the question is about."""
 
 
 class StopReason(StrEnum):
@@ -182,6 +184,7 @@ class Trajectory:
                 "columns": list(self.brief.columns),
                 "databases": list(self.brief.databases),
                 "incomplete": list(self.brief.incomplete),
+                "variables": list(self.brief.variables),
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
@@ -253,6 +256,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
             tuple(brief["columns"]),
             tuple(brief["databases"]),
             tuple(brief.get("incomplete", ())),
+            tuple(brief.get("variables", ())),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,

@@ -224,7 +224,8 @@ class Run:
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         text = "\n\n".join(part for part in (place.context, brief.text) if part)
         containment = self._kernels.containment(place.kernel_id)
-        return Trajectory(task, "markdown", replace(brief, text=text), containment=containment)
+        brief = replace(brief, text=text, variables=self.ask.variables)
+        return Trajectory(task, "markdown", brief, containment=containment)
 
     def _task_of(self, files: tuple[Path, ...]) -> Task:
         return Task(id=self.journal.run_id, question=self.ask.question, files=files)

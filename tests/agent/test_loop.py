@@ -220,6 +220,39 @@ async def test_an_import_that_the_cell_forgot_is_written_above_it() -> None:
     assert "import" not in done.steps[0].completion.text
 
 
+async def test_an_import_of_a_cell_that_failed_does_not_count() -> None:
+    text = "\nm = LinearRegression()\n```"  # the turn may open inside a comment
+    notebook = ScriptedNotebook([raised("KeyError", "'x'"), printed("1"), printed("@n[3]")])
+    policy = ScriptedPolicy([f"df['x']\nLinearRegression = 1\n{text}", text, text])
+    await run(CLOSED, policy, notebook, SETTINGS, ignore)
+    line = "from sklearn.linear_model import LinearRegression"
+    assert [line in cell.source for cell in notebook.cells] == [False, True, False]
+
+
+async def test_after_an_emptied_kernel_imports_are_written_again() -> None:
+    emptied = replace(raised("KeyError", "'x'"), state_lost=True)
+    notebook = ScriptedNotebook([printed("1"), emptied, printed("@n[3]")])
+    policy = ScriptedPolicy(["\nm = PCA()\n```"])
+    await run(CLOSED, policy, notebook, SETTINGS, ignore)
+    assert ["import PCA" in cell.source for cell in notebook.cells] == [True, False, True]
+
+
+async def test_a_table_that_the_question_names_is_not_imported_over() -> None:
+    notebook = ScriptedNotebook([printed("@n[3]")])
+    start = replace(CLOSED, brief=replace(CLOSED.brief, variables=("sm",)))
+    await run(start, ScriptedPolicy(["print(sm.n, smf)\n```"]), notebook, SETTINGS, ignore)
+    assert "statsmodels.api" not in notebook.cells[0].source
+    assert "statsmodels.formula.api as smf" in notebook.cells[0].source
+
+
+async def test_a_free_question_goes_on_in_a_cell_after_an_objection() -> None:
+    policy = ScriptedPolicy([CARELESS, CODE, "3"])
+    notebook = ScriptedNotebook([printed("3")])
+    done = await run(replace(FREE, brief=GAPS), policy, notebook, SETTINGS, ignore)
+    assert policy.requests[1].prefill.startswith("```python\ndf = 1\n# No dropna()")
+    assert (done.answer, done.cells) == ("3", 2)
+
+
 async def test_a_published_shape_gets_no_imports_and_no_objection() -> None:
     text = f"Thought: t\nAction: python\nAction Input: ```python\n{CARELESS}"
     start = replace(FREE, dialect="react-published", brief=GAPS)

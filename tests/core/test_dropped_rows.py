@@ -24,6 +24,8 @@ ASKED = "What is the mean fare?"
         ("df = df.dropna(axis=1)\ndf['Fare Paid'].mean()", ()),
         ("df = df.dropna(how='all')\ndf['Fare Paid'].mean()", ()),
         ("df = df.dropna(subset=columns)\ndf['Fare Paid'].mean()", ()),
+        ("df = df.dropna(subset=['Age'])\ndf['Age'].dropna().mean()", ()),
+        ("df.dropna(subset=['Age']).dropna(subset=['Cabin'])['Age'].mean()", ("Cabin",)),
         ("df['Fare Paid'].mean()", ()),
         ("df.dropna(subset=['Cabin'", ()),
     ],

@@ -51,6 +51,10 @@ def test_what_earlier_cells_defined_is_not_imported_again() -> None:
     assert with_imports(FIT, ["this is (no code"]) != FIT
 
 
+def test_a_variable_of_the_person_is_not_overwritten() -> None:
+    assert with_imports("sm.mean()", [], ["sm"]) == "sm.mean()"
+
+
 @pytest.mark.parametrize("cell", ["LinearRegression(", "%%time\nnp.mean(x)", "\0", ""])
 def test_what_does_not_parse_is_left(cell: str) -> None:
     assert with_imports(cell, []) == cell

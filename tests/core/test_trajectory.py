@@ -46,6 +46,7 @@ STEPS = st.builds(
     st.builds(Turn, TEXT, ACTIONS),
     st.none() | RESULTS,
     TEXT,
+    TEXT,
 )
 TASKS = st.builds(
     Task,
@@ -58,7 +59,7 @@ TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
     TEXT,
-    st.builds(Brief, TEXT, TEXT, st.lists(TEXT, max_size=3).map(tuple)),
+    st.builds(Brief, TEXT, TEXT, *[st.lists(TEXT, max_size=3).map(tuple)] * 4),
     st.lists(STEPS, max_size=3).map(tuple),
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,

@@ -21,7 +21,7 @@ _PROMPT_CACHE_MIB: Final = 512
 _LOG_WARNINGS: Final = 2
 """The engine's log level: warnings and errors. Nothing of a prompt is ever written."""
 
-_SPIN_COUNT: Final = 2_000
+SPIN_COUNT: Final = 2_000
 """How often a thread looks for more work before it sleeps: some microseconds.
 
 Threads that spin on starve a kernel and a browser on the same cores; threads that sleep at once
@@ -73,15 +73,19 @@ def require_engine() -> None:
         )
 
 
-def start_engine(settings: EngineSettings) -> Engine:
+def start_engine(settings: EngineSettings, spin_count: int = SPIN_COUNT) -> Engine:
     """Load the model and listen; returns once the engine answers.
+
+    Args:
+        settings: What the engine must know.
+        spin_count: How often a thread looks for work before it sleeps; once a process.
 
     Raises:
         RuntimeError: The engine refused the file or the settings; it has printed why.
     """
     # Read by the library while it loads.
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-    os.environ["GOMP_SPINCOUNT"] = str(_SPIN_COUNT)
+    os.environ["GOMP_SPINCOUNT"] = str(spin_count)
     import xllamacpp  # noqa: PLC0415 the environment above comes first
 
     params = xllamacpp.CommonParams()

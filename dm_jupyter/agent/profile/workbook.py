@@ -131,31 +131,23 @@ def _sheet(
         call = call.with_arguments(nrows=max(0, extent.dense_rows - above))
         is_whole = True
     limit = None if is_whole else max(_LEAST_ROWS, _SAMPLE_CELLS // grid.shape[1])
-    table = _table(source, book, call, limit, extent.merges, above)
+    warnings = _layout_warnings(layout, extent)
+    if is_whole:
+        call, cleaned = _cleaned(book, call, extent.merges, above)
+        warnings += cleaned
+    table = _table(source, book, call, limit)
     if limit is not None and table.row_count == limit:
         table = replace(table, row_count=max(limit, extent.rows - above), sampled_rows=limit)
     return replace(
         table,
         name=extent.name,
         is_hidden=extent.is_hidden,
-        warnings=(*_layout_warnings(layout, extent), *table.warnings),
+        warnings=(*warnings, *table.warnings),
     )
 
 
-def _table(
-    source: Source,
-    book: pd.ExcelFile,
-    call: ReadCall,
-    limit: int | None,
-    merges: tuple[Merge, ...],
-    above: int,
-) -> TableProfile:
-    warnings: list[str] = []
-    if limit is None:
-        call, warnings = _cleaned(book, call, merges, above)
-        frame = call.run(book)
-    else:
-        frame = call.run(book, nrows=limit)
+def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None) -> TableProfile:
+    frame = call.run(book) if limit is None else call.run(book, nrows=limit)
     suspicions = suspicions_of(frame)
     columns = tuple(
         replace(column, note=suspicions.notes.get(position))
@@ -167,7 +159,7 @@ def _table(
         # named, it reads the same everywhere. An open book takes no such argument.
         call = call.with_arguments(engine="openpyxl")
     code = call.source(source.name)
-    told = (*warnings, *suspicions.warnings)
+    told = tuple(suspicions.warnings)
     return TableProfile("", len(frame), columns, rows, code, warnings=told)
 
 

@@ -45,6 +45,7 @@ class MarkdownDialect:
         "markdown_missing",
         "markdown_undefined",
         "markdown_answer",
+        "markdown_failed_before",
         "markdown_second_thought",
         "markdown_void",
         "task_question",
@@ -151,8 +152,10 @@ def _second_thought(trajectory: Trajectory) -> str:
     message = last.error.message.strip().splitlines() or [""]
     told = [f"{last.error.name}: {message[0][:160]}", hint_for(last, trajectory.brief.columns)]
     lines = "\n".join(f"# {line}" for line in told if line)
-    thought = prompts.fill("markdown_second_thought", error=lines)
-    return thought.rpartition("\n")[0] + "\n" if _begins_anew(trajectory.steps) else thought
+    told_so = prompts.fill("markdown_failed_before", error=lines) + "\n"
+    if _begins_anew(trajectory.steps):
+        return told_so
+    return told_so + prompts.text_of("markdown_second_thought")
 
 
 def _sql_prefill(steps: tuple[Step, ...]) -> str:
@@ -180,6 +183,8 @@ def _needs_code(trajectory: Trajectory) -> bool:
     if not trajectory.steps:
         return True
     last = trajectory.steps[-1]
+    if last.objection:
+        return True
     if last.result is None:
         return not any(step.result and step.result.ok for step in trajectory.steps)
     return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
