@@ -183,11 +183,26 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
     turn = dialect.parse(completion.text)
+    if dialect.is_aided and _is_said_again(dialect, turn, trajectory):
+        return Turn("", Answer(turn.thought) if turn.thought else Void("the same cell again"))
     match turn.action:
         case RunCell(language="python") as cell if dialect.is_aided:
             source = with_imports(cell.source, _ran(trajectory), trajectory.brief.variables)
             return replace(turn, action=replace(cell, source=source))
     return turn
+
+
+def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
+    """Whether a free question is answered, and its answered cell only written once more.
+
+    Small models do so at each turn until none is left: the words before the cell are the answer.
+    """
+    if trajectory.task.is_closed_form or not trajectory.steps:
+        return False
+    last = trajectory.steps[-1]
+    has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
+    is_same = dialect.parse(last.completion.text).action == turn.action
+    return has_shown and is_same and not last.objection
 
 
 def _ran(trajectory: Trajectory) -> list[str]:

@@ -8,7 +8,7 @@ from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
 from dm_jupyter.core.events import Event, RunFinished, RunStarted, StepFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Answer, Brief, Completion, StopReason, Trajectory
+from dm_jupyter.core.trajectory import Answer, Brief, Completion, StopReason, Trajectory, Void
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import CellResult
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
@@ -65,6 +65,23 @@ async def test_a_number_without_an_output_is_sent_back_once_then_flagged() -> No
     assert done.answer == "There are 5 rows."
     assert done.unsupported == ("5",)
     assert done.stop is StopReason.ANSWERED
+
+
+async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
+    again = "There are 3 rows.\n```python\nprint(3)\n```"
+    policy = ScriptedPolicy([CODE, again, again])
+    notebook = ScriptedNotebook([printed("3"), printed("3")])
+    done = await run(FREE, policy, notebook, SETTINGS, ignore)
+    assert (done.answer, done.turns, done.cells) == ("There are 3 rows.", 3, 2)
+
+
+async def test_a_cell_that_comes_again_without_words_is_a_void_turn() -> None:
+    again = "```python\nprint(3)\n```"
+    policy = ScriptedPolicy([CODE, again, again, "There are 3 rows."])
+    notebook = ScriptedNotebook([printed("3"), printed("3")])
+    done = await run(FREE, policy, notebook, SETTINGS, ignore)
+    assert done.steps[2].turn.action == Void("the same cell again")
+    assert (done.answer, done.turns, done.cells) == ("There are 3 rows.", 4, 2)
 
 
 async def test_an_answer_before_any_cell_is_sent_back_to_compute() -> None:

@@ -187,7 +187,8 @@ def _sum_rows(frame: pd.DataFrame) -> list[str]:
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "
-                "of other rows and would double every aggregate: leave them out"
+                "of other rows and would double every aggregate: take a total from them, "
+                "anything else without them"
             )
     return warnings
 
