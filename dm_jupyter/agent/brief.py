@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dm_jupyter.agent.database_tables import database_tables
 from dm_jupyter.core.trajectory import Brief
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _brief(profiles: list[FileProfile], share: int) -> Brief:
         columns=tuple(dict.fromkeys(column.name for column in columns)),
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
+        tables=tuple(table for profile in profiles for table in database_tables(profile)),
     )
 
 

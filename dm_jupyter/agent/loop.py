@@ -261,7 +261,7 @@ def _after_cell(
         told = prompts.fill("cell_objection", output=text, objection=objection)
         return trajectory.extended(replace(taken, observation=told, objection=objection))
     is_hinted = dialect.is_aided and not result.ok
-    hint = hint_for(result, trajectory.brief.columns) if is_hinted else ""
+    hint = hint_for(result, cell.source, trajectory.brief) if is_hinted else ""
     observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
     return trajectory.extended(replace(taken, observation=observation))
 

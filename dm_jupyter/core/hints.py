@@ -6,10 +6,12 @@ a column, or the way to turn text into numbers, is what it lacks.
 
 from __future__ import annotations
 
-import difflib
 import re
 
+from dm_jupyter.core.schema_hints import schema_hint
+from dm_jupyter.core.spelling import nearest
 from dm_jupyter.core.tracebacks import failing_line
+from dm_jupyter.core.trajectory import Brief
 from kernel_sandbox.types import CellError, CellResult
 
 __all__ = ["hint_for"]
@@ -19,27 +21,27 @@ _LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
-def hint_for(result: CellResult, columns: tuple[str, ...]) -> str:
+def hint_for(result: CellResult, source: str, brief: Brief) -> str:
     """Returns one or two sentences on how to mend the error, or nothing when none is known.
 
     Args:
         result: a cell that failed.
-        columns: the column names of all data files.
+        source: its code.
+        brief: what is known of the data files.
     """
     error = result.error
     if error is None:
         return ""
     text = f"{error.name}: {error.message}"
-    unknown = re.search(r"no such column: (?:\w+\.)?(\w+)", text)
-    if unknown and (near := _nearest(unknown[1], columns)):
-        return f"Columns with a similar name: {', '.join(dict.fromkeys(near))}."
+    if told := schema_hint(error.message, source, brief.tables):
+        return told
     refused = re.search(r"unexpected keyword argument '(\w+)'", text)
     if refused:
         return f"Leave {refused[1]} out of that call: the function does not take it."
     typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
-    return _spelling(error, columns)
+    return _spelling(error, brief.columns)
 
 
 def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
@@ -50,7 +52,7 @@ def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
     if "has no attribute" in error.message:
         asked = asked[-1:]
     asked = [name for name in asked if name not in columns]
-    near = list(dict.fromkeys(match for name in asked for match in _nearest(name, columns)))
+    near = list(dict.fromkeys(match for name in asked for match in nearest(name, columns)))
     if error.name == "KeyError" and not near and _LOOKED_UP.search(failing_line(error)):
         key = error.message.strip()
         return (
@@ -62,17 +64,6 @@ def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
     if error.name == "KeyError" and columns and len(columns) <= 40:
         return f"The file's columns are: {', '.join(map(repr, columns))}."
     return ""
-
-
-def _nearest(name: str, columns: tuple[str, ...]) -> list[str]:
-    folded = {_fold(column): column for column in columns}
-    matches = difflib.get_close_matches(_fold(name), folded, n=3, cutoff=0.6)
-    contained = [c for f, c in folded.items() if _fold(name) and _fold(name) in f]
-    return [folded[match] for match in matches] + contained
-
-
-def _fold(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).lower()
 
 
 _HINTS: tuple[tuple[str, str], ...] = (

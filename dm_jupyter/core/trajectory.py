@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.schema import DatabaseTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
 
@@ -111,6 +112,8 @@ class Brief:
     """The columns in which values are missing, as far as they were counted."""
     variables: tuple[str, ...] = ()
     """Names of a person's tables in the kernel that the question is about."""
+    tables: tuple[DatabaseTable, ...] = ()
+    """Of the databases, with the keys that tie them."""
 
 
 class StopReason(StrEnum):
@@ -185,6 +188,7 @@ class Trajectory:
                 "databases": list(self.brief.databases),
                 "incomplete": list(self.brief.incomplete),
                 "variables": list(self.brief.variables),
+                "tables": [table.to_json() for table in self.brief.tables],
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
@@ -257,6 +261,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
             tuple(brief["databases"]),
             tuple(brief.get("incomplete", ())),
             tuple(brief.get("variables", ())),
+            tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,

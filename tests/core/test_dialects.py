@@ -149,7 +149,11 @@ class TestMarkdown:
 
     def test_a_failed_query_is_followed_by_another_query(self) -> None:
         failed = raised("OperationalError", "no such column: X")
-        assert self.dialect.prefill(DATABASE.extended(_ran(failed, "told"))) == "```sql\nSELECT"
+        opening = self.dialect.prefill(DATABASE.extended(_ran(failed, "told")))
+        assert opening.startswith(
+            "```sql\n-- The last attempt failed:\n-- OperationalError: no such"
+        )
+        assert opening.endswith("\nSELECT")
         assert "whole query again" in self.dialect.observation(DATABASE, failed, "no such column")
 
     def test_after_a_query_that_worked_python_reads_its_rows(self) -> None:

@@ -1,23 +1,26 @@
 import pytest
 
 from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.schema import DatabaseTable
+from dm_jupyter.core.trajectory import Brief
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import printed, raised
 
-COLUMNS = ("Fare Paid", "PassengerId", "Age", "Sex")
+BRIEF = Brief(columns=("Fare Paid", "PassengerId", "Age", "Sex"))
+CODE = "df.mean()"
 
 
 def test_a_key_error_names_the_nearest_columns() -> None:
-    assert "'Fare Paid'" in hint_for(raised("KeyError", "'fare_paid'"), COLUMNS)
+    assert "'Fare Paid'" in hint_for(raised("KeyError", "'fare_paid'"), CODE, BRIEF)
 
 
 def test_an_attribute_error_names_the_nearest_column() -> None:
     error = raised("AttributeError", "'DataFrame' object has no attribute 'age'")
-    assert hint_for(error, COLUMNS) == "Columns with a similar name: 'Age'."
+    assert hint_for(error, CODE, BRIEF) == "Columns with a similar name: 'Age'."
 
 
 def test_a_key_error_without_a_near_name_lists_the_columns() -> None:
-    assert "'PassengerId'" in hint_for(raised("KeyError", "'zzz'"), COLUMNS)
+    assert "'PassengerId'" in hint_for(raised("KeyError", "'zzz'"), CODE, BRIEF)
 
 
 def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
@@ -28,16 +31,20 @@ def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
         "      1 df = load()",
         "\x1b[32m----> \x1b[39m2 value = df.\x1b[34mloc\x1b[39m[2009, 'Fare Paid']",
     )
-    hint = hint_for(CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", trace),)), COLUMNS)
+    hint = hint_for(
+        CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", trace),)), CODE, BRIEF
+    )
     assert "df.loc[df[column] == 2009, other_column]" in hint
     other = (*trace[:-1], "----> 2 value = df[2009]")
-    hint = hint_for(CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", other),)), COLUMNS)
+    hint = hint_for(
+        CellResult(CellStatus.ERROR, (CellError("KeyError", "2009", other),)), CODE, BRIEF
+    )
     assert "'PassengerId'" in hint
 
 
 def test_several_missing_columns() -> None:
     error = raised("KeyError", "\"['fare', 'sexx'] not in index\"")
-    hint = hint_for(error, COLUMNS)
+    hint = hint_for(error, CODE, BRIEF)
     assert "'Sex'" in hint
     assert "'Fare Paid'" in hint
 
@@ -62,14 +69,15 @@ def test_several_missing_columns() -> None:
     ],
 )
 def test_typed_hints(name: str, message: str, expected: str) -> None:
-    assert expected in hint_for(raised(name, message), COLUMNS)
+    assert expected in hint_for(raised(name, message), CODE, BRIEF)
 
 
-def test_an_unknown_sql_column_names_the_nearest() -> None:
-    error = raised("OperationalError", "no such column: Country")
-    assert "BillingCountry" in hint_for(error, ("Total", "BillingCountry"))
+def test_an_unknown_sql_column_is_looked_for_in_the_tables() -> None:
+    brief = Brief(tables=(DatabaseTable("invoices", ("Total", "BillingCountry")),))
+    hint = hint_for(raised("OperationalError", "no such column: Country"), "SELECT 1", brief)
+    assert hint == "Columns with a similar name: BillingCountry of invoices."
 
 
 def test_no_hint_for_an_unknown_error_or_none() -> None:
-    assert hint_for(raised("ZeroDivisionError", "division by zero"), COLUMNS) == ""
-    assert hint_for(printed("fine"), COLUMNS) == ""
+    assert hint_for(raised("ZeroDivisionError", "division by zero"), CODE, BRIEF) == ""
+    assert hint_for(printed("fine"), CODE, BRIEF) == ""

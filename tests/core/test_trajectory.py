@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -55,11 +56,14 @@ TASKS = st.builds(
     st.lists(st.text(string.ascii_letters, min_size=1).map(Path), max_size=2).map(tuple),
     concepts=st.lists(TEXT, max_size=2).map(tuple),
 )
+NAMES = st.lists(TEXT, max_size=3).map(tuple)
+LINKS = st.builds(Link, TEXT, st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple))
+TABLES = st.builds(DatabaseTable, TEXT, NAMES, st.lists(LINKS, max_size=2).map(tuple))
 TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
     TEXT,
-    st.builds(Brief, TEXT, TEXT, *[st.lists(TEXT, max_size=3).map(tuple)] * 4),
+    st.builds(Brief, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
     st.lists(STEPS, max_size=3).map(tuple),
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,

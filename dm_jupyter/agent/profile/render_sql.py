@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.agent.profile.render_table import row_text, value_text
-from dm_jupyter.agent.profile.sql_names import quoted_name
+from dm_jupyter.core.sql_names import quoted_name
 
 __all__ = ["database_text"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dm_jupyter.agent.profile.model import ColumnProfile, Scalar
-from dm_jupyter.agent.profile.sql_names import always_quoted
+from dm_jupyter.core.sql_names import always_quoted
 
 __all__ = ["profile_values", "sample"]
 

@@ -18,8 +18,8 @@ from dm_jupyter.agent.profile.model import (
     TableProfile,
 )
 from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.sql_names import always_quoted
 from dm_jupyter.agent.profile.sql_values import profile_values, sample
+from dm_jupyter.core.sql_names import always_quoted
 
 __all__ = ["profile_sqlite"]
 

@@ -78,7 +78,7 @@ class MarkdownDialect:
         if not _needs_code(trajectory):
             return ""
         if _speaks_sql(trajectory):
-            return _sql_prefill(trajectory.steps)
+            return _sql_prefill(trajectory)
         return f"```python\n{trajectory.brief.opening}{_second_thought(trajectory)}"
 
     def parse(self, text: str) -> Turn:
@@ -145,27 +145,38 @@ def _second_thought(trajectory: Trajectory) -> str:
     if not trajectory.steps:
         return ""
     if objection := trajectory.steps[-1].objection:
-        return f"# {objection}\n"
-    last = trajectory.steps[-1].result
-    if last is None or last.error is None:
+        return _commented("#", objection)
+    told = _failed_before(trajectory, "#")
+    if not told or _begins_anew(trajectory.steps):
+        return told
+    return told + _commented("#", prompts.text_of("markdown_second_thought")).rstrip("\n")
+
+
+def _failed_before(trajectory: Trajectory, sign: str) -> str:
+    """What became of the last cell, in comments of its language; nothing when it ran through."""
+    last = trajectory.steps[-1]
+    cell, error = last.turn.action, last.result.error if last.result else None
+    if last.result is None or error is None or not isinstance(cell, RunCell):
         return ""
-    message = last.error.message.strip().splitlines() or [""]
-    told = [f"{last.error.name}: {message[0][:160]}", hint_for(last, trajectory.brief.columns)]
-    lines = "\n".join(f"# {line}" for line in told if line)
-    told_so = prompts.fill("markdown_failed_before", error=lines) + "\n"
-    if _begins_anew(trajectory.steps):
-        return told_so
-    return told_so + prompts.text_of("markdown_second_thought")
+    message = error.message.strip().splitlines() or [""]
+    hint = hint_for(last.result, cell.source, trajectory.brief)
+    lines = filter(None, [f"{error.name}: {message[0][:160]}", hint])
+    return _commented(sign, prompts.fill("markdown_failed_before", error="\n".join(lines)))
 
 
-def _sql_prefill(steps: tuple[Step, ...]) -> str:
+def _commented(sign: str, text: str) -> str:
+    return "".join(f"{sign} {line}\n" for line in text.splitlines())
+
+
+def _sql_prefill(trajectory: Trajectory) -> str:
     """A query at first and after one that failed; once one has worked, Python over its rows."""
+    steps = trajectory.steps
     if not steps:
         return "```sql\n"
     queries = [step for step in steps if _is_query(step)]
     worked = [number for number, query in enumerate(queries, 1) if _succeeded(query)]
     if not worked or (_is_query(steps[-1]) and not _succeeded(steps[-1])):
-        return "```sql\nSELECT"
+        return f"```sql\n{_failed_before(trajectory, '--')}SELECT"
     return f"```python\nrows = result_{worked[-1]}\n"
 
 

@@ -1,0 +1,27 @@
+"""The nearest names to one that is not there."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+__all__ = ["nearest"]
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Returns the names that look like the given one or contain it, the most similar first.
+
+    Args:
+        name: as it was written; blanks, signs and capitals do not count.
+        names: those that there are.
+    """
+    folded = {_fold(known): known for known in names}
+    asked = _fold(name)
+    matches = difflib.get_close_matches(asked, folded, n=3, cutoff=0.6)
+    containing = [known for fold, known in folded.items() if asked and asked in fold]
+    return list(dict.fromkeys([*(folded[match] for match in matches), *containing]))
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
