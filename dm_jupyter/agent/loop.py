@@ -193,9 +193,9 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
 
 
 def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
-    """Whether a free question is answered, and its answered cell only written once more.
+    """Whether the turn only repeats the cell whose output has just been shown.
 
-    Small models do so at each turn until none is left: the words before the cell are the answer.
+    On a free question a small model may do so until no turn is left, each time after the answer.
     """
     if trajectory.task.is_closed_form or not trajectory.steps:
         return False
