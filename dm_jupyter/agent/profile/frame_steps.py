@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "FrameStep",
     "fill_down",
     "name_rows",
+    "rename_columns",
     "split_sections",
 ]
 
@@ -99,6 +100,19 @@ STRIP_TEXT = FrameStep(
     lambda frame: frame.map(_stripped),
 )
 """Nobody, person or model, looks for `"Education "`; a cell of blanks is an empty one."""
+
+
+def rename_columns(names: Mapping[str, str]) -> FrameStep:
+    """Returns the step that gives columns other names.
+
+    Args:
+        names: the new ones, by those they have.
+    """
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.rename(columns=dict(names))
+
+    return FrameStep(f"df = df.rename(columns={literal(dict(names))})", run)
 
 
 def split_sections(name: str) -> FrameStep:

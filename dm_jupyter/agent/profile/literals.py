@@ -18,9 +18,11 @@ def quoted(text: str) -> str:
 
 
 def literal(value: object) -> str:
-    """Returns a Python literal for a text, number, or list of them."""
+    """Returns a Python literal for a text, number, or list or dictionary of them."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, list):
         return "[" + ", ".join(literal(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(value[key])}" for key in value) + "}"
     return repr(value)

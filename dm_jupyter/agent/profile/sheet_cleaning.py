@@ -23,6 +23,7 @@ from dm_jupyter.agent.profile.frame_steps import (
     FrameStep,
     fill_down,
     name_rows,
+    rename_columns,
     split_sections,
 )
 from dm_jupyter.agent.profile.suspicion import MISSING_WORDS, is_text
@@ -73,9 +74,11 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
         merges: the sheet's merged cells, as far as they are known.
         above: rows of the sheet above the frame's first, the header among them.
     """
-    merges = tuple(merge.lowered(above) for merge in merges if merge.top > above)
     found = Cleaning()
     frame = _named(found, frame)
+    if names := _names_under(frame, [m for m in merges if m.is_across and m.bottom == above]):
+        frame = _add(found, rename_columns(names), frame)
+    merges = tuple(merge.lowered(above) for merge in merges if merge.top > above)
     indents = [_indent(value) for value in frame.iloc[:, 0]]
     if _has_blanks_around(frame):
         frame = _add(found, STRIP_TEXT, frame)
@@ -123,6 +126,19 @@ def _named(found: Cleaning, frame: pd.DataFrame) -> pd.DataFrame:
     if [str(label).strip() for label in frame.columns] != list(frame.columns):
         frame = _add(found, NAMES_AS_TEXT, frame)
     return frame if frame.columns.is_unique else _add(found, UNIQUE_NAMES, frame)
+
+
+def _names_under(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
+    """Names for the columns that share a merged header with the one at their left."""
+    taken = {str(name) for name in frame.columns}
+    names: dict[str, str] = {}
+    for header in headers:
+        shared = frame.columns[header.left - 1 : header.right]
+        for count, name in enumerate(shared[1:], start=1):
+            new = f"{shared[0]}.{count}"
+            if name.startswith("Unnamed:") and new not in taken:
+                names[name] = new
+    return names
 
 
 def _is_mark(text: str) -> bool:

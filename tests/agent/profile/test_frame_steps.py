@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 
 from dm_jupyter.agent.profile import frame_steps
-from dm_jupyter.agent.profile.frame_steps import FrameStep, fill_down, name_rows, split_sections
+from dm_jupyter.agent.profile.frame_steps import (
+    FrameStep,
+    fill_down,
+    name_rows,
+    rename_columns,
+    split_sections,
+)
 
 LEVELS = pd.MultiIndex.from_tuples([("A ", "Unnamed: 1"), ("B", "x"), ("Unnamed: 2", "Unnamed: 3")])
 SHEET = pd.DataFrame(
@@ -28,6 +34,7 @@ STEPS = [
     (frame_steps.STRIP_TEXT, SHEET),
     (split_sections('so "called"'), SHEET),
     (name_rows("v"), SHEET),
+    (rename_columns({"k ": 'the "key"', "v": "v.1"}), SHEET),
     (fill_down(["k ", "v"]), SHEET),
 ]
 

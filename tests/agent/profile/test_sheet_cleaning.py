@@ -50,6 +50,18 @@ def test_merged_labels_are_filled_down(sheet: Sheet) -> None:
     assert "filled down: 'Forest', 'Fire'" in said(profile)
 
 
+def test_columns_under_one_merged_header_are_numbered(sheet: Sheet) -> None:
+    rows = [
+        ["Exports, in tons", None, None, None],
+        ["Product and country", None, None, 2013],
+        ["Fresh", 33, "Chile", 1.5],
+        ["Fresh", 12, "Canada", 2.5],
+    ]
+    frame, _ = sheet(rows, "A1:D1", "A2:C2")
+    names = ["Product and country", "Product and country.1", "Product and country.2", "2013"]
+    assert frame.columns.tolist() == names
+
+
 def test_a_blank_that_is_not_merged_stays_missing(sheet: Sheet) -> None:
     rows = [
         ["Area", "Code", "Value"],
