@@ -34,7 +34,7 @@ from training.judge.judge import Judge, JudgeError, JudgeUnreachableError
 from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite, draw
 from training.whole_file import write_lines
 
-__all__ = ["EvalOptions", "evaluate", "missing", "write_results"]
+__all__ = ["EvalOptions", "evaluate", "item_folder", "missing", "write_results"]
 
 _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
@@ -153,10 +153,21 @@ async def _evaluate(
     return [by_key[item.task.id, trial] for item, trial in options.tries()]
 
 
+def item_folder(run: Path, name: str, trial: int) -> Path:
+    """Returns where the files of a try lie.
+
+    Args:
+        run: the run's folder.
+        name: the id of the item.
+        trial: counted from 0.
+    """
+    return run / "items" / re.sub(r"[^\w.-]", "_", name) / str(trial)
+
+
 async def _try(
     item: EvalItem, trial: int, options: EvalOptions, policy: Policy, pool: Pool
 ) -> EvalRecord:
-    folder = options.out / "items" / re.sub(r"[^\w.-]", "_", item.task.id) / str(trial)
+    folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
     folder.mkdir(parents=True)
     arena = Arena(

@@ -1,0 +1,90 @@
+"""The tries of a vote, each scored as if it had been alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from tests.training.outcomes import tried, write_run
+from training import votes
+from training.evaluation.read_run import RunError, read_run
+from training.evaluation.records import EvalRecord
+from training.tasks.registry import find_suite
+
+QUESTION = {
+    "id": "dabench-1", "question": "How many?", "constraints": "", "format": "@n[n]",
+    "file": "tables/a.csv", "level": "easy", "concepts": [], "label_pairs": [["n", "3"]],
+}  # fmt: skip
+
+
+def _vote(answers: list[str | None], chosen: int = 0) -> EvalRecord:
+    task = Task("dabench-1", "How many?", answer_format="@n[n]", metadata={"suite": "dabench"})
+    runs = [
+        Trajectory(task, "markdown", stop=StopReason.ANSWERED, answer=answer).to_json()
+        for answer in answers
+    ]
+    search = {"kind": "vote", "groups": [], "chosen": chosen, "runs": runs}
+    right = answers[chosen] == "@n[3]"
+    return replace(tried("dabench-1", right), trajectory=runs[chosen], search=search)
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    folder = tmp_path / "split"
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "a.csv").write_text("n\n1\n2\n3\n")
+    (folder / "questions.jsonl").write_text(json.dumps(QUESTION) + "\n")
+    return folder
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, *arguments: Path | str) -> int:
+    monkeypatch.setattr(sys, "argv", ["votes", *map(str, arguments)])
+    return votes.main()
+
+
+def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [_vote(["@n[4]", "@n[3]", None], chosen=1)])
+    assert _main(monkeypatch, run, "--split", split) == 0
+    found = [read_run(run / "tries" / f"{place}.jsonl")[0] for place in range(3)]
+    assert [(one.strict, one.answer) for one in found] == [
+        (False, "@n[4]"), (True, "@n[3]"), (False, None),
+    ]  # fmt: skip
+    printed = capsys.readouterr().out
+    assert [line.split()[-2] for line in printed.splitlines() if "%" in line][1:] == [
+        "0.0%", "100.0%", "0.0%", "100.0%", "100.0%",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (tried("dabench-1", True, trajectory={"task": {"metadata": {"suite": "dabench"}}}),
+         "holds no votes"),
+        (tried("dabench-1", True), "compact records"),
+        (replace(_vote(["@n[3]"]), id="dabench-2"), "is not in"),
+    ],
+)  # fmt: skip
+def test_what_is_no_vote_is_refused(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], record: EvalRecord, told: str,
+) -> None:  # fmt: skip
+    run = write_run(tmp_path / "run", [record])
+    assert _main(monkeypatch, run, "--split", split) == 1
+    assert told in capsys.readouterr().err
+    assert not list(run.glob("tries/*"))
+
+
+def test_a_try_that_is_not_whole_is_named(split: Path) -> None:
+    record = _vote(["@n[3]"])
+    del record.search["runs"][0]["steps"]
+    item = find_suite("dabench").load(split)[0]
+    with pytest.raises(RunError, match=r"dabench-1, try 0: .*steps"):
+        votes.tries_of(record, item, find_suite("dabench"), split)
