@@ -183,8 +183,9 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
     turn = dialect.parse(completion.text)
-    if dialect.is_aided and _is_said_again(dialect, turn, trajectory):
-        return Turn("", Answer(turn.thought) if turn.thought else Void("the same cell again"))
+    if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
+        is_told = bool(turn.thought) and not turn.thought.endswith(":")
+        return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
     match turn.action:
         case RunCell(language="python") as cell if dialect.is_aided:
             source = with_imports(cell.source, _ran(trajectory), trajectory.brief.variables)

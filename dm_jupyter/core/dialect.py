@@ -43,6 +43,14 @@ class Dialect(Protocol):
         """
         ...
 
+    @property
+    def answers_in_words(self) -> bool:
+        """Whether an answer is plain words, without a mark that tells it from a thought.
+
+        The words before a cell that only comes again are then the answer.
+        """
+        ...
+
     def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
         """Strings at which sampling of the next turn ends; the sampled text lacks them."""
         ...

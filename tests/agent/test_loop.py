@@ -75,13 +75,22 @@ async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
     assert (done.answer, done.turns, done.cells) == ("There are 3 rows.", 3, 2)
 
 
-async def test_a_cell_that_comes_again_without_words_is_a_void_turn() -> None:
-    again = "```python\nprint(3)\n```"
+@pytest.mark.parametrize("words", ["", "Let us look again:\n"])
+async def test_a_cell_that_comes_again_without_an_answer_is_a_void_turn(words: str) -> None:
+    again = f"{words}```python\nprint(3)\n```"
     policy = ScriptedPolicy([CODE, again, again, "There are 3 rows."])
     notebook = ScriptedNotebook([printed("3"), printed("3")])
     done = await run(FREE, policy, notebook, SETTINGS, ignore)
     assert done.steps[2].turn.action == Void("the same cell again")
     assert (done.answer, done.turns, done.cells) == ("There are 3 rows.", 4, 2)
+
+
+async def test_a_thought_before_a_cell_that_comes_again_is_no_answer() -> None:
+    again = "<think>I need the number.</think><code>\n```python\nprint(3)\n```\n</code>"
+    policy = ScriptedPolicy([again, again, "<think>t</think><answer>3</answer>"])
+    notebook = ScriptedNotebook([printed("3"), printed("3")])
+    done = await run(TAGGED, policy, notebook, SETTINGS, ignore)
+    assert (done.answer, done.turns, done.cells) == ("3", 3, 2)
 
 
 async def test_an_answer_before_any_cell_is_sent_back_to_compute() -> None:

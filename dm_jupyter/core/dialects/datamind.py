@@ -32,6 +32,7 @@ class DataMindDialect:
 
     name: str = "datamind"
     is_aided: bool = True
+    answers_in_words: bool = False
     prompts: tuple[str, ...] = (
         "datamind_system",
         "datamind_void",

@@ -42,6 +42,7 @@ class JupiterDialect:
 
     name: str = "jupiter"
     is_aided: bool = False
+    answers_in_words: bool = False
     prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void")
 
     def stop(self, trajectory: Trajectory) -> tuple[str, ...]:

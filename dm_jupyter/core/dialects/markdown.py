@@ -36,6 +36,7 @@ class MarkdownDialect:
 
     name: str = "markdown"
     is_aided: bool = True
+    answers_in_words: bool = True
     prompts: tuple[str, ...] = (
         "markdown_system",
         "markdown_system_sql",

@@ -38,6 +38,7 @@ class ReactDialect:
 
     name: str = "react"
     is_aided: bool = True
+    answers_in_words: bool = False
     prompts: tuple[str, ...] = (
         "react_system",
         "react_void",
