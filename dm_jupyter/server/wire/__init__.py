@@ -1,0 +1,94 @@
+"""What the server and the side panel say to each other over the one WebSocket.
+
+TypeScript's types are generated from these messages (`python -m dm_jupyter.server.typescript`).
+
+Messages of a run carry `run_id` and `seq`, which counts from 1 within the run. They are kept in
+the run's journal and sent again to whoever missed them: the panel's picture of a run is what they
+add up to. `seq` 0 marks a passing message (pieces of text, meters), which nobody keeps.
+"""
+
+from __future__ import annotations
+
+from dm_jupyter.server.wire.coding import (
+    ServerMessage,
+    client_message,
+    message_from_json,
+    to_json,
+)
+from dm_jupyter.server.wire.panel import (
+    MOST_TRIES,
+    Ack,
+    Approval,
+    Ask,
+    Attach,
+    ClientMessage,
+    Decide,
+    Decision,
+    Detach,
+    KernelChoice,
+    Rebuild,
+    Stop,
+    TakeOver,
+    Undo,
+)
+from dm_jupyter.server.wire.passing import (
+    Attached,
+    FileWritten,
+    KernelEnded,
+    KernelMeter,
+    PassingMessage,
+    Phase,
+    Refused,
+    TextDelta,
+)
+from dm_jupyter.server.wire.run import (
+    CellClosed,
+    CellDecided,
+    CellOpened,
+    Operated,
+    RunClosed,
+    RunMessage,
+    RunOpened,
+    RunUndone,
+    StepClosed,
+    StepOpened,
+)
+
+__all__ = [
+    "MOST_TRIES",
+    "Ack",
+    "Approval",
+    "Ask",
+    "Attach",
+    "Attached",
+    "CellClosed",
+    "CellDecided",
+    "CellOpened",
+    "ClientMessage",
+    "Decide",
+    "Decision",
+    "Detach",
+    "FileWritten",
+    "KernelChoice",
+    "KernelEnded",
+    "KernelMeter",
+    "Operated",
+    "PassingMessage",
+    "Phase",
+    "Rebuild",
+    "Refused",
+    "RunClosed",
+    "RunMessage",
+    "RunOpened",
+    "RunUndone",
+    "ServerMessage",
+    "StepClosed",
+    "StepOpened",
+    "Stop",
+    "TakeOver",
+    "TextDelta",
+    "Undo",
+    "client_message",
+    "message_from_json",
+    "to_json",
+]

@@ -1,0 +1,137 @@
+"""What the side panel says to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+__all__ = [
+    "MOST_TRIES",
+    "Ack",
+    "Approval",
+    "Ask",
+    "Attach",
+    "ClientMessage",
+    "Decide",
+    "Decision",
+    "Detach",
+    "KernelChoice",
+    "Rebuild",
+    "Stop",
+    "TakeOver",
+    "Undo",
+]
+
+Approval = Literal["ask", "risky", "auto"]
+"""Which cells wait for the person: all of them, those that the screen marks, none."""
+Decision = Literal["approve", "skip"]
+KernelChoice = Literal["restricted", "own"]
+MOST_TRIES = 9
+"""Of one question; more cost a lot and change a vote seldom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """This tab has the notebook open; sent for each notebook, and again after a reconnection."""
+
+    kind: ClassVar[str] = "attach"
+    notebook_path: str
+    client_id: str
+    """Names the browser tab for as long as it lives."""
+    seen: Mapping[str, int] = field(default_factory=dict)
+    """Run id to the last `seq` that this tab has; what comes after it is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """This tab has closed the notebook."""
+
+    kind: ClassVar[str] = "detach"
+    notebook_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """This tab wants to be the one that writes the notebook."""
+
+    kind: ClassVar[str] = "take_over"
+    notebook_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question about the notebook's data."""
+
+    kind: ClassVar[str] = "ask"
+    request_id: str
+    notebook_path: str
+    question: str
+    files: tuple[str, ...] = ()
+    """Paths of data files, below the server's root as the contents API gives them."""
+    variables: tuple[str, ...] = ()
+    """Names of DataFrames in the kernel that the question is about."""
+    after: tuple[str, ...] = ()
+    """Ids of the cells below which to write, best first."""
+    model: str = ""
+    """A name from the models list; empty for the server's default."""
+    approval: Approval = "risky"
+    kernel: KernelChoice = "restricted"
+    """`own` lets the run use a kernel that is not restricted; then every cell is asked for."""
+    tries: int = 1
+    """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
+    that most tries give is worked out in the notebook."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.tries <= MOST_TRIES:
+            raise ValueError(f"ask: tries must be 1 to {MOST_TRIES}, got {self.tries}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The owner has applied the run's operations up to `seq` to its document."""
+
+    kind: ClassVar[str] = "ack"
+    run_id: str
+    seq: int
+    is_saved: bool = False
+    """Whether the file on disk holds them too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the run: interrupts the cell, then kills the kernel if it does not listen."""
+
+    kind: ClassVar[str] = "stop"
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """The person's word on a cell that waits."""
+
+    kind: ClassVar[str] = "decide"
+    run_id: str
+    cell_id: str
+    decision: Decision
+    source: str | None = None
+    """The cell's text as the person changed it; `None` leaves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Take out what an ended run wrote, but no cell that the person has changed."""
+
+    kind: ClassVar[str] = "undo"
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Run the notebook's cells that had worked again, in the kernel that is empty now."""
+
+    kind: ClassVar[str] = "rebuild"
+    run_id: str
+
+
+ClientMessage = Attach | Detach | TakeOver | Ask | Ack | Stop | Decide | Undo | Rebuild

@@ -1,0 +1,107 @@
+"""What the server says in passing: nobody keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+__all__ = [
+    "Attached",
+    "FileWritten",
+    "KernelEnded",
+    "KernelMeter",
+    "PassingMessage",
+    "Phase",
+    "Refused",
+    "TextDelta",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the turn that is being sampled."""
+
+    kind: ClassVar[str] = "text_delta"
+    run_id: str
+    seq: int
+    step: int
+    text: str
+    is_whole: bool = False
+    """Whether this is the turn's whole text so far, sent to a tab that has just come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What a run waits for: `loading the model`, `thinking`, `trying 3 times in fresh kernels`."""
+
+    kind: ClassVar[str] = "phase"
+    run_id: str
+    seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The answer to `attach`; the messages that the tab has missed follow."""
+
+    kind: ClassVar[str] = "attached"
+    notebook_path: str
+    is_owner: bool
+    """Whether this tab applies operations and saves; one tab a notebook does."""
+    is_shared: bool
+    """Whether the document is shared (real-time collaboration): the server writes it itself."""
+    in_file: Mapping[str, int]
+    """Run id to the last `seq` whose operation the file on disk holds already."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """The server wrote the notebook's file while no tab held it, or this one was cut off."""
+
+    kind: ClassVar[str] = "file_written"
+    notebook_path: str
+    in_file: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request can't be granted."""
+
+    kind: ClassVar[str] = "refused"
+    request_id: str
+    reason: Literal["kernel", "busy", "file", "model", "notebook", "unknown"]
+    """`kernel`: the notebook's kernel is not restricted, the person must choose."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMeter:
+    """What the notebook's kernel uses and may use."""
+
+    kind: ClassVar[str] = "kernel_meter"
+    notebook_path: str
+    kernel_id: str
+    is_restricted: bool
+    layers_active: tuple[str, ...]
+    layers_missing: tuple[str, ...]
+    memory_bytes: int
+    memory_limit_bytes: int
+    cpu_s: float
+    cpu_limit_s: float
+    processes: int
+    process_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEnded:
+    """A limit, or something else, ended the notebook's kernel; its variables are gone."""
+
+    kind: ClassVar[str] = "kernel_ended"
+    notebook_path: str
+    kernel_id: str
+    message: str
+    """Which limit, and what to do."""
+
+
+PassingMessage = TextDelta | Phase | Attached | FileWritten | Refused | KernelMeter | KernelEnded

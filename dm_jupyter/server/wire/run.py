@@ -1,0 +1,172 @@
+"""What the server says of a run and keeps in its journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from dm_jupyter.server.operations import Operation
+from dm_jupyter.server.wire.panel import Approval, Decision, KernelChoice
+
+__all__ = [
+    "CellClosed",
+    "CellDecided",
+    "CellOpened",
+    "Operated",
+    "RunClosed",
+    "RunMessage",
+    "RunOpened",
+    "RunUndone",
+    "StepClosed",
+    "StepOpened",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOpened:
+    """A run began."""
+
+    kind: ClassVar[str] = "run_opened"
+    run_id: str
+    seq: int
+    at: float
+    """Seconds since 1970."""
+    request_id: str
+    notebook_path: str
+    question: str
+    files: tuple[str, ...]
+    model: str
+    approval: Approval
+    kernel: KernelChoice
+    max_turns: int
+    max_tokens: int
+    max_seconds: float
+    max_cells: int
+    tries: int = 1
+    """How often the question is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepOpened:
+    """The model begins a turn."""
+
+    kind: ClassVar[str] = "step_opened"
+    run_id: str
+    seq: int
+    at: float
+    step: int
+    """Counts from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """The run changes the notebook."""
+
+    kind: ClassVar[str] = "operated"
+    run_id: str
+    seq: int
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class CellOpened:
+    """The turn's code stands in the notebook; it runs at once, or waits for the person."""
+
+    kind: ClassVar[str] = "cell_opened"
+    run_id: str
+    seq: int
+    at: float
+    step: int
+    cell_id: str
+    thought: str
+    language: str
+    waits_because: str = ""
+    """Why the person is asked; empty when it runs at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellDecided:
+    """The person has decided on a cell that waited."""
+
+    kind: ClassVar[str] = "cell_decided"
+    run_id: str
+    seq: int
+    at: float
+    cell_id: str
+    decision: Decision
+    is_edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CellClosed:
+    """A cell has ended."""
+
+    kind: ClassVar[str] = "cell_closed"
+    run_id: str
+    seq: int
+    at: float
+    step: int
+    cell_id: str
+    status: str
+    """A `CellStatus`, or `skipped`."""
+    seconds: float
+    peak_bytes: int | None
+    message: str
+    """Which limit it met, and what to do."""
+    state_lost: bool
+    """Whether the kernel's variables are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepClosed:
+    """A turn is over."""
+
+    kind: ClassVar[str] = "step_closed"
+    run_id: str
+    seq: int
+    at: float
+    step: int
+    action: Literal["cell", "answer", "void"]
+    thought: str
+    tokens: int
+    """Sampled in this turn."""
+    seconds: float
+    """Spent sampling in this turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunClosed:
+    """The run is over."""
+
+    kind: ClassVar[str] = "run_closed"
+    run_id: str
+    seq: int
+    at: float
+    stop: str
+    """A `StopReason`."""
+    detail: str
+    answer: str | None
+    unsupported: tuple[str, ...]
+    turns: int
+    cells: int
+    tokens: int
+    """Sampled for the run, its tries included."""
+    seconds: float
+    agreeing: int = 0
+    """Tries that say what the answer says; 0 where there was one try, or no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunUndone:
+    """The run's cells are out of the notebook again."""
+
+    kind: ClassVar[str] = "run_undone"
+    run_id: str
+    seq: int
+    at: float
+
+
+RunMessage = (
+    RunOpened | StepOpened | Operated | CellOpened | CellDecided | CellClosed | StepClosed
+    | RunClosed | RunUndone
+)  # fmt: skip
