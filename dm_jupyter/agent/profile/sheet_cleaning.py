@@ -136,7 +136,8 @@ def _names_under(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
         shared = frame.columns[header.left - 1 : header.right]
         for count, name in enumerate(shared[1:], start=1):
             new = f"{shared[0]}.{count}"
-            if name.startswith("Unnamed:") and new not in taken:
+            is_named = not _MADE_UP.search(shared[0])
+            if is_named and name.startswith("Unnamed:") and new not in taken:
                 names[name] = new
     return names
 

@@ -62,6 +62,12 @@ def test_columns_under_one_merged_header_are_numbered(sheet: Sheet) -> None:
     assert frame.columns.tolist() == names
 
 
+def test_a_merged_header_without_a_name_gives_none(sheet: Sheet) -> None:
+    rows = [[None, None, 2013, 2014], ["Fresh", "Chile", 1.5, 2.5], ["Fresh", "Peru", 3.5, 4.5]]
+    frame, _ = sheet(rows, "A1:B1")
+    assert frame.columns.tolist() == ["Unnamed: 0", "Unnamed: 1", "2013", "2014"]
+
+
 def test_a_blank_that_is_not_merged_stays_missing(sheet: Sheet) -> None:
     rows = [
         ["Area", "Code", "Value"],
