@@ -19,7 +19,6 @@ __all__ = [
     "pip_environment",
     "runtime_base",
     "unexpected_names",
-    "zygote_environment",
 ]
 
 RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
@@ -71,18 +70,6 @@ def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         RUN_DIR_VARIABLE: str(run_dir),
     }
-
-
-def zygote_environment(folder: Path) -> dict[str, str]:
-    """Returns the whole environment of the process that workers are forked from.
-
-    Memory that is taken with `malloc` lies in huge pages, where the system has them for those who
-    ask (glibc 2.35 and later): a fork then copies one entry of a page table instead of 512.
-
-    Args:
-        folder: its private folder.
-    """
-    return kernel_environment(folder, folder) | {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def pip_environment(folder: Path) -> dict[str, str]:

@@ -169,7 +169,7 @@ class Zygote(Closing):
                     stdout=log,
                     stderr=log,
                     cwd=path,
-                    env=environment.zygote_environment(path),
+                    env=environment.kernel_environment(path, path),
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
                 )

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -30,12 +29,6 @@ from kernel_sandbox.worker import CellWorker
 from kernel_sandbox.workspace import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-HAS_HUGE_PAGES = (
-    HUGE_PAGES.exists()
-    and "[madvise]" in HUGE_PAGES.read_text()
-    and platform.libc_ver() >= ("glibc", "2.35")
-)
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
 
 
@@ -100,18 +93,6 @@ async def test_every_layer_that_this_machine_has_holds(open_worker):
     result = await worker.run("import os\nsorted(os.listdir('/proc/self/fd'))[:4], os.getpid()")
     assert value(result).startswith("(['0', '1', '2', '3'], ")
     assert psutil.Process(worker.pid).name().startswith("python")
-
-
-@pytest.mark.skipif(not HAS_HUGE_PAGES, reason="the system has no huge pages for those who ask")
-async def test_memory_lies_in_huge_pages(open_worker):
-    worker = await open_worker()
-    result = await worker.run(
-        "kept = [bytes(100_000) for _ in range(100)]\n"
-        "heap = open('/proc/self/smaps').read().partition('[heap]')[2]\n"
-        "flags = heap.partition('VmFlags:')[2].splitlines()[0].split()\n"
-        "import os\n'hg' in flags, 'GLIBC_TUNABLES' in os.environ"
-    )
-    assert value(result) == "(True, False)"
 
 
 async def test_workers_draw_different_random_numbers(open_worker):
