@@ -2,13 +2,15 @@
 
 Each try of each vote is scored as if it had been alone, and written to `RUN/tries/N.jsonl`, the
 first as 0. That one is the single try as it would have been, so that
-`python -m training.compare RUN/tries/0.jsonl RUN` says what the vote gained on the same draws.
+`python -m training.compare RUN/tries/0.jsonl RUN` says what the vote gained on the same draws. Of
+a compact record, which holds no tries, those that lie in `RUN/tries` already are kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -72,22 +74,44 @@ def main() -> int:
 
 def _take_apart(run: Path, split: Path) -> None:
     records = read_run(run)
+    folder = run / "tries"
+    known = _kept(folder)
+    fresh = [record for record in records if record.trajectory or record.key not in known]
+    known |= _scored(fresh, run, split)
+    voted = [known[record.key] for record in records]
+    rows = {f"try {place}": list(tries) for place, tries in enumerate(zip(*voted, strict=True))}
+    folder.mkdir(exist_ok=True)
+    for place, tries in enumerate(rows.values()):
+        write_lines(map(asdict, tries), folder / f"{place}.jsonl")
+    rows["any of them"] = [max(tries, key=lambda one: one.strict) for tries in voted]
+    _print(rows | {"the vote": records})
+    print(f"records: {folder}")
+
+
+def _scored(
+    records: Sequence[EvalRecord], run: Path, split: Path
+) -> dict[tuple[str, int], list[EvalRecord]]:
+    """The tries of each vote, scored."""
+    if not records:
+        return {}
     suite = find_suite(_suite_name(records[0]))
     items = {item.task.id: item for item in suite.load(split)}
-    voted: list[list[EvalRecord]] = []
+    scored = {}
     for record in records:
         if record.id not in items:
             raise RunError(f"{record.id} is not in {split}: was the run made with another split?")
-        folder = item_folder(run, record.id, record.trial)
-        voted.append(tries_of(record, items[record.id], suite, folder))
-    (run / "tries").mkdir(exist_ok=True)
-    rows = {}
-    for place in range(min(map(len, voted))):
-        rows[f"try {place}"] = [tries[place] for tries in voted]
-        write_lines(map(asdict, rows[f"try {place}"]), run / "tries" / f"{place}.jsonl")
-    rows["any of them"] = [max(tries, key=lambda one: one.strict) for tries in voted]
-    _print(rows | {"the vote": records})
-    print(f"records: {run / 'tries'}")
+        files = item_folder(run, record.id, record.trial)
+        scored[record.key] = tries_of(record, items[record.id], suite, files)
+    return scored
+
+
+def _kept(folder: Path) -> dict[tuple[str, int], list[EvalRecord]]:
+    """The tries that were taken apart before: a run that goes on elsewhere has no others."""
+    kept: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
+    for place in range(len(list(folder.glob("*.jsonl")))):
+        for record in read_run(folder / f"{place}.jsonl"):
+            kept[record.key].append(record)
+    return dict(kept)
 
 
 def _suite_name(record: EvalRecord) -> str:

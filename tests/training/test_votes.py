@@ -14,7 +14,7 @@ from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.training.outcomes import tried, write_run
 from training import votes
 from training.evaluation.read_run import RunError, read_run
-from training.evaluation.records import EvalRecord
+from training.evaluation.records import EvalRecord, RecordLog
 from training.tasks.registry import find_suite
 
 QUESTION = {
@@ -61,6 +61,22 @@ def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
     assert [line.split()[-2] for line in printed.splitlines() if "%" in line][1:] == [
         "0.0%", "100.0%", "0.0%", "100.0%", "100.0%",
     ]  # fmt: skip
+
+
+def test_a_run_that_went_on_from_compact_records_keeps_the_tries_of_those(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = _vote(["@n[4]", "@n[3]"], chosen=1)
+    run = write_run(tmp_path / "run", [vote])
+    assert _main(monkeypatch, run, "--split", split) == 0
+    before = (run / "tries" / "1.jsonl").read_bytes()
+    (run / "records.jsonl").unlink()
+    RecordLog(run / "records.jsonl").append(vote.compacted())
+    RecordLog(run / "records.jsonl").append(replace(vote, trial=1))
+    assert _main(monkeypatch, run, "--split", split) == 0
+    after = (run / "tries" / "1.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert [record.trial for record in read_run(run / "tries" / "0.jsonl")] == [0, 1]
 
 
 @pytest.mark.parametrize(
