@@ -1,26 +1,28 @@
-"""Hints after a query for a column or a table that is not there: where it is to be found."""
+"""Hints after a query for a column or a table that is not there, or for one of several columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dm_jupyter.core.schema import DatabaseTable, Join, join_path
 from dm_jupyter.core.spelling import nearest
-from dm_jupyter.core.sql_names import quoted_name
+from dm_jupyter.core.sql_names import RESERVED_WORDS, quoted_name
 
 __all__ = ["schema_hint"]
 
 _COLUMN = re.compile(r"no such column: (.+?)(?: - should this be .*)?$", re.MULTILINE)
+_AMBIGUOUS = re.compile(r"ambiguous column name: (.+)$", re.MULTILINE)
 _TABLE = re.compile(r"no such table: (?:main\.)?(.+)$", re.MULTILINE)
 _NAME = r"\"[^\"]+\"|`[^`]+`|\[[^\]]+\]|\w+"
-_READ = re.compile(rf"(?:\bFROM|\bJOIN|,)\s+({_NAME})(?:\s+(?:AS\s+)?({_NAME}))?", re.IGNORECASE)
+_ALIAS = rf"(?!(?:{'|'.join(RESERVED_WORDS)})\b)(?:{_NAME})"
+_READ = re.compile(rf"(?:\bFROM|\bJOIN|,)\s+({_NAME})(?:\s+(?:AS\s+)?({_ALIAS}))?", re.IGNORECASE)
 """A table that a query reads, and what it may be called there."""
 _LISTED = 30
 
 
 def schema_hint(message: str, query: str, tables: Sequence[DatabaseTable]) -> str:
-    """Returns where a column or table that a query did not find stands, or nothing.
+    """Returns where a name that a query got wrong stands, or nothing.
 
     Args:
         message: SQLite's words.
@@ -30,6 +32,8 @@ def schema_hint(message: str, query: str, tables: Sequence[DatabaseTable]) -> st
     if unknown := _TABLE.search(message):
         near = nearest(unknown[1], [table.name for table in tables])
         return f"Tables with a similar name: {_listed(near)}." if near else ""
+    if several := _AMBIGUOUS.search(message):
+        return _told_apart(_bare(several[1].rpartition(".")[2]), _tables_read(query, tables))
     unknown = _COLUMN.search(message)
     if unknown is None or not tables:
         return ""
@@ -42,10 +46,27 @@ def schema_hint(message: str, query: str, tables: Sequence[DatabaseTable]) -> st
     elif qualifier and read:
         names = _listed(dict.fromkeys(table.name for table in read.values()))
         told = f"The query calls no table {qualifier}; it reads {names}. "
-    owners = [t for t in tables if column.casefold() in map(str.casefold, t.columns)]
+    owners = [table for table in tables if _has(table, column)]
     if not owners:
         return told + _similar(column, tables)
     return told + _owned(column, owners, asked or next(iter(read.values()), None), tables)
+
+
+def _has(table: DatabaseTable, column: str) -> bool:
+    return column.casefold() in map(str.casefold, table.columns)
+
+
+def _told_apart(column: str, read: Mapping[str, DatabaseTable]) -> str:
+    """The names that a column may be asked by, where several tables of a query have it."""
+    # An alias comes after its table's name, and is the only one that holds.
+    tables = {table.name: name for name, table in read.items() if _has(table, column)}
+    names = [f"{quoted_name(name)}.{quoted_name(column)}" for name in tables.values()]
+    if len(names) < 2:
+        return ""
+    return (
+        f"{quoted_name(column)} stands in {len(names)} of the tables in the query. Put the table "
+        f"before it each time: {' or '.join(names)}."
+    )
 
 
 def _tables_read(query: str, tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:

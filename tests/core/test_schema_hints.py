@@ -68,6 +68,19 @@ def test_a_table_goes_through_json() -> None:
             'SELECT "wait" FROM data',
             "Columns with a similar name: weight of data.",
         ),
+        (
+            "ambiguous column name: model",
+            "SELECT model, name FROM models m JOIN names ON m.model = names.model",
+            "model stands in 2 of the tables in the query. Put the table before it each time: "
+            "m.model or names.model.",
+        ),
+        (
+            "ambiguous column name: main.ID",
+            'SELECT main.ID FROM data, "länder"',
+            "ID stands in 2 of the tables in the query. Put the table before it each time: "
+            'data.ID or "länder".ID.',
+        ),
+        ("ambiguous column name: model", "SELECT model FROM models JOIN models", ""),
         ("no such table: model", "SELECT 1 FROM model", "Tables with a similar name: models."),
         ("no such table: main.xyz", "SELECT 1 FROM xyz", ""),
         ("no such column: zzzzzz", "SELECT zzzzzz FROM data", ""),
