@@ -12,9 +12,9 @@ from pathlib import Path
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import start_new_async_kernel
 
-__all__ = ["ask", "fresh_interpreter", "plain_kernel"]
+__all__ = ["ONE_THREAD", "ask", "fresh_interpreter", "plain_kernel"]
 
-_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 """As in our workers."""
 
 
@@ -27,7 +27,7 @@ async def plain_kernel(folder: Path | None = None) -> AsyncIterator[AsyncKernelC
     """
     manager, client = await start_new_async_kernel(
         kernel_name="python3",
-        env={**os.environ, **_ONE_THREAD},
+        env={**os.environ, **ONE_THREAD},
         cwd=str(folder or Path.cwd()),
         stderr=asyncio.subprocess.DEVNULL,  # it warns of its own transport at each start
     )
@@ -57,7 +57,7 @@ async def fresh_interpreter(source: str, folder: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", source),
         cwd=folder,
-        env={**os.environ, **_ONE_THREAD},
+        env={**os.environ, **ONE_THREAD},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -2,7 +2,8 @@
 
 The tree is the same each time. Each node runs the cell of its depth on the state of the node above
 it; replay runs the cells above it again, in a fork of the same warm zygote. Time and memory come
-from two passes, and processor time is read before the tree closes; see `trajectories`.
+from two passes, and processor time is read before the tree closes; see `trajectories`. The same
+tree in bare forks shows what is the cells' own and the system's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.sandbox.bare_forks import AGAIN, FORKS, bare_seconds
 from benchmarks.sandbox.meter import MIB, Cost, Meter, PeakMemory
 from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
 from benchmarks.sandbox.table import Run, Table, verdict
@@ -79,7 +81,8 @@ async def measure(run: Run) -> Table:
                 with PeakMemory(zygote.pid or 0) as memory:
                     await _grow(zygote, way, path, shape, memory)
             found[name] = (cost, memory.peak_bytes, rerun)
-    return _table(found, shape)
+        bare = {way: bare_seconds(way, shape, _CHILDREN, path.parent) for way in (FORKS, AGAIN)}
+    return _table(found, bare, shape)
 
 
 async def _grow(
@@ -114,7 +117,9 @@ async def _run(state: _State, source: str, turns: asyncio.Semaphore) -> None:
         checked(await state.run(source))
 
 
-def _table(found: dict[str, tuple[Cost, int, int]], shape: Sequence[int]) -> Table:
+def _table(
+    found: dict[str, tuple[Cost, int, int]], bare: dict[str, float], shape: Sequence[int]
+) -> Table:
     base_s = found[_REPLAY][0].cpu_s
     rows = [
         [
@@ -129,6 +134,8 @@ def _table(found: dict[str, tuple[Cost, int, int]], shape: Sequence[int]) -> Tab
             "processor time of replay over snapshots", base_s / cost.cpu_s, 4, "x", at_least=True
         ),
         verdict("peak of memory", peak / _GIB, 6, "GiB"),
+        f"bare forks, unconfined: {bare[FORKS]:.1f} s; the cells again in bare forks: "
+        f"{bare[AGAIN]:.1f} s, {bare[AGAIN] / bare[FORKS]:.1f} x",
         "memory is the sum of proportional set sizes, the zygote included",
     ]
     columns = ("way", "CPU s", "replay : it", "wall s", "peak GiB", "cells run again")
