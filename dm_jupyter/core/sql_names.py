@@ -9,8 +9,7 @@ __all__ = ["RESERVED_WORDS", "always_quoted", "quoted_name"]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that SQLite refuses, or reads as something else, when they stand as a bare name.
-RESERVED_WORDS: Final = tuple(
-    """
+_WORDS = """
 abort action add after all alter always analyze and as asc attach autoincrement before begin
 between by cascade case cast check collate column commit conflict constraint create cross
 current current_date current_time current_timestamp database default deferrable deferred delete
@@ -22,8 +21,8 @@ order others outer over partition plan pragma preceding primary query raise rang
 references regexp reindex release rename replace restrict returning right rollback row rows
 savepoint select set table temp temporary then ties to transaction trigger unbounded union
 unique update using vacuum values view virtual when where window with without
-""".split()
-)
+"""
+RESERVED_WORDS: Final = tuple(_WORDS.split())
 _RESERVED = frozenset(RESERVED_WORDS)
 
 

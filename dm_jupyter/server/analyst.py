@@ -22,6 +22,7 @@ from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.reading_ahead import ReadingAhead
 from dm_jupyter.server.rebuild import rebuild
 from dm_jupyter.server.run import Run, RunPlace
 from dm_jupyter.server.status import status_of
@@ -36,6 +37,7 @@ from dm_jupyter.server.wire import (
     Detach,
     KernelEnded,
     Phase,
+    ReadAhead,
     Rebuild,
     Refused,
     ServerMessage,
@@ -99,6 +101,7 @@ class Analyst:
         self.history = history
         self._settings = settings
         self._files = DataFiles(root)
+        self._ahead = ReadingAhead(models, kernels, self._files)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
         self._watched: set[str] = set()
@@ -120,6 +123,7 @@ class Analyst:
             run.stop("the server was stopped")
         if tasks:
             await asyncio.wait(tasks)
+        self._ahead.end()
         await self.desks.close()
         await self._tasks.close()
         await self.kernels.close()
@@ -136,14 +140,12 @@ class Analyst:
     def receive(self, message: ClientMessage, tab: Tab) -> None:
         """Takes one message of a tab; the answer, if any, goes through the tab."""
         match message:
-            case Attach():
-                self._attach(message, tab)
-            case Detach(notebook_path=path):
-                self.desks.leave(path, tab.client_id)
-            case TakeOver(notebook_path=path):
-                self.desks.take_over(path, tab.client_id)
+            case Attach() | Detach() | TakeOver():
+                self._seat(message, tab)
             case Ask():
                 self._tasks.spawn(self._ask_for(message, tab.send))
+            case ReadAhead() if not self._runs:  # a run needs the model for itself
+                self._ahead.begin(message)
             case Ack():
                 self.desks.acknowledge(message)
             case Rebuild(run_id=run_id):
@@ -156,6 +158,15 @@ class Analyst:
                 self._runs[run_id].decide(message)
             case _:
                 pass  # to a run that has ended meanwhile
+
+    def _seat(self, message: Attach | Detach | TakeOver, tab: Tab) -> None:
+        match message:
+            case Attach():
+                self._attach(message, tab)
+            case Detach(notebook_path=path):
+                self.desks.leave(path, tab.client_id)
+            case TakeOver(notebook_path=path):
+                self.desks.take_over(path, tab.client_id)
 
     def is_running(self, run_id: str) -> bool:
         """Whether the run goes on."""
@@ -180,6 +191,7 @@ class Analyst:
             files = tuple(self._files.place(name) for name in ask.files)
         except FileNotFoundError as error:
             raise RefusedError("file", str(error)) from error
+        self._ahead.make_way(ask)
         tables = await self.kernels.variables(path) if ask.variables else []
         place = RunPlace(
             kernel_id=kernel_id,

@@ -14,7 +14,7 @@ _ANSWER_CHARS = 400
 
 
 def told_before(earlier: Iterable[Summary], tables: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the text to put before the profiles of the files.
+    """Returns the text to put after the profiles of the files.
 
     Args:
         earlier: the notebook's runs, newest first.

@@ -222,7 +222,8 @@ class Run:
         brief = await asyncio.to_thread(brief_of, self._names)
         workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
-        text = "\n\n".join(part for part in (place.context, brief.text) if part)
+        # The files come first: what is alike in all questions of a notebook is read once.
+        text = "\n\n".join(part for part in (brief.text, place.context) if part)
         containment = self._kernels.containment(place.kernel_id)
         brief = replace(brief, text=text, variables=self.ask.variables)
         return Trajectory(task, "markdown", brief, containment=containment)

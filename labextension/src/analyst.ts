@@ -20,6 +20,7 @@ import type {
   KernelChoice,
   ServerMessage
 } from './protocol.gen';
+import { tellFilesEarly } from './readahead';
 import { AnalystRest } from './rest';
 import type { IStatus } from './rest';
 import { NotebookSessions } from './sessions';
@@ -52,6 +53,9 @@ export class Analyst implements IAnalyst {
     this._client.connectionChanged.connect(this._onConnection, this);
     this._sessions.opened.connect((_, path) => void this.refreshPast(path));
     _tracker.currentChanged.connect(() => this._currentChanged.emit());
+    tellFilesEarly(this.drafts, this.choices, message =>
+      this._client.send(message)
+    );
   }
 
   readonly model = new AnalystModel();

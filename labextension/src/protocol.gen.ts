@@ -95,6 +95,14 @@ export interface IAsk {
   tries?: number;
 }
 
+/** A question about these files is being written; a model on this machine may read them. */
+export interface IReadAhead {
+  kind: 'read_ahead';
+  notebook_path: string;
+  files: string[];
+  model?: string;
+}
+
 /** The owner has applied the run's operations up to `seq` to its document. */
 export interface IAck {
   kind: 'ack';
@@ -353,6 +361,7 @@ export type ClientMessage =
   | IDetach
   | ITakeOver
   | IAsk
+  | IReadAhead
   | IAck
   | IStop
   | IDecide

@@ -17,6 +17,7 @@ __all__ = [
     "Decision",
     "Detach",
     "KernelChoice",
+    "ReadAhead",
     "Rebuild",
     "Stop",
     "TakeOver",
@@ -88,6 +89,18 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """A question about these files is being written; a model on this machine may read them."""
+
+    kind: ClassVar[str] = "read_ahead"
+    notebook_path: str
+    files: tuple[str, ...]
+    """As in `Ask`."""
+    model: str = ""
+    """As in `Ask`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
     """The owner has applied the run's operations up to `seq` to its document."""
 
@@ -134,4 +147,4 @@ class Rebuild:
     run_id: str
 
 
-ClientMessage = Attach | Detach | TakeOver | Ask | Ack | Stop | Decide | Undo | Rebuild
+ClientMessage = Attach | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | Undo | Rebuild

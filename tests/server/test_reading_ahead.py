@@ -1,0 +1,190 @@
+"""Files that a model on this machine reads before the question comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import LocalModelError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Completion, Trajectory
+from dm_jupyter.server.data_files import DataFiles
+from dm_jupyter.server.kernels import Kernels, NoKernelError
+from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.reading_ahead import ReadingAhead
+from dm_jupyter.server.wire import Ask, ReadAhead
+
+NOTEBOOK = "book.ipynb"
+
+
+class Reader:
+    """A model that notes what it is sent, and reads on until it may stop."""
+
+    name = "reader"
+
+    def __init__(self) -> None:
+        self.requests: list[SampleRequest] = []
+        self.cancelled = 0
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        self.requests.append(request)
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return Completion(".", "", 1, 1, 0.0)
+
+
+class OneKernel:
+    """A notebook's kernel that works beside the files."""
+
+    async def kernel_of(self, path: str) -> str:
+        if path != NOTEBOOK:
+            raise NoKernelError(path)
+        return "kernel"
+
+    def stage(self, kernel_id: str, file: Path, folder: Path) -> tuple[str, Path]:
+        return file.relative_to(folder).as_posix(), file
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
+    for name in ("one.csv", "two.csv"):
+        (tmp_path / name).write_text("city,inhabitants\nBern,134\nBasel,173\n")
+    reader = Reader()
+
+    @asynccontextmanager
+    async def opened(choice: ModelChoice, on_progress: object) -> AsyncIterator[Reader]:
+        if choice.model == "missing":
+            raise LocalModelError("the model is not here")
+        yield reader
+
+    monkeypatch.setattr("dm_jupyter.server.model_house.open_policy", opened)
+    return reader
+
+
+@pytest.fixture
+def models() -> ModelHouse:
+    return ModelHouse(ModelChoice("local"))
+
+
+@pytest.fixture
+def ahead(models: ModelHouse, tmp_path: Path) -> ReadingAhead:
+    return ReadingAhead(models, cast("Kernels", OneKernel()), DataFiles(tmp_path))
+
+
+def chosen(*files: str, path: str = NOTEBOOK, model: str = "") -> ReadAhead:
+    return ReadAhead(path, files, model)
+
+
+def question(*files: str) -> Ask:
+    return Ask("request", NOTEBOOK, "How many live in Bern?", files)
+
+
+async def read_by(reader: Reader, count: int) -> None:
+    """Waits until the model has been sent so many requests, then a little longer."""
+    async with asyncio.timeout(20):
+        while len(reader.requests) < count:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+
+
+async def test_the_conversation_begins_with_what_was_read(
+    ahead: ReadingAhead, reader: Reader, tmp_path: Path
+) -> None:
+    ahead.begin(chosen("one.csv"))
+    await read_by(reader, 1)
+    (request,) = reader.requests
+    assert request.max_tokens == 1
+    place = tmp_path / "one.csv"
+    task = Task("1", "How many live in Bern?", (place,))
+    asked = Trajectory(task, "markdown", brief_of({"one.csv": place}))
+    system, first = dialect_named("markdown").messages(asked)
+    assert request.messages[0] == system
+    alike = request.messages[1].content.rstrip()
+    assert first.content.startswith(alike)
+    assert "inhabitants" in alike
+
+
+async def test_the_same_files_are_read_once(ahead: ReadingAhead, reader: Reader) -> None:
+    for _ in range(3):
+        ahead.begin(chosen("one.csv"))
+    await read_by(reader, 1)
+    ahead.begin(chosen("one.csv"))
+    await asyncio.sleep(0.1)
+    assert len(reader.requests) == 1
+
+
+async def test_after_a_question_they_are_read_again(ahead: ReadingAhead, reader: Reader) -> None:
+    ahead.begin(chosen("one.csv"))
+    await read_by(reader, 1)
+    ahead.make_way(question("one.csv"))
+    ahead.begin(chosen("one.csv"))
+    await read_by(reader, 2)
+
+
+async def test_other_files_end_the_reading(ahead: ReadingAhead, reader: Reader) -> None:
+    reader.may_end.clear()
+    ahead.begin(chosen("one.csv"))
+    await read_by(reader, 1)
+    ahead.begin(chosen("two.csv"))
+    await read_by(reader, 2)
+    assert reader.cancelled == 1
+
+
+@pytest.mark.parametrize(("file", "cancelled"), [("one.csv", 0), ("two.csv", 1)])
+async def test_a_question_waits_for_a_reading_that_serves_it(
+    ahead: ReadingAhead, reader: Reader, file: str, cancelled: int
+) -> None:
+    reader.may_end.clear()
+    ahead.begin(chosen("one.csv"))
+    await read_by(reader, 1)
+    ahead.make_way(question(file))
+    await asyncio.sleep(0.05)
+    assert reader.cancelled == cancelled
+    reader.may_end.set()
+
+
+async def test_nothing_goes_to_an_endpoint_before_it_is_sent(
+    reader: Reader, tmp_path: Path
+) -> None:
+    hosted = ModelHouse(ModelChoice("big", "https://models.example/v1"))
+    ahead = ReadingAhead(hosted, cast("Kernels", OneKernel()), DataFiles(tmp_path))
+    ahead.begin(chosen("one.csv"))
+    await asyncio.sleep(0.2)
+    assert not reader.requests
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        chosen(),
+        chosen("gone.csv"),
+        chosen("../../etc/passwd"),
+        chosen("one.csv", path="other.ipynb"),
+        chosen("one.csv", model="missing"),
+    ],
+)
+async def test_what_cannot_be_read_is_left_to_the_question(
+    ahead: ReadingAhead,
+    reader: Reader,
+    message: ReadAhead,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ahead.begin(message)
+    await asyncio.sleep(0.2)
+    ahead.end()
+    assert not reader.requests
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
