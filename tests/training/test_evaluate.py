@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,9 @@ import pytest
 import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.core.errors import EndpointUnreachableError, UsageError
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError, UsageError
+from dm_jupyter.core.trajectory import Completion
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from tests.cli.endpoint import ScriptedEndpoint
@@ -100,6 +102,30 @@ async def test_a_second_evaluation_is_kept_out_of_the_folder(
     assert records[0].right
     policy.sample = sample  # type: ignore[method-assign]
     assert len(await evaluate(options, policy, pool)) == 3
+
+
+@pytest.mark.parametrize(("breaks", "is_mended"), [(2, True), (3, False)])
+async def test_a_try_is_begun_again_where_an_answer_broke_off(
+    options: EvalOptions, pool: SandboxPool, breaks: int, *, is_mended: bool
+) -> None:
+    policy = ScriptedPolicy([RIGHT])
+    seeds: list[int] = []
+
+    async def break_off_first(request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        seeds.append(request.seed)
+        if len(seeds) <= breaks:
+            raise StreamBrokenError("the answer broke off")
+        return await sample(request, on_text)
+
+    sample, policy.sample = policy.sample, break_off_first  # type: ignore[method-assign]
+    if not is_mended:
+        with pytest.raises(StreamBrokenError, match="broke off"):
+            await evaluate(replace(options, limit=1), policy, pool)
+        return
+    (record,) = await evaluate(replace(options, limit=1), policy, pool)
+    assert record.right
+    assert record.turns == 1
+    assert len(set(seeds)) == 1
 
 
 async def test_every_try_has_a_seed_of_its_own(options: EvalOptions, pool: SandboxPool) -> None:

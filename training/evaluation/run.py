@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,13 @@ from dm_jupyter.agent.search.candidates import Candidate
 from dm_jupyter.agent.search.solution import Solution
 from dm_jupyter.agent.search.strategies import React, Strategy
 from dm_jupyter.agent.search.tree import Search
-from dm_jupyter.core.errors import DataFileError, DmJupyterError, UsageError, first_fault
+from dm_jupyter.core.errors import (
+    DataFileError,
+    DmJupyterError,
+    StreamBrokenError,
+    UsageError,
+    first_fault,
+)
 from dm_jupyter.core.trajectory import StopReason
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.failures import Failure
@@ -38,6 +44,8 @@ __all__ = ["EvalOptions", "evaluate", "item_folder", "missing", "write_results"]
 
 _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
+_BREAKS = 2
+"""Answers of the model that may break off in a try; one more ends the run, which can go on."""
 _RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", "failure",
            "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 
@@ -138,7 +146,7 @@ async def _evaluate(
 
     async def work() -> None:
         for item, trial in waiting:
-            record = await _try(item, trial, options, policy, pool)
+            record = await _unbroken(item, trial, options, policy, pool)
             log.append(record)
             done.append(record)
             on_record(record)
@@ -162,6 +170,16 @@ def item_folder(run: Path, name: str, trial: int) -> Path:
         trial: counted from 0.
     """
     return run / "items" / re.sub(r"[^\w.-]", "_", name) / str(trial)
+
+
+async def _unbroken(
+    item: EvalItem, trial: int, options: EvalOptions, policy: Policy, pool: Pool
+) -> EvalRecord:
+    """A try, begun again with the same seeds where an answer of the model broke off."""
+    for _ in range(_BREAKS):
+        with suppress(StreamBrokenError):
+            return await _try(item, trial, options, policy, pool)
+    return await _try(item, trial, options, policy, pool)
 
 
 async def _try(
