@@ -19,7 +19,7 @@ __all__ = ["brief_of"]
 
 _CHARS = 2_200
 """Length of a single file's profile; several share twice as much."""
-_IMPORTS = "import pandas as pd\nimport numpy as np\nfrom scipy import stats\n"
+_IMPORTS = "import pandas as pd\nimport numpy as np\n"
 
 
 def brief_of(names: Mapping[str, Path]) -> Brief:

@@ -18,6 +18,14 @@ __all__ = ["hint_for"]
 
 _LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
 """Code that looks a row up by its label."""
+_PROFILED = re.compile(r"^- ('[^\n]*?'): ([^\n]*)$", re.MULTILINE)
+"""A column in a profile: its name as code writes it, and what it holds."""
+_PLAIN_REPLACE = re.compile(r"\.str\.replace\(\s*r?['\"][^'\"]*[\\\[(|^$][^)]*(?<!regex=True)\)")
+"""A pattern given to a function that takes plain text."""
+_NO_PATTERN = (
+    "str.replace looks for plain text: add regex=True where it should take a pattern, as in "
+    "column.str.replace(r'[^0-9.-]', '', regex=True)."
+)
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
@@ -38,10 +46,44 @@ def hint_for(result: CellResult, source: str, brief: Brief) -> str:
     refused = re.search(r"unexpected keyword argument '(\w+)'", text)
     if refused:
         return f"Leave {refused[1]} out of that call: the function does not take it."
+    if "could not convert string" in text and _PLAIN_REPLACE.search(source):
+        return _NO_PATTERN
     typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
-    return _spelling(error, brief.columns)
+    return _lookup(error, brief) or _spelling(error, brief.columns)
+
+
+def _lookup(error: CellError, brief: Brief) -> str:
+    """What was wrong with a key that is no misspelt column: a row's label, or a column gone."""
+    key = error.message.strip()
+    name = key.strip("'\"")
+    if error.name != "KeyError":
+        return ""
+    if name in brief.columns:
+        return (
+            f"{key} is a column of the file, but not of this table: the lines before this one "
+            "dropped, renamed or grouped it away. Leave that out, or do without the column here."
+        )
+    line = failing_line(error)
+    is_column = re.search(rf"[\w)]\[\s*['\"]{re.escape(name)}['\"]\s*\]", line)
+    if is_column or nearest(name, brief.columns) or not _LOOKED_UP.search(line):
+        return ""
+    holder = _column_with(key, brief.text)
+    return (
+        f"No row has the label {key}: the rows are numbered. Choose rows by the column that "
+        f"holds it: df.loc[df[{holder or 'column'}] == {key}, other_column]."
+    )
+
+
+def _column_with(value: str, profile: str) -> str:
+    """The one column, as code writes it, whose examples in the files' profile hold the value."""
+    found = [
+        line[1]
+        for line in _PROFILED.finditer(profile)
+        if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", line[2])
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
@@ -53,12 +95,6 @@ def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
         asked = asked[-1:]
     asked = [name for name in asked if name not in columns]
     near = list(dict.fromkeys(match for name in asked for match in nearest(name, columns)))
-    if error.name == "KeyError" and not near and _LOOKED_UP.search(failing_line(error)):
-        key = error.message.strip()
-        return (
-            f"No row has the label {key}: the rows are numbered. Choose rows by the column that "
-            f"holds it: df.loc[df[column] == {key}, other_column]."
-        )
     if near:
         return f"Columns with a similar name: {', '.join(map(repr, near[:5]))}."
     if error.name == "KeyError" and columns and len(columns) <= 40:

@@ -42,6 +42,45 @@ def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
     assert "'PassengerId'" in hint
 
 
+def _looked_up(line: str, key: str, text: str = "") -> str:
+    trace = ("Cell In[1], line 2", f"----> 2 {line}")
+    error = CellError("KeyError", key, trace)
+    brief = Brief(text=text, columns=BRIEF.columns)
+    return hint_for(CellResult(CellStatus.ERROR, (error,)), CODE, brief)
+
+
+def test_a_value_is_looked_for_in_the_profile() -> None:
+    profile = "Columns:\n- 'year': str, 3 distinct: 'bern', 'basel', …\n- '2008': int64, 1 … 9"
+    hint = _looked_up("x = df.loc['bern', '2008']", "'bern'", profile)
+    assert "df.loc[df['year'] == 'bern', other_column]" in hint
+    assert "df[column] == 9" in _looked_up("x = df.loc[9]", "9", "- 'a': int, 9\n- 'b': int, 9")
+    assert "df[column] == 1" in _looked_up("x = df.loc[1]", "1", "- 'a': int, 11 … 31")
+
+
+def test_a_column_in_a_row_lookup_is_no_label() -> None:
+    hint = _looked_up("x = df.loc[df['town'] == 'bern', 'Age']", "'town'")
+    assert hint.startswith("The file's columns are: 'Fare Paid'")
+
+
+def test_a_column_that_the_cell_dropped() -> None:
+    hint = _looked_up("df['Age'] = df['Age'].astype(float)", "'Age'")
+    assert hint.startswith("'Age' is a column of the file, but not of this table: the lines before")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_pattern"),
+    [
+        (r"df.a = df.a.str.replace(r'\D', '').astype(float)", True),
+        ("df.a = df.a.str.replace('[$,]', '').astype(float)", True),
+        (r"df.a = df.a.str.replace(r'\D', '', regex=True).astype(float)", False),
+        ("df.a = df.a.str.replace(',', '').astype(float)", False),
+    ],
+)
+def test_a_pattern_that_was_taken_for_text(source: str, is_pattern: bool) -> None:
+    error = raised("ValueError", "could not convert string to float: '+ 17'")
+    assert ("regex=True" in hint_for(error, source, BRIEF)) is is_pattern
+
+
 def test_several_missing_columns() -> None:
     error = raised("KeyError", "\"['fare', 'sexx'] not in index\"")
     hint = hint_for(error, CODE, BRIEF)

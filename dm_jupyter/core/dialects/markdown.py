@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dm_jupyter.core import prompts
+from dm_jupyter.core import advice, prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.dialects.conversation import task_text
@@ -27,6 +27,7 @@ _BLOCK = re.compile(
     r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_NUMPY = "import numpy as np\n"
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
 
@@ -49,6 +50,7 @@ class MarkdownDialect:
         "markdown_failed_before",
         "markdown_second_thought",
         "markdown_void",
+        *advice.PROMPTS,
         "task_question",
         "task_constraints",
         "task_format",
@@ -62,6 +64,9 @@ class MarkdownDialect:
         """System, task, the turns still worth showing with their observations."""
         system = "markdown_system_sql" if _speaks_sql(trajectory) else "markdown_system"
         task = task_text(trajectory)
+        if not _speaks_sql(trajectory):
+            names = advice.advice_on(trajectory.task, trajectory.brief)
+            task = "\n\n".join([task, *map(prompts.text_of, names)])
         names = answer_names(trajectory.task.answer_format)
         if names:
             lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
@@ -80,7 +85,7 @@ class MarkdownDialect:
             return ""
         if _speaks_sql(trajectory):
             return _sql_prefill(trajectory)
-        return f"```python\n{trajectory.brief.opening}{_second_thought(trajectory)}"
+        return f"```python\n{_opening(trajectory)}{_second_thought(trajectory)}"
 
     def parse(self, text: str) -> Turn:
         """The first runnable block, or the words when there is none."""
@@ -136,6 +141,14 @@ class MarkdownDialect:
         if undefined and not _printed_undefined_before(trajectory, names):
             return None
         return "\n".join(f"@{name}[{value}]" for name, value in printed.items())
+
+
+def _opening(trajectory: Trajectory) -> str:
+    """The imports and the loading lines, with the module of tests where one is asked for."""
+    opening = trajectory.brief.opening
+    if not advice.asks_for_a_test(trajectory.task):
+        return opening
+    return opening.replace(_NUMPY, f"{_NUMPY}from scipy import stats\n", 1)
 
 
 def _second_thought(trajectory: Trajectory) -> str:

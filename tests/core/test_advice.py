@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.core.advice import advice_on, asks_for_a_test
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, Trajectory
+
+LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("t.csv")\n'
+FULL = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"))
+WITH_GAPS = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"), incomplete=("b",))
+
+
+def _task(question: str, constraints: str = "", answer_format: str = "") -> Task:
+    return Task("t", question, (Path("t.csv"),), constraints, answer_format)
+
+
+@pytest.mark.parametrize(
+    ("question", "of_full", "with_gaps"),
+    [
+        ("What is the mean of a?", (), ()),
+        ("How many students wrote the test?", (), ()),
+        ("Which shop has the largest distribution centre?", (), ()),
+        ("Do a and b correlate?", ("advice_tests",), ("advice_tests", "advice_missing")),
+        (
+            "Is the difference significant?",
+            ("advice_tests",),
+            ("advice_tests", "advice_missing"),
+        ),
+        (
+            "Run a t-test of a by b.",
+            ("advice_tests",),
+            ("advice_tests", "advice_missing"),
+        ),
+        ("Is a normally distributed?", ("advice_tests",), ("advice_tests", "advice_missing")),
+        ("Replace the missing values of b by 0.", (), ("advice_missing",)),
+        ("Count the rows where b is null.", (), ("advice_missing",)),
+    ],
+)
+def test_advice_comes_with_the_questions_that_need_it(
+    question: str, of_full: tuple[str, ...], with_gaps: tuple[str, ...]
+) -> None:
+    assert advice_on(_task(question), FULL) == of_full
+    assert advice_on(_task(question), WITH_GAPS) == with_gaps
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        _task("Compare the two.", constraints="Use Pearson's correlation coefficient."),
+        _task("Compare the two.", answer_format="@p_value[number] where ..."),
+    ],
+)
+def test_constraints_and_format_count_as_well(task: Task) -> None:
+    assert asks_for_a_test(task)
+
+
+def test_a_plain_question_is_told_of_neither_tests_nor_missing_values() -> None:
+    dialect = dialect_named("markdown")
+    plain = Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS)
+    said = "\n".join(message.content for message in dialect.messages(plain))
+    assert "stats" not in said
+    assert "dropna" not in said
+    assert "stats" not in dialect.prefill(plain)
+
+
+def test_a_test_is_told_how_and_finds_its_module_loaded() -> None:
+    dialect = dialect_named("markdown")
+    asked = Trajectory(_task("Do a and b correlate?"), "markdown", WITH_GAPS)
+    system, first = dialect.messages(asked)
+    assert "stats.pearsonr" in first.content
+    assert "dropna(subset=[...])" in first.content
+    assert dialect.prefill(asked).startswith(
+        "```python\nimport pandas as pd\nimport numpy as np\nfrom scipy import stats\ndf ="
+    )
+    # What all questions about a file have in common comes first, so that it is read once.
+    plain = Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS)
+    assert dialect.messages(plain)[0] == system
+
+
+def test_a_query_needs_no_such_advice() -> None:
+    brief = Brief(text="shop.db", databases=("shop.db",), incomplete=("b",))
+    asked = Trajectory(_task("Do a and b correlate?"), "markdown", brief)
+    said = "\n".join(message.content for message in dialect_named("markdown").messages(asked))
+    assert "pearsonr" not in said
