@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -35,6 +35,11 @@ SECTION = "section"
 """Name of the column for headings that stood between the rows."""
 _MARK = re.compile(r"\[[^\]]{1,20}\]|\([a-z]\)|[:~.*-]+")
 """How statistical offices write "no figure": `[x]`, `[no data]`, `(z)`, `:`, `..`."""
+LABEL = "label"
+"""Name of a column of texts that has none."""
+_NAMELESS = "Unnamed:"
+_PARTS = re.compile(r"\s*[,;/]\s*|\s+and\s+")
+_FOOTNOTE = re.compile(r"\s*(?:\d+/|\[\w+\]|\*+)$")
 _MADE_UP = re.compile(r"^Unnamed:|^column_\d+$|\.\d+$")
 """The names of columns that have none of their own."""
 _MANY_BLANKS = 0.3
@@ -76,7 +81,7 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
     """
     found = Cleaning()
     frame = _named(found, frame)
-    if names := _names_under(frame, [m for m in merges if m.is_across and m.bottom == above]):
+    if names := _names_for(frame, [m for m in merges if m.is_across and m.bottom == above]):
         frame = _add(found, rename_columns(names), frame)
     merges = tuple(merge.lowered(above) for merge in merges if merge.top > above)
     indents = [_indent(value) for value in frame.iloc[:, 0]]
@@ -128,18 +133,34 @@ def _named(found: Cleaning, frame: pd.DataFrame) -> pd.DataFrame:
     return frame if frame.columns.is_unique else _add(found, UNIQUE_NAMES, frame)
 
 
-def _names_under(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
-    """Names for the columns that share a merged header with the one at their left."""
+def _names_for(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
+    """Names for the columns under a merged header, and for labels without any header."""
     taken = {str(name) for name in frame.columns}
     names: dict[str, str] = {}
     for header in headers:
-        shared = frame.columns[header.left - 1 : header.right]
-        for count, name in enumerate(shared[1:], start=1):
-            new = f"{shared[0]}.{count}"
-            is_named = not _MADE_UP.search(shared[0])
-            if is_named and name.startswith("Unnamed:") and new not in taken:
-                names[name] = new
-    return names
+        names |= _names_under(list(frame.columns[header.left - 1 : header.right]))
+    nameless = [
+        str(name)
+        for position, name in enumerate(frame.columns)
+        if name.startswith(_NAMELESS) and name not in names and is_text(frame.iloc[:, position])
+    ]
+    for count, name in enumerate(nameless):
+        names[name] = f"{LABEL}.{count}" if count else LABEL
+    return {name: new for name, new in names.items() if new not in taken}
+
+
+def _names_under(shared: Sequence[str]) -> dict[str, str]:
+    """Names for the columns that share a header: its own parts where it has one for each.
+
+    `Product, country code and name` over three columns names all three; else they are numbered.
+    """
+    first, *others = shared
+    if _MADE_UP.search(first) or not all(name.startswith(_NAMELESS) for name in others):
+        return {}
+    parts = _PARTS.split(_FOOTNOTE.sub("", first))
+    if others and len(set(filter(None, parts))) == len(shared):
+        return dict(zip(shared, parts, strict=True))
+    return {name: f"{first}.{count}" for count, name in enumerate(others, start=1)}
 
 
 def _is_mark(text: str) -> bool:

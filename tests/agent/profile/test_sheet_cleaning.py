@@ -62,10 +62,32 @@ def test_columns_under_one_merged_header_are_numbered(sheet: Sheet) -> None:
     assert frame.columns.tolist() == names
 
 
-def test_a_merged_header_without_a_name_gives_none(sheet: Sheet) -> None:
-    rows = [[None, None, 2013, 2014], ["Fresh", "Chile", 1.5, 2.5], ["Fresh", "Peru", 3.5, 4.5]]
+def test_a_merged_header_with_a_part_for_each_column_names_them(sheet: Sheet) -> None:
+    rows = [
+        ["Product, country code and name 1/", None, None, 2013],
+        ["Fresh", 33, "Chile", 1.5],
+        ["Fresh", 12, "Canada", 2.5],
+    ]
+    frame, _ = sheet(rows, "A1:C1")
+    assert frame.columns.tolist() == ["Product", "country code", "name", "2013"]
+
+
+def test_a_name_that_is_taken_is_not_given_again(sheet: Sheet) -> None:
+    rows = [["Name and year", None, "year", None], ["Ann", 2013, 1, "x"], ["Bo", 2014, 2, "y"]]
     frame, _ = sheet(rows, "A1:B1")
-    assert frame.columns.tolist() == ["Unnamed: 0", "Unnamed: 1", "2013", "2014"]
+    assert frame.columns.tolist() == ["Name", "Unnamed: 1", "year", "label"]
+
+
+@pytest.mark.parametrize("merged", [("A1:B1",), ()])
+def test_labels_without_a_header_are_called_so(sheet: Sheet, merged: tuple[str, ...]) -> None:
+    rows = [[None, None, 2013, 2014], ["Fresh", "Chile", 1.5, 2.5], ["Fresh", "Peru", 3.5, 4.5]]
+    frame, _ = sheet(rows, *merged)
+    assert frame.columns.tolist() == ["label", "label.1", "2013", "2014"]
+
+
+def test_numbers_without_a_header_stay_nameless(sheet: Sheet) -> None:
+    frame, _ = sheet([[None, "name", "town"], [0, "Ann", "Bern"], [1, "Bo", "Rome"]])
+    assert frame.columns.tolist() == ["Unnamed: 0", "name", "town"]
 
 
 def test_a_blank_that_is_not_merged_stays_missing(sheet: Sheet) -> None:
