@@ -28,6 +28,7 @@ from dm_jupyter.core.events import (
 )
 from dm_jupyter.core.forgotten_imports import with_imports
 from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.misspelt_columns import with_columns
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -188,7 +189,9 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
     match turn.action:
         case RunCell(language="python") as cell if dialect.is_aided:
-            source = with_imports(cell.source, _ran(trajectory), trajectory.brief.variables)
+            earlier, brief = _ran(trajectory), trajectory.brief
+            source = with_imports(cell.source, earlier, brief.variables)
+            source = with_columns(source, brief.columns, earlier)
             return replace(turn, action=replace(cell, source=source))
     return turn
 

@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from dm_jupyter.core.parsed import parsed
+
 __all__ = ["needless_columns"]
 
 _DROP_ALL = re.compile(
@@ -26,9 +28,8 @@ def needless_columns(source: str, incomplete: Iterable[str], asked: str) -> tupl
         incomplete: the columns in which values are missing.
         asked: question and constraints.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return ()
     gaps = tuple(incomplete)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_dropna(node)]

@@ -6,6 +6,8 @@ import ast
 import builtins
 from collections.abc import Iterable
 
+from dm_jupyter.core.parsed import parsed
+
 __all__ = ["with_imports"]
 
 _MODULES = {
@@ -76,24 +78,17 @@ def with_imports(source: str, earlier: Iterable[str], variables: Iterable[str] =
         earlier: the cells that ran before it in the same kernel.
         variables: other names that mean something there, and must go on to.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     if tree is None:
         return source
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     missing = sorted(_LINES.keys() & used - _bound(tree))
     if not missing:
         return source
-    before = (_parsed(cell) for cell in earlier)
+    before = (parsed(cell) for cell in earlier)
     known = set(variables).union(*(_bound(cell) for cell in before if cell is not None))
     lines = [_LINES[name] for name in missing if name not in known]
     return "\n".join([*lines, source])
-
-
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _bound(tree: ast.Module) -> set[str]:

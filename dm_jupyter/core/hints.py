@@ -77,12 +77,12 @@ def _lookup(error: CellError, brief: Brief) -> str:
 
 
 def _column_with(value: str, profile: str) -> str:
-    """The one column, as code writes it, whose examples in the files' profile hold the value."""
-    found = [
-        line[1]
-        for line in _PROFILED.finditer(profile)
-        if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", line[2])
-    ]
+    """The one column, as code writes it, that holds the value, or that alone may hold it."""
+    columns = [(line[1], line[2]) for line in _PROFILED.finditer(profile)]
+    word = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+    showing = [name for name, told in columns if word.search(told)]
+    texts = [name for name, told in columns if told.startswith("str")]
+    found = showing or (texts if value.startswith(("'", '"')) else [])
     return found[0] if len(found) == 1 else ""
 
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["nearest"]
+__all__ = ["folded", "nearest"]
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -16,12 +16,13 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
         name: as it was written; blanks, signs and capitals do not count.
         names: those that there are.
     """
-    folded = {_fold(known): known for known in names}
-    asked = _fold(name)
-    matches = difflib.get_close_matches(asked, folded, n=3, cutoff=0.6)
-    containing = [known for fold, known in folded.items() if asked and asked in fold]
-    return list(dict.fromkeys([*(folded[match] for match in matches), *containing]))
+    known_by = {folded(known): known for known in names}
+    asked = folded(name)
+    matches = difflib.get_close_matches(asked, known_by, n=3, cutoff=0.6)
+    containing = [known for fold, known in known_by.items() if asked and asked in fold]
+    return list(dict.fromkeys([*(known_by[match] for match in matches), *containing]))
 
 
-def _fold(name: str) -> str:
+def folded(name: str) -> str:
+    """Returns a name without blanks, signs and capitals."""
     return re.sub(r"[\W_]+", "", name).lower()

@@ -53,6 +53,9 @@ def test_a_value_is_looked_for_in_the_profile() -> None:
     profile = "Columns:\n- 'year': str, 3 distinct: 'bern', 'basel', …\n- '2008': int64, 1 … 9"
     hint = _looked_up("x = df.loc['bern', '2008']", "'bern'", profile)
     assert "df.loc[df['year'] == 'bern', other_column]" in hint
+    hint = _looked_up("x = df.loc['rome', '2008']", "'rome'", profile)
+    assert "df[df" not in hint
+    assert "df['year'] == 'rome'" in hint
     assert "df[column] == 9" in _looked_up("x = df.loc[9]", "9", "- 'a': int, 9\n- 'b': int, 9")
     assert "df[column] == 1" in _looked_up("x = df.loc[1]", "1", "- 'a': int, 11 … 31")
 

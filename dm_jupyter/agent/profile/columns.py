@@ -15,6 +15,7 @@ __all__ = ["profile_columns", "sample_rows", "scalar"]
 LONGEST_VALUE_CHARS = 80
 FEW_VALUES = 6
 _EXAMPLES = 3
+_SMALL_CELLS = 300
 
 
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
@@ -27,10 +28,12 @@ def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
 
 
 def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the first two rows, one from the middle and the last: at most four, in order."""
+    """Returns all rows of a small table, else the first two, one from the middle and the last."""
     count = len(frame)
-    positions = sorted({p for p in (0, 1, count // 2, count - 1) if 0 <= p < count})
-    rows = frame.iloc[positions].itertuples(index=False, name=None)
+    shown = frame
+    if frame.size > _SMALL_CELLS:
+        shown = frame.iloc[sorted({p for p in (0, 1, count // 2, count - 1) if 0 <= p < count})]
+    rows = shown.itertuples(index=False, name=None)
     return tuple(tuple(scalar(value) for value in row) for row in rows)
 
 

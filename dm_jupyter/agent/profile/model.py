@@ -56,7 +56,7 @@ class TableProfile:
     columns: tuple[ColumnProfile, ...] = ()
     """In the file's order."""
     sample_rows: tuple[tuple[Scalar, ...], ...] = ()
-    """The first rows, one from the middle and the last, each in column order."""
+    """All rows of a small table; else the first two, one from the middle and the last."""
     load_code: str | None = None
     """Plain pandas that makes `df`; None where SQL is the way in, or nothing is there."""
     sampled_rows: int | None = None

@@ -14,6 +14,9 @@ __all__ = ["columns_text", "fitted_list", "row_text", "shape", "table_text", "va
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
 _LONG_NAME_CHARS = 120
 _VALUE_CHARS = 40
+_ROW_CHARS = 400
+_WHOLE_CHARS = 1_000
+"""Length up to which all rows of a table are shown: about ten seconds of a local model."""
 _RUN = 4
 
 
@@ -94,13 +97,18 @@ def fitted_list(title: str, items: list[str], room: int) -> str:
 
 
 def _rows_text(table: TableProfile, room: int) -> str:
+    rows = table.sample_rows
+    if len(rows) == table.row_count:
+        whole = "\n".join(["All rows:", *(row_text(row, _ROW_CHARS) for row in rows)])
+        if len(whole) <= min(room, _WHOLE_CHARS):
+            return whole
     lines, used = ["Rows:"], 5
-    for row in table.sample_rows[:3]:
+    for row in (*rows[:2], *rows[max(2, len(rows) // 2) :])[:3]:
         left = room - used - 1
         # A row of which little can be shown tells nothing.
         if left < min(60, 8 * len(row)):
             break
-        lines.append(row_text(row, min(left, 400)))
+        lines.append(row_text(row, min(left, _ROW_CHARS)))
         used += len(lines[-1]) + 1
     return "\n".join(lines) if len(lines) > 1 else ""
 

@@ -25,11 +25,39 @@ def test_few_columns_in_full(tmp_path):
         "- 'amount': float64, 1 missing, 1.5 … 3",
         "- 'when': str, 3 distinct: '2024-01-01', '2024-01-02', '2024-01-03', "
         "ISO dates as text; pd.to_datetime reads them",
-        "Rows:",
+        "All rows:",
         "('a', 1.5, '2024-01-01')",
         "('b', None, '2024-01-02')",
         "('a', 3, '2024-01-03')",
     ]
+
+
+def _table(tmp_path, rows):
+    path = tmp_path / "x.csv"
+    path.write_text("name,points\n" + "".join(f"player {i},{i}\n" for i in range(rows)))
+    return render(profile_file(path)).splitlines()
+
+
+def test_a_small_table_is_shown_whole(tmp_path):
+    lines = _table(tmp_path, 30)
+    assert lines[-31] == "All rows:"
+    assert lines[-30:] == [f"('player {i}', {i})" for i in range(30)]
+
+
+@pytest.mark.parametrize("rows", [60, 1000])
+def test_of_a_larger_table_three_rows_are_shown(tmp_path, rows):
+    shown = [f"('player {i}', {i})" for i in (0, 1, rows // 2)]
+    assert _table(tmp_path, rows)[-4:] == ["Rows:", *shown]
+
+
+def test_three_long_rows_are_cut_and_none_comes_twice(tmp_path):
+    path = tmp_path / "x.csv"
+    row = ",".join(["a text of some length"] * 20)
+    path.write_text(
+        ",".join(f"name {i * i}" for i in range(20)) + "\n" + f"1{row}\n2{row}\n3{row}\n"
+    )
+    shown = render(profile_file(path), max_chars=4000).splitlines()[-3:]
+    assert [line[2] for line in shown] == ["1", "2", "3"]
 
 
 def test_numbered_columns_are_one_line(tmp_path):
