@@ -118,6 +118,13 @@ class Lab:
         self.panel.get_by_role("button", name=question).click()
         expect(self.run).to_be_visible()
 
+    def show_run(self, question: str) -> None:
+        """Waits for a run that goes on, or for the line of one that has ended, and unfolds it."""
+        ended = self.panel.get_by_role("button", name=question)
+        expect(self.run.or_(ended).first).to_be_visible()
+        if not self.run.is_visible():
+            ended.click()
+
     def expect_run(self, state: str, timeout_s: float = 60.0) -> None:
         """Waits until the last run stands so."""
         expect(self.run).to_have_attribute("data-state", state, timeout=timeout_s * 1000)

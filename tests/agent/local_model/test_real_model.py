@@ -90,6 +90,30 @@ async def test_stream_that_is_closed_stops_the_engine(
     assert process.is_running()  # the engine rests, and has not died
 
 
+async def test_a_prompt_that_nobody_waits_for_is_read_no_further(
+    endpoint: LocalEndpoint, client: openai.AsyncOpenAI
+) -> None:
+    asked = client.chat.completions.create(
+        model=endpoint.model_name,
+        messages=[{"role": "user", "content": "Count upwards from here. " * 600}],
+        max_tokens=1,
+    )
+    asking = asyncio.ensure_future(asked)
+    await asyncio.sleep(1)
+    asking.cancel()
+    await asyncio.wait([asking])
+    answer = await client.chat.completions.create(
+        model=endpoint.model_name,
+        messages=[{"role": "user", "content": "Count upwards from here. " * 600}],
+        max_tokens=1,
+    )
+    assert answer.usage is not None
+    details = answer.usage.prompt_tokens_details
+    assert details is not None
+    # What was read until then is kept, and it is not the whole.
+    assert 0 < (details.cached_tokens or 0) < answer.usage.prompt_tokens / 2
+
+
 async def test_key_is_required_and_pages_are_kept_out(
     endpoint: LocalEndpoint, client: openai.AsyncOpenAI
 ) -> None:
