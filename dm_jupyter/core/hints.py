@@ -108,6 +108,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "Series.corr gives the coefficient alone: r, p = stats.pearsonr(x, y) gives both.",
     ),
     (
+        r"'numpy\.dtypes\.\w+' object has no attribute 'dtype'",
+        "A column given to the test holds text: a correlation needs two columns of numbers.",
+    ),
+    (
         r"Array shapes are incompatible for broadcasting|has no attribute '\w*(?:regress|rsquared)"
         r"|has no attribute 'pvalues'",
         "For a regression on several columns: fit = sm.OLS(y, sm.add_constant(X)).fit(); then "

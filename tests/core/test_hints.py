@@ -98,6 +98,11 @@ def test_several_missing_columns() -> None:
         ("TypeError", "agg function failed [how->mean,dtype->object]", "numeric_only"),
         ("ValueError", "Input contains NaN", "dropna"),
         ("ValueError", "The truth value of a Series is ambiguous.", "parentheses"),
+        (
+            "AttributeError",
+            "'numpy.dtypes.ObjectDType' object has no attribute 'dtype'",
+            "two columns of numbers",
+        ),
         ("ModuleNotFoundError", "No module named 'polars'", "not installed"),
         ("NameError", "name 'np' is not defined", "whole cell"),
         ("OperationalError", "no such column: Nme", "spelled exactly"),

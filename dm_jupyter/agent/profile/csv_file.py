@@ -74,6 +74,8 @@ def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowSc
         "thousands": layout.thousands,
         "skiprows": layout.skipped_lines or None,
     }
+    if rows.repeated_headers:
+        arguments["skiprows"] = [*range(layout.skipped_lines), *rows.repeated_headers]
     if source.compression != inferred_compression(source.name):
         arguments["compression"] = source.compression
     kept = [(key, value) for key, value in arguments.items() if value is not None]

@@ -17,6 +17,8 @@ __all__ = ["RowScan", "scan_rows"]
 
 _LISTED_LINES = 5
 _FOOTER_ROWS = 30
+_REPEATS = 100
+"""Headers left out; a load line that names more would be no line."""
 _NOTE = re.compile(r"\s*(notes?|sources?|\*|†|\(?\d\)|quelle|footnotes?)\b", re.IGNORECASE)
 
 
@@ -43,6 +45,8 @@ class RowScan:
     """Rows from the first note below the table to the end, blank ones included."""
     footer: str = ""
     """The first note."""
+    repeated_headers: tuple[int, ...] = ()
+    """Lines, counted from 0, on which the header comes again: files that were put together."""
 
     def warnings(self) -> list[str]:
         """Returns what to tell of the rows that don't fit."""
@@ -58,6 +62,11 @@ class RowScan:
             texts.append(f"{lines} instead of {self.expected}: the rest is missing")
         if self.has_row_names:
             texts.append("each row has one field more than the header: pandas makes it the index")
+        if self.repeated_headers:
+            count = len(self.repeated_headers)
+            first = self.repeated_headers[0] + 1
+            times = "" if count == 1 else f", {count:,} times in all"
+            texts.append(f"the header comes again in line {first}{times}: left out when loading")
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
         return texts
@@ -96,17 +105,24 @@ class _Walk:
         self.short_lines: list[tuple[int, int]] = []
         self.tail: deque[tuple[int, list[str]]] = deque(maxlen=_FOOTER_ROWS)
         self.is_complete = True
+        self.repeats: list[int] = []
 
     def over(self, text: str, layout: CsvLayout) -> None:
         """Reads the rows behind the header."""
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=layout.separator)
         is_header_due = layout.has_header
+        rows, header = 0, list(layout.header)
+        may_repeat = layout.has_header and any(cell.strip()[:1].isalpha() for cell in header)
         try:
             for row in reader:
+                rows += 1
                 if reader.line_num <= layout.skipped_lines:
                     continue
                 if is_header_due:
                     is_header_due = not row
+                    continue
+                if may_repeat and row == header and reader.line_num == rows:
+                    self.repeats.append(rows - 1)
                     continue
                 self.tail.append((reader.line_num, row))
                 if row:
@@ -143,6 +159,7 @@ class _Walk:
             has_row_names,
             len(footer),
             footer[0][1][0] if footer else "",
+            tuple(self.repeats[:_REPEATS]),
         )
 
 

@@ -51,6 +51,8 @@ _NUMERIC_TEXT = re.compile(
     rf"(?:%|‰|{_CURRENCY})?\s*\)?",
     re.IGNORECASE,
 )
+_SIGNED_EXAMPLE = re.compile(r"\('[^']*[^\d.'-][^']*'\)$")
+"""Of a text with signs around its number, as `'price' ('$5')`."""
 _TOTAL = re.compile(
     r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
     r"|total général",
@@ -82,9 +84,12 @@ def suspicions_of(frame: pd.DataFrame) -> Suspicions:
         numeric += _numeric_example(column_name(label), texts, values)
         damaged += _mojibake_example(column_name(label), texts)
     if numeric:
+        column = "df[column]"
+        if any(_SIGNED_EXAMPLE.search(example) for example in numeric):
+            column += '.str.replace(r"[^0-9.-]", "", regex=True)'
         found.warnings.append(
-            f"numbers kept as text, convert before computing: {_listed(numeric)}; strip signs with "
-            '.str.replace, then pd.to_numeric(..., errors="coerce")'
+            f"numbers kept as text, convert before computing: {_listed(numeric)}; "
+            f'df[column] = pd.to_numeric({column}, errors="coerce")'
         )
     if damaged:
         found.warnings.append(

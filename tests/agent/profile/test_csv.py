@@ -143,6 +143,51 @@ def test_footer_is_left_out_and_total_warned_of(tmp_path, monkeypatch):
     assert "'region' is 'Total'" in said(profile)
 
 
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        ("a,b\na,b\n1,2\n3,4\n", "skiprows=[1]", "again in line 2: left out"),
+        ("a,b\n1,2\na,b\n3,4\na,b\n", "skiprows=[2, 4]", "again in line 3, 2 times in all"),
+        ("# notes\na,2010\na,2010\n1,2\n3,4\n", "skiprows=[0, 2]", "again in line 3"),
+    ],
+)
+def test_a_header_that_comes_again_is_left_out(tmp_path, monkeypatch, content, line, words):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    profile = assert_load_code_agrees(path, monkeypatch)
+    assert line in profile.tables[0].load_code
+    assert words in said(profile)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame.iloc[:, 0].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1,2\n1,2\n3,4\n",  # no header: two rows alike
+        'a,b\n"two\nlines",1\na,b\n',  # where it stands can't be told to pandas
+    ],
+)
+def test_a_row_that_may_be_data_stays(tmp_path, monkeypatch, content):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    assert "skiprows" not in assert_load_code_agrees(path, monkeypatch).tables[0].load_code
+
+
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [
+        ("$", 'df[column].str.replace(r"[^0-9.-]", "", regex=True), errors="coerce")'),
+        ("", 'pd.to_numeric(df[column], errors="coerce")'),
+    ],
+)
+def test_numbers_kept_as_text_come_with_the_code(tmp_path, sign, code):
+    path = tmp_path / "x.csv"
+    prices = [*(f"{sign}{number}.5" for number in range(20)), "unknown"]
+    path.write_text("price,kind\n" + "".join(f"{price},a\n" for price in prices))
+    assert code in said(profile_file(path))
+
+
 def test_last_row_cut_short_is_no_footer(tmp_path, monkeypatch):
     path = written(tmp_path, "a,b\nx,1\ny,2\nz\n")
     assert load_line(path, monkeypatch) == 'df = pd.read_csv("x.csv")'
