@@ -12,9 +12,9 @@ import re
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief
 
-__all__ = ["PROMPTS", "advice_on", "asks_for_a_test"]
+__all__ = ["PROMPTS", "advice_on", "needs_scipy"]
 
-PROMPTS = ("advice_tests", "advice_missing")
+PROMPTS = ("advice_tests", "advice_missing", "advice_population")
 """Names of the prompts it uses."""
 
 _TEST = re.compile(
@@ -23,14 +23,17 @@ _TEST = re.compile(
     r"|\b[tzf]-(?:test|statistic)|\btest (?:for|if|whether)\b",
     re.IGNORECASE,
 )
+_STATISTIC = re.compile(r"z[-_ ]?score|skew|kurto|confidence interval", re.IGNORECASE)
 _MISSING = re.compile(
     r"\bmissing|\bnulls?\b|\bnan\b|\bblank|\bempty\b|dropn?a?\b|imput", re.IGNORECASE
 )
+_POPULATION = re.compile(r"population (?:standard deviation|std|variance)", re.IGNORECASE)
 
 
-def asks_for_a_test(task: Task) -> bool:
-    """Whether a task speaks of a correlation or a statistical test."""
-    return bool(_TEST.search(_words(task)))
+def needs_scipy(task: Task) -> bool:
+    """Whether a task speaks of a test or another statistic that scipy computes."""
+    words = _words(task)
+    return bool(_TEST.search(words) or _STATISTIC.search(words))
 
 
 def advice_on(task: Task, brief: Brief) -> tuple[str, ...]:
@@ -40,9 +43,14 @@ def advice_on(task: Task, brief: Brief) -> tuple[str, ...]:
         task: what is asked.
         brief: what is known of the data files.
     """
-    is_test = asks_for_a_test(task)
-    is_about_missing = is_test or bool(_MISSING.search(_words(task)))
-    wanted = (is_test, is_about_missing and bool(brief.incomplete))
+    words = _words(task)
+    is_test = bool(_TEST.search(words))
+    is_about_missing = is_test or bool(_MISSING.search(words))
+    wanted = (
+        is_test,
+        is_about_missing and bool(brief.incomplete),
+        bool(_POPULATION.search(words)),
+    )
     return tuple(name for name, is_wanted in zip(PROMPTS, wanted, strict=True) if is_wanted)
 
 

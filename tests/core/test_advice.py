@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.core.advice import advice_on, asks_for_a_test
+from dm_jupyter.core.advice import advice_on, needs_scipy
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
@@ -36,6 +36,12 @@ def _task(question: str, constraints: str = "", answer_format: str = "") -> Task
         ("Is a normally distributed?", ("advice_tests",), ("advice_tests", "advice_missing")),
         ("Replace the missing values of b by 0.", (), ("advice_missing",)),
         ("Count the rows where b is null.", (), ("advice_missing",)),
+        ("Give the z-score of each a.", (), ()),
+        (
+            "What is the population standard deviation of a?",
+            ("advice_population",),
+            ("advice_population",),
+        ),
     ],
 )
 def test_advice_comes_with_the_questions_that_need_it(
@@ -53,7 +59,16 @@ def test_advice_comes_with_the_questions_that_need_it(
     ],
 )
 def test_constraints_and_format_count_as_well(task: Task) -> None:
-    assert asks_for_a_test(task)
+    assert "advice_tests" in advice_on(task, FULL)
+    assert needs_scipy(task)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_needed"),
+    [("Which rows have a z-score above 3?", True), ("How skewed is a?", True), ("Sum a.", False)],
+)
+def test_scipy_is_at_hand_where_it_is_needed(question: str, *, is_needed: bool) -> None:
+    assert needs_scipy(_task(question)) is is_needed
 
 
 def test_a_plain_question_is_told_of_neither_tests_nor_missing_values() -> None:

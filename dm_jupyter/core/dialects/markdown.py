@@ -144,9 +144,9 @@ class MarkdownDialect:
 
 
 def _opening(trajectory: Trajectory) -> str:
-    """The imports and the loading lines, with the module of tests where one is asked for."""
+    """The imports and the loading lines, with scipy's statistics where the task needs them."""
     opening = trajectory.brief.opening
-    if not advice.asks_for_a_test(trajectory.task):
+    if not advice.needs_scipy(trajectory.task):
         return opening
     return opening.replace(_NUMPY, f"{_NUMPY}from scipy import stats\n", 1)
 
