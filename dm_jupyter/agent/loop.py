@@ -191,7 +191,8 @@ def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> T
         case RunCell(language="python") as cell if dialect.is_aided:
             earlier, brief = _ran(trajectory), trajectory.brief
             source = with_imports(cell.source, earlier, brief.variables)
-            source = with_columns(source, brief.columns, earlier)
+            if not brief.variables:  # those have columns of their own
+                source = with_columns(source, brief.columns, earlier)
             return replace(turn, action=replace(cell, source=source))
     return turn
 

@@ -104,7 +104,7 @@ def _keys(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _texts(node: ast.expr) -> Iterator[ast.Constant]:
-    """A text, or the texts of a list; of a tuple as well those one level deeper."""
+    """A text, or the texts of a list or tuple and of those in it."""
     match node:
         case ast.Constant(value=str()):
             yield node

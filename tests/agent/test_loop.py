@@ -279,6 +279,18 @@ async def test_a_free_question_goes_on_in_a_cell_after_an_objection() -> None:
     assert (done.answer, done.cells) == ("3", 2)
 
 
+@pytest.mark.parametrize(("variables", "column"), [((), "Fare Paid"), (("sold",), "fare_paid")])
+async def test_a_misspelt_column_is_written_as_the_file_spells_it(
+    variables: tuple[str, ...], column: str
+) -> None:
+    notebook = ScriptedNotebook([printed("@n[3]")])
+    brief = replace(CLOSED.brief, columns=("Fare Paid", "Age"), variables=variables)
+    policy = ScriptedPolicy(["print(df['fare_paid'].mean())\n```"])
+    done = await run(replace(CLOSED, brief=brief), policy, notebook, SETTINGS, ignore)
+    assert f"df[{column!r}]" in notebook.cells[0].source
+    assert "df['fare_paid']" in done.steps[0].completion.text
+
+
 async def test_a_published_shape_gets_no_imports_and_no_objection() -> None:
     text = f"Thought: t\nAction: python\nAction Input: ```python\n{CARELESS}"
     start = replace(FREE, dialect="react-published", brief=GAPS)
