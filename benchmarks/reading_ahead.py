@@ -17,41 +17,30 @@ from dm_jupyter.agent.loop import RunSettings, request_for
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.server.reading_ahead import ahead_of
 
 _QUESTION = (
     "How many rows are there, and which value of the first text column is the most frequent?"
 )
-_SETTINGS = RunSettings(turn_tokens=1)
 
 
-def _run_about(file: Path, question: str) -> Trajectory:
-    return Trajectory(Task("", question, (file,)), "markdown", brief_of({file.name: file}))
-
-
-async def _seconds_to_answer(policy: Policy, file: Path) -> float:
-    request = request_for(_run_about(file, _QUESTION), _SETTINGS)
+async def _seconds(policy: Policy, request: SampleRequest) -> float:
     began = time.perf_counter()
     await policy.sample(request, lambda _: None)
     return time.perf_counter() - began
 
 
-async def _read(policy: Policy, file: Path) -> float:
-    """Reads a file as the panel has it read; returns what that took, seconds."""
-    messages = dialect_named("markdown").messages(_run_about(file, ""))
-    began = time.perf_counter()
-    await policy.sample(SampleRequest(messages, max_tokens=1), lambda _: None)
-    return time.perf_counter() - began
-
-
 async def _measure(file: Path) -> tuple[float, float, float]:
+    names = {file.name: file}
+    start = Trajectory(Task("", _QUESTION, (file,)), "markdown", brief_of(names))
+    question = request_for(start, RunSettings(turn_tokens=1))
     async with open_policy(ModelChoice()) as policy:
-        cold = await _seconds_to_answer(policy, file)
+        cold = await _seconds(policy, question)
     async with open_policy(ModelChoice()) as policy:
-        reading = await _read(policy, file)
-        ahead = await _seconds_to_answer(policy, file)
+        reading = await _seconds(policy, ahead_of(names))
+        ahead = await _seconds(policy, question)
     return cold, reading, ahead
 
 

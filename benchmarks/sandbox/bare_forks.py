@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def bare_seconds(way: str, shape: Sequence[int], children: int, folder: Path) ->
 def _forks(below: _Below, fork: Callable[[_Work], None]) -> None:
     def expand(node: int, depth: int, names: dict[str, Any]) -> None:
         for child in below.get(node, ()):
-            fork(lambda child=child: take(child, depth, names))  # type: ignore[misc]
+            fork(partial(take, child, depth, names))
 
     def take(node: int, depth: int, names: dict[str, Any]) -> None:
         exec(CELLS[depth], names)
@@ -74,7 +75,7 @@ def _forks(below: _Below, fork: Callable[[_Work], None]) -> None:
 def _again(below: _Below, fork: Callable[[_Work], None]) -> None:
     def expand(node: int, depth: int) -> None:
         for child in below.get(node, ()):
-            fork(lambda: take(depth + 1))
+            fork(partial(take, depth + 1))
             expand(child, depth + 1)
 
     def take(depth: int) -> None:

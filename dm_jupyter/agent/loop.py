@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dm_jupyter.agent.grounding import unsupported_numbers
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
+from dm_jupyter.agent.turns import turn_of
 from dm_jupyter.core import objections, prompts
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import dialect_named
@@ -26,17 +27,13 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
-from dm_jupyter.core.forgotten_imports import with_imports
 from dm_jupyter.core.hints import hint_for
-from dm_jupyter.core.misspelt_columns import with_columns
 from dm_jupyter.core.trajectory import (
     Answer,
-    Completion,
     RunCell,
     Step,
     StopReason,
     Trajectory,
-    Turn,
     Void,
 )
 from kernel_sandbox.errors import SandboxError
@@ -164,7 +161,7 @@ async def step(
     dialect = dialect_named(trajectory.dialect)
     request = request_for(trajectory, settings)
     completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
-    taken = Step(completion, _turn(dialect, completion, trajectory))
+    taken = Step(completion, turn_of(dialect, completion, trajectory))
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
@@ -177,51 +174,6 @@ async def step(
             after = _after_void(trajectory, dialect, taken, settings)
     emit(StepFinished(after.steps[-1], after))
     return after
-
-
-def _turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
-    """The completion parsed; one that went round in circles says nothing."""
-    if completion.finish_reason == "repetition":
-        return Turn("", Void("the same lines again and again"))
-    turn = dialect.parse(completion.text)
-    if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
-        is_told = bool(turn.thought) and not turn.thought.endswith(":")
-        return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
-    match turn.action:
-        case RunCell(language="python") as cell if dialect.is_aided:
-            earlier, brief = _ran(trajectory), trajectory.brief
-            source = with_imports(cell.source, earlier, brief.variables)
-            if not brief.variables:  # those have columns of their own
-                source = with_columns(source, brief.columns, earlier)
-            return replace(turn, action=replace(cell, source=source))
-    return turn
-
-
-def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
-    """Whether the turn only repeats the cell whose output has just been shown.
-
-    On a free question a small model may do so until no turn is left, each time after the answer.
-    """
-    if trajectory.task.is_closed_form or not trajectory.steps:
-        return False
-    last = trajectory.steps[-1]
-    has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
-    is_same = dialect.parse(last.completion.text).action == turn.action
-    return has_shown and is_same and not last.objection
-
-
-def _ran(trajectory: Trajectory) -> list[str]:
-    """The python cells whose names the kernel holds: they ended well, and it was not emptied."""
-    sources: list[str] = []
-    for step in trajectory.steps:
-        if step.result is None:
-            continue
-        if step.result.state_lost:
-            sources.clear()
-        match step.turn.action:
-            case RunCell(source, language="python") if step.result.ok:
-                sources.append(source)
-    return sources
 
 
 def _exhausted(

@@ -1,8 +1,8 @@
 """Advice that some questions need and that would lead all others astray.
 
-A small model does what its prompt speaks of. Told of tests and of missing values whatever the
-question was, the local one dropped rows in 30 of 31 first cells and correlated something in nine,
-mostly where nothing was missing and nobody had asked for it.
+A small model does what its prompt speaks of. Told of missing values whatever the question was, the
+local one dropped rows in 31 of 32 first cells: no question spoke of it, and in 23 of the files
+nothing was missing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
 """Code that looks a row up by its label."""
 _PROFILED = re.compile(r"^- ('[^\n]*?'): ([^\n]*)$", re.MULTILINE)
 """A column in a profile: its name as code writes it, and what it holds."""
-_PLAIN_REPLACE = re.compile(r"\.str\.replace\(\s*r?['\"][^'\"]*[\\\[(|^$][^)]*(?<!regex=True)\)")
+_PLAIN_REPLACE = re.compile(r"\.str\.replace\(\s*r?['\"][^'\"]*[\\\[|][^)]*(?<!regex=True)\)")
 """A pattern given to a function that takes plain text."""
 _NO_PATTERN = (
     "str.replace looks for plain text: add regex=True where it should take a pattern, as in "

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from pathlib import Path
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.protocols import SampleRequest
@@ -23,7 +25,7 @@ from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.wire import Ask, ReadAhead
 
-__all__ = ["ReadingAhead"]
+__all__ = ["ReadingAhead", "ahead_of"]
 
 _log = logging.getLogger(__name__)
 _What = tuple[str, tuple[str, ...], ModelChoice]
@@ -84,11 +86,22 @@ class ReadingAhead:
                     for place in places
                 ]
             )
-            brief = await asyncio.to_thread(brief_of, names)
-            start = Trajectory(Task("", "", tuple(names.values())), "markdown", brief)
-            messages = dialect_named(start.dialect).messages(start)
+            request = await asyncio.to_thread(ahead_of, names)
             async with self._models.use(choice, lambda _: None) as policy:
-                await policy.sample(SampleRequest(messages, max_tokens=1), lambda _: None)
+                await policy.sample(request, lambda _: None)
         except (DmJupyterError, NoKernelError, OSError) as error:
             # The question will meet it too, and then the person is told.
             _log.debug("nothing was read ahead: %s", error)
+
+
+def ahead_of(names: Mapping[str, Path]) -> SampleRequest:
+    """Returns what has a model read all that comes before a question about files.
+
+    Args:
+        names: how code calls each file, to where it lies.
+
+    Raises:
+        DataFileError: a file can't be read.
+    """
+    start = Trajectory(Task("", "", tuple(names.values())), "markdown", brief_of(names))
+    return SampleRequest(dialect_named(start.dialect).messages(start), max_tokens=1)

@@ -77,6 +77,7 @@ def test_a_column_that_the_cell_dropped() -> None:
         ("df.a = df.a.str.replace('[$,]', '').astype(float)", True),
         (r"df.a = df.a.str.replace(r'\D', '', regex=True).astype(float)", False),
         ("df.a = df.a.str.replace(',', '').astype(float)", False),
+        ("df.a = df.a.str.replace('$', '').astype(float)", False),
     ],
 )
 def test_a_pattern_that_was_taken_for_text(source: str, is_pattern: bool) -> None:

@@ -133,6 +133,7 @@ async def test_after_a_question_they_are_read_again(ahead: ReadingAhead, reader:
     ahead.make_way(question("one.csv"))
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 2)
+    assert reader.requests[0] == reader.requests[1]
 
 
 async def test_other_files_end_the_reading(ahead: ReadingAhead, reader: Reader) -> None:

@@ -1,0 +1,67 @@
+"""What the loop takes a model's text for, once the dialect has parsed it.
+
+Repetitions say nothing, and small slips of a cell are mended before it runs: an import that it
+forgot, a column that it spells otherwise than the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.forgotten_imports import with_imports
+from dm_jupyter.core.misspelt_columns import with_columns
+from dm_jupyter.core.trajectory import Answer, Completion, RunCell, Trajectory, Turn, Void
+
+__all__ = ["turn_of"]
+
+
+def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
+    """Returns the thought and the action of a completion; one that went in circles says nothing.
+
+    Args:
+        dialect: parses the text.
+        completion: what was sampled.
+        trajectory: the run before it.
+    """
+    if completion.finish_reason == "repetition":
+        return Turn("", Void("the same lines again and again"))
+    turn = dialect.parse(completion.text)
+    if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
+        is_told = bool(turn.thought) and not turn.thought.endswith(":")
+        return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
+    match turn.action:
+        case RunCell(language="python") as cell if dialect.is_aided:
+            earlier, brief = _ran(trajectory), trajectory.brief
+            source = with_imports(cell.source, earlier, brief.variables)
+            if not brief.variables:  # those have columns of their own
+                source = with_columns(source, brief.columns, earlier)
+            return replace(turn, action=replace(cell, source=source))
+    return turn
+
+
+def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
+    """Whether the turn only repeats the cell whose output has just been shown.
+
+    On a free question a small model may do so until no turn is left, each time after the answer.
+    """
+    if trajectory.task.is_closed_form or not trajectory.steps:
+        return False
+    last = trajectory.steps[-1]
+    has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
+    is_same = dialect.parse(last.completion.text).action == turn.action
+    return has_shown and is_same and not last.objection
+
+
+def _ran(trajectory: Trajectory) -> list[str]:
+    """The python cells whose names the kernel holds: they ended well, and it was not emptied."""
+    sources: list[str] = []
+    for step in trajectory.steps:
+        if step.result is None:
+            continue
+        if step.result.state_lost:
+            sources.clear()
+        match step.turn.action:
+            case RunCell(source, language="python") if step.result.ok:
+                sources.append(source)
+    return sources
