@@ -64,8 +64,11 @@ def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
 
 
 def answer_names(answer_format: str) -> tuple[str, ...]:
-    """Returns the names that a format asks for, each once, in order."""
-    return tuple(dict.fromkeys(name for name, _ in find_answers(answer_format)))
+    """Returns the names that a format asks for, each once, in order.
+
+    A format may lack its last bracket: two of DABench's do.
+    """
+    return tuple(dict.fromkeys(name for name, _ in find_answers(f"{answer_format}]")))
 
 
 def is_undefined(value: str) -> bool:

@@ -26,6 +26,16 @@ _NO_PATTERN = (
     "str.replace looks for plain text: add regex=True where it should take a pattern, as in "
     "column.str.replace(r'[^0-9.-]', '', regex=True)."
 )
+_FITTED = re.compile(r"\.(?:fit|predict|score|fit_predict|fit_transform)\(")
+_ENCODE = (
+    "The model takes numbers only: encode the text columns before the split, with "
+    "X = pd.get_dummies(X, columns=[...]), and leave out those that are not needed."
+)
+_TAKEN_BY = {
+    "class_weight": "The model takes it: LogisticRegression(class_weight='balanced').",
+    "stratify": "train_test_split takes it: train_test_split(X, y, stratify=y).",
+}
+"""Where an argument belongs that is often given to the wrong function."""
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
@@ -45,9 +55,13 @@ def hint_for(result: CellResult, source: str, brief: Brief) -> str:
         return told
     refused = re.search(r"unexpected keyword argument '(\w+)'", text)
     if refused:
-        return f"Leave {refused[1]} out of that call: the function does not take it."
-    if "could not convert string" in text and _PLAIN_REPLACE.search(source):
-        return _NO_PATTERN
+        hint = f"Leave {refused[1]} out of that call: the function does not take it."
+        return f"{hint} {_TAKEN_BY.get(refused[1], '')}".strip()
+    if "could not convert string" in text:
+        if _PLAIN_REPLACE.search(source):
+            return _NO_PATTERN
+        if _FITTED.search(failing_line(error)):
+            return _ENCODE
     typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
@@ -167,6 +181,27 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"only length-1 arrays|cannot convert the series to",
         "The value is a whole column or array: take one number out of it, with .iloc[0], "
         ".mean() or another reduction, before you format it.",
+    ),
+    (
+        r"'float' object has no attribute 'round'",
+        "A plain float: write round(value, 2). A mean is one where no row was chosen: compare with "
+        "values that the column holds.",
+    ),
+    (
+        r"'float' object has no attribute '(?:split|strip|lower|upper|title|replace|\w+with)'"
+        r"|'float' is not iterable|object of type 'float' has no len",
+        "Missing values are floats: use the column's .str methods, which skip them, instead of "
+        "apply.",
+    ),
+    (
+        r"can't handle a mix of (?:binary|multiclass) and continuous",
+        "The predictions are no classes yet: take model.predict(X_test) of a classifier, or "
+        "(predicted >= 0.5).astype(int) of a regression.",
+    ),
+    (
+        r"incomplete input|was never closed",
+        "The cell ends too early: close the bracket, or write a shorter cell, with a loop instead "
+        "of lines that repeat.",
     ),
     (
         r"No module named",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dm_jupyter.core.closed_form import answer_names
+
 __all__ = ["Task"]
 
 
@@ -28,8 +30,8 @@ class Task:
 
     @property
     def is_closed_form(self) -> bool:
-        """Whether the answer has a prescribed form."""
-        return bool(self.answer_format.strip())
+        """Whether the answer is named values; a format in other words is for a free answer."""
+        return bool(answer_names(self.answer_format))
 
     def to_json(self) -> dict[str, Any]:
         """The task as plain JSON values; of each file its name alone, never its place."""

@@ -17,38 +17,26 @@ def _task(question: str, constraints: str = "", answer_format: str = "") -> Task
 
 
 @pytest.mark.parametrize(
-    ("question", "of_full", "with_gaps"),
+    ("question", "advice"),
     [
-        ("What is the mean of a?", (), ()),
-        ("How many students wrote the test?", (), ()),
-        ("Which shop has the largest distribution centre?", (), ()),
-        ("Do a and b correlate?", ("advice_tests",), ("advice_tests", "advice_missing")),
-        (
-            "Is the difference significant?",
-            ("advice_tests",),
-            ("advice_tests", "advice_missing"),
-        ),
-        (
-            "Run a t-test of a by b.",
-            ("advice_tests",),
-            ("advice_tests", "advice_missing"),
-        ),
-        ("Is a normally distributed?", ("advice_tests",), ("advice_tests", "advice_missing")),
-        ("Replace the missing values of b by 0.", (), ("advice_missing",)),
-        ("Count the rows where b is null.", (), ("advice_missing",)),
-        ("Give the z-score of each a.", (), ()),
-        (
-            "What is the population standard deviation of a?",
-            ("advice_population",),
-            ("advice_population",),
-        ),
+        ("What is the mean of a?", ()),
+        ("How many students wrote the test?", ()),
+        ("Which shop has the largest distribution centre?", ()),
+        ("Do a and b correlate?", ("advice_tests",)),
+        ("Is the difference significant?", ("advice_tests",)),
+        ("Run a t-test of a by b.", ("advice_tests",)),
+        ("Is a normally distributed?", ("advice_tests",)),
+        ("Replace the missing values of b by 0.", ()),
+        ("Give the z-score of each a.", ()),
+        ("What is the population standard deviation of a?", ("advice_population",)),
     ],
 )
 def test_advice_comes_with_the_questions_that_need_it(
-    question: str, of_full: tuple[str, ...], with_gaps: tuple[str, ...]
+    question: str, advice: tuple[str, ...]
 ) -> None:
-    assert advice_on(_task(question), FULL) == of_full
-    assert advice_on(_task(question), WITH_GAPS) == with_gaps
+    assert advice_on(_task(question), FULL) == advice
+    with_gaps = advice_on(_task(question), WITH_GAPS)
+    assert sorted(with_gaps) == sorted((*advice, "advice_missing"))
 
 
 @pytest.mark.parametrize(
@@ -71,12 +59,15 @@ def test_scipy_is_at_hand_where_it_is_needed(question: str, *, is_needed: bool) 
     assert needs_scipy(_task(question)) is is_needed
 
 
-def test_a_plain_question_is_told_of_neither_tests_nor_missing_values() -> None:
+@pytest.mark.parametrize(("brief", "speaks_of_gaps"), [(FULL, False), (WITH_GAPS, True)])
+def test_a_plain_question_is_told_of_missing_values_where_there_are_any_and_of_no_tests(
+    brief: Brief, *, speaks_of_gaps: bool
+) -> None:
     dialect = dialect_named("markdown")
-    plain = Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS)
+    plain = Trajectory(_task("What is the mean of a?"), "markdown", brief)
     said = "\n".join(message.content for message in dialect.messages(plain))
+    assert ("dropna" in said) is speaks_of_gaps
     assert "stats" not in said
-    assert "dropna" not in said
     assert "stats" not in dialect.prefill(plain)
 
 

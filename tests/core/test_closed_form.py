@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_undefined
+from dm_jupyter.core.task import Task
 
 
 def test_reads_names_and_values_in_order() -> None:
@@ -24,6 +26,20 @@ def test_an_unclosed_value_ends_at_the_bracket_of_its_line_or_is_none() -> None:
 def test_names_of_a_format_come_once() -> None:
     wanted = "@mean[mean_value], @sd[sd_value]\nwhere @mean[x] is a number"
     assert answer_names(wanted) == ("mean", "sd")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ("@a[x], @b[{'m': y", ("a", "b")),
+        ("@wind[{'month_1':avg_1, ..., 'month_12':avg_12", ("wind",)),
+        ("a JSON object", ()),
+        ("", ()),
+    ],
+)
+def test_a_format_may_lack_its_last_bracket(wanted: str, names: tuple[str, ...]) -> None:
+    assert answer_names(wanted) == names
+    assert Task("t", "?", answer_format=wanted).is_closed_form is bool(names)
 
 
 def test_undefined_values() -> None:

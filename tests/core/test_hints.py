@@ -114,10 +114,29 @@ def test_several_missing_columns() -> None:
         ),
         ("ValueError", "Array shapes are incompatible for broadcasting.", "sm.OLS"),
         ("AttributeError", "'LinregressResult' object has no attribute 'pvalues'", "fit.pvalues"),
+        ("AttributeError", "'float' object has no attribute 'round'", "round(value, 2)"),
+        ("AttributeError", "'float' object has no attribute 'split'", ".str methods"),
+        (
+            "ValueError",
+            "Classification metrics can't handle a mix of binary and continuous targets",
+            "of a classifier",
+        ),
+        ("SyntaxError", "incomplete input (1.py, line 20)", "a shorter cell"),
     ],
 )
 def test_typed_hints(name: str, message: str, expected: str) -> None:
     assert expected in hint_for(raised(name, message), CODE, BRIEF)
+
+
+def test_an_argument_of_another_function() -> None:
+    error = raised("TypeError", "got an unexpected keyword argument 'class_weight'")
+    assert "LogisticRegression(class_weight='balanced')" in hint_for(error, CODE, BRIEF)
+
+
+def test_text_given_to_a_model() -> None:
+    trace = ("Cell In[1], line 9", "----> 9 model.fit(X_train, y_train)")
+    error = CellError("ValueError", "could not convert string to float: 'male'", trace)
+    assert "pd.get_dummies" in hint_for(CellResult(CellStatus.ERROR, (error,)), CODE, BRIEF)
 
 
 def test_an_unknown_sql_column_is_looked_for_in_the_tables() -> None:
