@@ -53,19 +53,28 @@ def hint_for(result: CellResult, source: str, brief: Brief) -> str:
     text = f"{error.name}: {error.message}"
     if told := schema_hint(error.message, source, brief.tables):
         return told
-    refused = re.search(r"unexpected keyword argument '(\w+)'", text)
-    if refused:
+    typed = _of_the_cell(error, source) or _of_the_message(text)
+    if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
+        return typed
+    return _lookup(error, brief) or _spelling(error, brief.columns)
+
+
+def _of_the_cell(error: CellError, source: str) -> str:
+    """What the error means for the code that raised it."""
+    if refused := re.search(r"unexpected keyword argument '(\w+)'", error.message):
         hint = f"Leave {refused[1]} out of that call: the function does not take it."
         return f"{hint} {_TAKEN_BY.get(refused[1], '')}".strip()
-    if "could not convert string" in text:
+    if "could not convert string" in error.message:
         if _PLAIN_REPLACE.search(source):
             return _NO_PATTERN
         if _FITTED.search(failing_line(error)):
             return _ENCODE
-    typed = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
-    if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
-        return typed
-    return _lookup(error, brief) or _spelling(error, brief.columns)
+    return ""
+
+
+def _of_the_message(text: str) -> str:
+    """What mends an error of that kind wherever it is raised."""
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
 
 
 def _lookup(error: CellError, brief: Brief) -> str:
