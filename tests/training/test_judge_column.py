@@ -48,6 +48,14 @@ def _judge(run: Path, base_url: str, *more: str) -> int:
                  "--at-once", "1", *more])  # fmt: skip
 
 
+def test_without_an_address_the_judge_is_a_local_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "judge.gguf"
+    assert main([str(_run(tmp_path)), "--judge-model", str(missing)]) == 1
+    assert str(missing) in capsys.readouterr().err
+
+
 def _lines(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "judged.jsonl").read_text().splitlines()]
 

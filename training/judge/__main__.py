@@ -33,10 +33,12 @@ __all__ = ["main"]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.judge", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER", help="of the evaluation")
-    parser.add_argument("--judge-model", required=True, metavar="NAME")
+    parser.add_argument("--judge-model", required=True, metavar="NAME",
+                        help="at --judge-base-url, or else local or a .gguf file")  # fmt: skip
     parser.add_argument(
-        "--judge-base-url", required=True, metavar="URL", help="an OpenAI-compatible endpoint"
-    )
+        "--judge-base-url", default="", metavar="URL",
+        help="an OpenAI-compatible endpoint (default: the judge is a local model)",
+    )  # fmt: skip
     parser.add_argument("--judge-api-key-file", type=Path, metavar="FILE")
     parser.add_argument("--reformat", action="store_true", help="a second column: see the docs")
     parser.add_argument("--suite", help="for --reformat (default: the one that the run names)")
