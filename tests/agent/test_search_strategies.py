@@ -176,7 +176,8 @@ async def test_the_tree_is_kept_with_visits_values_and_the_chosen_node(
     assert [node["parent"] for node in nodes[:4]] == [None, 0, 0, 0]
     assert [node["terminal"] for node in nodes[:4]] == [False, False, True, True]
     assert nodes[2]["reward"] == -1.0
-    assert nodes[0]["visits"] == len(nodes) - 1
+    # The root was told of two expansions, its own and that of node 1, and of five ends.
+    assert nodes[0]["visits"] == 7
     assert nodes[1]["prior"] == pytest.approx(0.5)
     assert nodes[0]["messages"][-1]["role"] == "user"
     assert nodes[1]["messages"][0]["content"] == cell("print(1)")
@@ -197,6 +198,21 @@ async def test_limits_end_paths_and_the_search(pool: SandboxPool, arena_on: Aren
     assert policy.batches == [2, 2, 1]
     assert solution.best.trajectory.answer is None
     assert solution.best.trajectory.stop is not None
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_without_an_answer_the_last_path_and_its_files_are_kept(
+    any_pool: SandboxPool, arena_on: ArenaOn, *, is_cut: bool
+) -> None:
+    policy = Scripted(lambda _, turn: [cell(f"open('made{turn}.txt', 'w').write('3')")])
+    settings = SearchSettings(candidates=1, depth=2, max_cells=1 if is_cut else None)
+    solution = await Search(settings).solve(arena_on(any_pool), policy)
+    stop = StopReason.BUDGET if is_cut else StopReason.TURN_LIMIT
+    assert solution.best.trajectory.stop is stop
+    assert solution.best.trajectory.containment["layers"]
+    assert _files(solution.best.folder) == {
+        f"made{turn}.txt": "3" for turn in range(1 if is_cut else 2)
+    }
 
 
 async def test_early_stops(pool: SandboxPool, arena_on: ArenaOn) -> None:
@@ -264,6 +280,16 @@ async def test_collecting_rewards_right_and_wrong_answers(
     assert [node["reward"] for node in solution.record["nodes"]] == [None, -1.0, 1.0]
 
 
+async def test_an_open_node_says_nothing_before_it_is_expanded(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    policy = Scripted(lambda *_: [answer("@n[2]"), cell("print(1)"), cell("print(2)")])
+    settings = SearchSettings(iterations=1).for_collecting()
+    solution = await Search(settings, reward=lambda _: 1.0).solve(arena_on(pool), policy)
+    told = [(node["visits"], node["value_sum"]) for node in solution.record["nodes"]]
+    assert told == [(2, 1.0), (1, 1.0), (0, 0.0), (0, 0.0)]  # as Jupiter's released code counts
+
+
 async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: ArenaOn) -> None:
     def says(told: str, turn: int) -> list[str]:
         if turn == 1 and "left" in told:
@@ -276,6 +302,18 @@ async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: A
     solution = await Search(settings).solve(arena_on(pool), Scripted(says))
     assert solution.best.trajectory.answer == "@n[2]"
     assert solution.record["nodes"][1]["terminal"]
+
+
+async def test_a_context_that_is_full_at_once(pool: SandboxPool, arena_on: ArenaOn) -> None:
+    def says(*_: object) -> list[str]:
+        raise ContextFullError("too long")
+
+    vote = await Vote(3).solve(arena_on(pool), Scripted(says))
+    assert [one.trajectory.stop for one in vote.candidates] == [StopReason.BUDGET] * 3
+    again = Search(SearchSettings(iterations=3, draws_again=True))
+    found = await again.solve(arena_on(pool), Scripted(says))
+    assert found.best.trajectory.stop is StopReason.BUDGET
+    assert [node["terminal"] for node in found.record["nodes"]] == [True]
 
 
 async def test_a_dead_endpoint_is_a_fault_of_every_strategy(

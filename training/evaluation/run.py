@@ -194,11 +194,13 @@ async def _try(
         folder,
         run=replace(options.run, seed=options.run.seed + _SEEDS_A_TRIAL * trial),
         dialect=options.dialect,
-        agree=lambda one, other: options.suite.agree(item, _outcome(one), _outcome(other)),
+        agree=lambda one, other: options.suite.agree(
+            item, _outcome(one, folder), _outcome(other, folder)
+        ),
     )
     started = time.monotonic()
     try:
-        solution = await _strategy(item, options).solve(await arena.briefed(), policy)
+        solution = await _strategy(item, options, folder).solve(await arena.briefed(), policy)
     except DataFileError as fault:
         solution = _unread(arena, str(fault))
     seconds = time.monotonic() - started
@@ -208,7 +210,7 @@ async def _try(
     spent = Spent(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
     trajectory = solution.best.trajectory
     try:
-        score = await _score(item, _outcome(solution.best), options)
+        score = await _score(item, _outcome(solution.best, folder), options)
     except JudgeUnreachableError:
         raise
     except JudgeError:
@@ -217,13 +219,13 @@ async def _try(
     return EvalRecord.of(item, trial, trajectory, score, spent)
 
 
-def _strategy(item: EvalItem, options: EvalOptions) -> Strategy:
+def _strategy(item: EvalItem, options: EvalOptions, folder: Path) -> Strategy:
     """The strategy; one that collects learns 1 for a right answer and -1 for a wrong one."""
     if not options.collects or not isinstance(options.strategy, Search):
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if options.suite.score(item, _outcome(candidate)).right else -1.0
+        return 1.0 if options.suite.score(item, _outcome(candidate, folder)).right else -1.0
 
     return replace(options.strategy, reward=reward)
 
@@ -234,8 +236,9 @@ def _unread(arena: Arena, why: str) -> Solution:
     return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
 
 
-def _outcome(candidate: Candidate) -> Outcome:
-    return Outcome(candidate.trajectory.answer or "", candidate.folder or Path())
+def _outcome(candidate: Candidate, folder: Path) -> Outcome:
+    """What a candidate left; one without files has a folder that is not there, never ours."""
+    return Outcome(candidate.trajectory.answer or "", candidate.folder or folder / "nothing")
 
 
 async def _score(item: EvalItem, outcome: Outcome, options: EvalOptions) -> ItemScore:

@@ -1,10 +1,8 @@
 """The bookkeeping of a search tree: which node is expanded next, and what it learns of the rest.
 
 PUCT as in Jupiter (arXiv 2509.09245): `Q + c · P · sqrt(N_parent) / (1 + N)`, with Q the mean
-of the values below a node and 0 before the first. Ended nodes are never selected again, nor
-those below which everything has ended. Deviates from the released code: there, every expansion
-adds one more visit of value 0 on the way to the root, which dilutes Q; here a node counts the
-values it was told, one for each node below it and itself.
+of the values told to a node and to those below it, and 0 before the first. Ended nodes are never
+selected again, nor those below which everything has ended.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
 from dm_jupyter.agent.search.drawing import Drawn, draw
 from dm_jupyter.agent.search.solution import Solution, spent_on, votes_to_json
-from dm_jupyter.core.errors import DmJupyterError, first_fault
+from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
 from dm_jupyter.core.events import Event, RunFinished
 from kernel_sandbox.errors import SandboxError
 
@@ -107,7 +107,10 @@ class Vote:
         if not others:
             return [policy], [arena.run]
         request = request_for(begin(arena.start, policy), others[0])
-        drawn = await draw(policy, request, len(others))
+        try:
+            drawn = await draw(policy, request, len(others))
+        except ContextFullError:  # each try meets it by itself, and ends as a single one does
+            return [policy] * self.count, [arena.run, *others]
         return [policy, *(Drawn(policy, one) for one in drawn)], [arena.run, *others]
 
 

@@ -2,9 +2,11 @@
 
 Value-guided search as in Jupiter (arXiv 2509.09245): K candidates an expansion, a limit of depth,
 paths given up after errors in a row, rewards of 1 and -1 where the label is known and values from
-a model where there is one. Without either, whatever ended by itself counts 0 and what was given up
--1, so that the search turns away from code that fails. Branching runs nothing again where the pool
-keeps snapshots; elsewhere the cells of a path are run again.
+a model where there is one. Without a model, an expansion counts 0 for the node that was expanded,
+as in the released code, an answer without a reward 0 and what was given up -1, so that the search
+turns away from code that fails; an open node counts nothing before it is expanded. With one, each
+new node is valued at once; the released code waits until it is expanded. Branching runs nothing
+again where the pool keeps snapshots; elsewhere the cells of a path are run again.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ class Search:
         async with AsyncExitStack() as stack:
             growth = _Growth(self, arena, policy, stack)
             await growth.grow()
-            return growth.solution()
+            return await growth.solution()
 
 
 class _Growth:
@@ -114,6 +116,8 @@ class _Growth:
         self._tree = SearchTree(how.exploration, arena.run.seed)
         self._states: dict[Node, State] = {}
         self._answers: list[State] = []
+        self._kept: AsyncExitStack | None = None
+        """What closes the youngest path that was given up: its files are looked at in the end."""
         self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
 
     async def grow(self) -> None:
@@ -123,7 +127,7 @@ class _Growth:
         self._states[self._tree.root] = State(self._tree.root, start, episode)
         for number in range(self._how.iterations):
             leaf = self._tree.select()
-            if leaf is None and self._how.draws_again:
+            if leaf is None and self._how.draws_again and not self._tree.root.is_terminal:
                 leaf = self._tree.root
             count = self._affordable()
             if leaf is None or count == 0 or self._is_enough():
@@ -167,8 +171,8 @@ class _Growth:
         for task, (episode, own) in zip(tasks, branches, strict=True):
             states.append(await self._added(leaf, task.result(), episode))
             if states[-1].node.is_terminal:
-                await own.aclose()  # nothing goes on from here
-        await self._evaluate(states)
+                await self._let_go(states[-1], own)
+        await self._evaluate(leaf, states)
 
     async def _branch(self, leaf: State) -> tuple[Episode, AsyncExitStack]:
         """A branch, and what closes it before the search does."""
@@ -191,11 +195,23 @@ class _Growth:
         state = self._states[node] = State(node, ended, episode, errors)
         self._count(ended)
         if state.has_answer:
-            state.folder = self._arena.folder / str(node.number)
-            state.trajectory = episode.finish(ended)
-            await episode.collect(state.folder)
+            await self._finish(state)
             self._answers.append(state)
         return state
+
+    async def _let_go(self, state: State, own: AsyncExitStack) -> None:
+        """Closes the branch of an ended path; the youngest stays while none has answered."""
+        done: AsyncExitStack | None = own
+        if state.was_given_up and not self._answers:
+            done, self._kept = self._kept, own
+        if done is not None:
+            await done.aclose()
+
+    async def _finish(self, state: State) -> None:
+        """Keeps the files of a path and what it was confined by."""
+        state.folder = self._arena.folder / str(state.node.number)
+        state.trajectory = state.episode.finish(state.trajectory)
+        await state.episode.collect(state.folder)
 
     def _ended(self, trajectory: Trajectory, errors: int) -> Trajectory:
         """The trajectory, ended where the search gives its path up."""
@@ -215,49 +231,56 @@ class _Growth:
         self._tokens += last.completion.completion_tokens
         self._prompt_tokens += last.completion.prompt_tokens
 
-    async def _evaluate(self, states: list[State]) -> None:
-        """Gives every new node its value and tells it to those above."""
-        estimated: dict[Node, float] = {}
-        open_ones = [one for one in states if not one.was_given_up]
-        if self._search.values is not None and open_ones:
-            values = await self._search.values([one.trajectory for one in open_ones])
-            estimated = {one.node: value for one, value in zip(open_ones, values, strict=True)}
+    async def _evaluate(self, leaf: State, states: list[State]) -> None:
+        """Tells what is known of the new nodes to them and to those above."""
+        await self._estimate([one for one in states if not one.was_given_up])
         for state in states:
-            value = estimated.get(state.node, 0.0)
             if state.was_given_up:
-                value = state.node.reward = _GIVEN_UP
+                state.node.reward = _GIVEN_UP
             elif state.has_answer and self._search.reward is not None:
-                value = state.node.reward = self._search.reward(state.candidate)
-            state.value = estimated.get(state.node)
-            self._tree.back_up(state.node, value)
+                state.node.reward = self._search.reward(state.candidate)
+            value = state.value if state.node.reward is None else state.node.reward
+            if value is not None or state.has_answer:
+                self._tree.back_up(state.node, value or 0.0)
+        if self._search.values is None:
+            self._tree.back_up(leaf.node, 0.0)
+
+    async def _estimate(self, states: list[State]) -> None:
+        if self._search.values is not None and states:
+            values = await self._search.values([one.trajectory for one in states])
+            for state, value in zip(states, values, strict=True):
+                state.value = value
 
     def _candidates(self) -> list[Candidate]:
         return [state.candidate for state in self._answers]
 
-    def solution(self) -> Solution:
+    async def solution(self) -> Solution:
         """Returns the best of the answers, or the last path where none answered."""
-        states = self._answers or [self._states[self._tree.nodes[-1]]]
-        candidates = [state.candidate for state in states]
+        states = self._answers or [await self._last_path()]
+        candidates = tuple(state.candidate for state in states)
         by_value = self._how.select == "value"
         chosen = (
             best_by_value(candidates) if by_value else best_by_vote(candidates, self._arena.agree)
         )
         best = states[chosen]
-        if best.trajectory.stop is None:
-            best.trajectory = replace(
-                best.trajectory, stop=StopReason.BUDGET, stop_detail="turns drawn in the search"
-            )
-        if not best.has_answer:
-            best.trajectory = best.episode.finish(best.trajectory)
         return Solution(
             chosen,
-            tuple(state.candidate for state in states),
+            candidates,
             best.episode.notebook,
             self._tokens,
             self._prompt_tokens,
             self._cells,
             record=tree_to_json(list(self._states.values()), best.node.number),
         )
+
+    async def _last_path(self) -> State:
+        """The path of the youngest node, ended where the search was before it was."""
+        last = self._states[self._tree.nodes[-1]]
+        if last.trajectory.stop is None:
+            detail = "turns drawn in the search"
+            last.trajectory = replace(last.trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+        await self._finish(last)
+        return last
 
 
 def _settings_of(run: RunSettings, how: SearchSettings) -> RunSettings:
