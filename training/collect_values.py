@@ -1,10 +1,11 @@
 """Writes the training set of a value model: `python -m training.collect_values RUN… --out FILE`.
 
 The runs are searches that were told which answers are right (`training.evaluate … --strategy search
---collect`). Of each task's tree at most 4 right and 4 wrong paths are taken, and of these each node
-once: its conversation and Q, the mean of the rewards below it (Jupiter, arXiv 2509.09245, as in its
-released `post_analysis`). Paths that something else than the model broke off are left out, and of
-paths with the same words one is taken. Questions that may only be evaluated on are refused.
+--collect`). Of each task, however many trees it has, at most 4 right and 4 wrong paths are taken,
+and of these each node once: its conversation and Q as the search left it (Jupiter, arXiv
+2509.09245, and its released `post_analysis`, which takes fewer wrong paths where none is right).
+Wrong paths with a cell that a limit ended are left out, and of paths with the same words one is
+taken. Questions that may only be evaluated on are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ PATHS = 4
 """Of each kind, right and wrong, at most."""
 SEED = 42
 """Of the draw among paths; the released code's."""
-_ENDED_BY_ITSELF = frozenset({"answered", "void", "turn_limit", "budget"})
+_INTERRUPTED = frozenset({"timeout", "memory", "killed", "interrupted"})
+"""Ends of cells that say little of the code: another machine, or another hour, may have let it."""
+_Path = list[Mapping[str, Any]]
+"""The nodes from the root to the end."""
 
 
 class CollectError(ValueError):
@@ -40,12 +44,14 @@ class ValueExample:
     """A state and what it turned out to be worth."""
 
     task: str
+    tree: int
+    """Which of the task's searches, from 0."""
     node: int
     depth: int
     messages: list[dict[str, str]]
     """The conversation up to here."""
     value: float
-    """Q: the mean of the rewards below, -1 to 1."""
+    """Q, -1 to 1: the mean of what the node was told, 0 for an expansion, and the rewards below."""
     visits: int
     reward: float | None
     """1 or -1 where the path ends here."""
@@ -57,31 +63,46 @@ def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
     Raises:
         CollectError: a record holds no tree with rewards, or its question is for evaluation only.
     """
+    trees: dict[str, list[dict[int, Mapping[str, Any]]]] = {}
     for record in records:
-        if record.search.get("kind") != "search":
-            raise CollectError(
-                f"{record.id}: the record holds no tree; run `training.evaluate` with "
-                "--strategy search --collect"
-            )
-        if record.trajectory["task"]["metadata"].get("evaluation_only"):
-            raise CollectError(f"{record.id}: its licence allows evaluation only, no training")
-        yield from _of_tree(record)
+        _refuse_unfit(record)
+        nodes = {node["id"]: node for node in record.search["nodes"]}
+        trees.setdefault(record.id, []).append(nodes)
+    for task, own in trees.items():
+        yield from _of_task(task, own)
 
 
-def _of_tree(record: EvalRecord) -> Iterator[ValueExample]:
-    nodes = {node["id"]: node for node in record.search["nodes"]}
-    chance = random.Random(f"{SEED} {record.id} {record.trial}")  # noqa: S311  (no secret)
-    taken: dict[int, Mapping[str, Any]] = {}
+def _refuse_unfit(record: EvalRecord) -> None:
+    if record.search.get("kind") != "search":
+        raise CollectError(
+            f"{record.id}: the record holds no tree; run `training.evaluate` with "
+            "--strategy search --collect"
+        )
+    if any(
+        node["stop"] == "answered" and node["reward"] is None for node in record.search["nodes"]
+    ):
+        raise CollectError(
+            f"{record.id}: its answers have no rewards; run the search again with --collect"
+        )
+    if record.trajectory["task"]["metadata"].get("evaluation_only"):
+        raise CollectError(f"{record.id}: its licence allows evaluation only, no training")
+
+
+def _of_task(task: str, trees: list[dict[int, Mapping[str, Any]]]) -> Iterator[ValueExample]:
+    chance = random.Random(f"{SEED} {task}")  # noqa: S311  (no secret)
+    taken: dict[tuple[int, int], _Path] = {}
     for is_right in (True, False):
-        paths = list(_distinct_paths(nodes, is_right))
-        for path in chance.sample(paths, min(PATHS, len(paths))):
-            taken |= {node["id"]: node for node in path}
-    for _, node in sorted(taken.items()):
+        paths = list(_distinct_paths(trees, is_right))
+        for tree, path in chance.sample(paths, min(PATHS, len(paths))):
+            taken |= {(tree, node["id"]): path[: place + 1] for place, node in enumerate(path)}
+    for (tree, _), path in sorted(taken.items()):
+        node = path[-1]
         yield ValueExample(
-            task=record.id,
+            task=task,
+            tree=tree,
             node=node["id"],
             depth=node["depth"],
-            messages=[message for one in _path(nodes, node) for message in one["messages"]],
+            messages=[message for one in path for message in one["messages"]],
             value=node["value_sum"] / node["visits"],
             visits=node["visits"],
             reward=node["reward"],
@@ -89,25 +110,26 @@ def _of_tree(record: EvalRecord) -> Iterator[ValueExample]:
 
 
 def _distinct_paths(
-    nodes: Mapping[int, Mapping[str, Any]], is_right: bool
-) -> Iterator[list[Mapping[str, Any]]]:
-    """The ended paths of one kind, each wording once."""
+    trees: list[dict[int, Mapping[str, Any]]], is_right: bool
+) -> Iterator[tuple[int, _Path]]:
+    """The ended paths of one kind, each wording once, with the numbers of their trees."""
     seen = set()
-    for node in nodes.values():
-        is_whole = node["terminal"] and node["stop"] in _ENDED_BY_ITSELF and node["visits"]
-        if not is_whole or node["reward"] is None or (node["reward"] > 0) is not is_right:
-            continue
-        path = _path(nodes, node)
-        words = json.dumps([one["messages"] for one in path])
-        if words not in seen:
-            seen.add(words)
-            yield path
+    for tree, nodes in enumerate(trees):
+        for node in nodes.values():
+            if node["reward"] is None or (node["reward"] > 0) is not is_right:
+                continue
+            path = _path(nodes, node)
+            words = json.dumps([one["messages"] for one in path])
+            if words not in seen and (is_right or not _was_interrupted(path)):
+                seen.add(words)
+                yield tree, path
 
 
-def _path(
-    nodes: Mapping[int, Mapping[str, Any]], node: Mapping[str, Any]
-) -> list[Mapping[str, Any]]:
-    """The nodes from the root to this one."""
+def _was_interrupted(path: _Path) -> bool:
+    return any(node.get("status") in _INTERRUPTED for node in path)
+
+
+def _path(nodes: Mapping[int, Mapping[str, Any]], node: Mapping[str, Any]) -> _Path:
     path = [node]
     while path[-1]["parent"] is not None:
         path.append(nodes[path[-1]["parent"]])

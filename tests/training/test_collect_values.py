@@ -50,18 +50,40 @@ def test_at_most_four_right_and_four_wrong_paths_are_taken() -> None:
     assert examples == list(examples_of([record]))
 
 
-def test_broken_off_and_repeated_paths_are_left_out() -> None:
+def test_wrong_paths_that_a_limit_ended_and_repeated_ones_are_left_out() -> None:
     words = [{"role": "assistant", "content": "the same"}]
     nodes = [
         _node(0, None, None),
         _node(1, 0, 1.0, messages=words),
         _node(2, 0, 1.0, messages=words),
-        _node(3, 0, -1.0, stop="cancelled"),
-        _node(4, 0, -1.0, stop="fault"),
-        _node(5, 0, None, terminal=True, stop="answered"),
+        _node(3, 0, None, status="timeout"),
+        _node(4, 3, -1.0),
+        _node(5, 3, 1.0),
+        _node(6, 0, -1.0, status="memory"),
+        _node(7, 0, -1.0, status="error"),
     ]
     examples = list(examples_of([_record(*nodes)]))
-    assert [one.node for one in examples] == [0, 1]
+    assert [one.node for one in examples] == [0, 1, 3, 5, 7]
+
+
+def test_four_of_each_kind_is_for_all_trees_of_a_task() -> None:
+    def tree(shift: int) -> EvalRecord:
+        ends = [_node(number, 0, 1.0, messages=_said(number + shift)) for number in range(1, 4)]
+        return _record(_node(0, None, None), *ends)
+
+    def _said(number: int) -> list[dict[str, str]]:
+        return [{"role": "assistant", "content": str(number)}]
+
+    examples = list(examples_of([tree(0), tree(2)]))  # 1 2 3 and 3 4 5: five wordings
+    ends = [one for one in examples if one.reward is not None]
+    assert len(ends) == 4
+    assert len({one.messages[-1]["content"] for one in ends}) == 4
+    assert {one.tree for one in ends} == {0, 1}
+
+
+def test_a_search_that_was_not_told_what_is_right_is_refused() -> None:
+    with pytest.raises(CollectError, match="again with --collect"):
+        list(examples_of([_record(_node(0, None, None), _node(1, 0, None, stop="answered"))]))
 
 
 def test_records_without_a_tree_and_questions_for_evaluation_are_refused() -> None:

@@ -74,8 +74,15 @@ def _node_to_json(state: State) -> dict[str, Any]:
         "stop": state.trajectory.stop.value if state.trajectory.stop else None,
         "answer": state.trajectory.answer,
         "errors": state.errors,
+        "status": _status(state),
         "messages": _messages(state),
     }
+
+
+def _status(state: State) -> str | None:
+    """How the turn's own cell ended; `None` without one."""
+    result = state.trajectory.steps[-1].result if state.node.parent is not None else None
+    return result.status.value if result is not None else None
 
 
 def _messages(state: State) -> list[dict[str, str]]:
