@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
 from training.evaluation.records import EvalRecord
-from training.metrics.accuracy import abq, has_sub_answers, is_right, parts_of, pasq, uasq
+from training.metrics.accuracy import (
+    abq,
+    has_sub_answers,
+    is_right,
+    parts_of,
+    pasq,
+    uasq,
+    uasq_interval,
+)
 from training.metrics.intervals import wilson
 from training.metrics.questions import by_question, question_means, share_of
 
@@ -58,6 +66,17 @@ def test_ways_to_be_right_are_no_sub_answers() -> None:
     assert has_sub_answers(PARTED)
     assert not has_sub_answers([_parted("a", True), _parted("b", False)])
     assert not has_sub_answers([*PARTED, tried("e", True, parts={"rows": True, "file": False})])
+    published = tried("f", True, parts={"answer": True, "published": True}, has_sub_answers=False)
+    assert not has_sub_answers([published])
+    assert has_sub_answers([tried("g", False), *PARTED])  # one without a verdict
+
+
+def test_an_interval_of_all_sub_answers_draws_whole_questions() -> None:
+    records = [_parted(str(n), *[n % 2 == 0] * (1 + n % 3)) for n in range(40)]
+    low, high = uasq_interval(records, "ours") or (1.0, 0.0)
+    assert low < uasq(records, "ours") < high
+    assert high - low < 0.5
+    assert uasq_interval([_parted("a", True)], "ours") is None
 
 
 def test_every_question_counts_once_however_often_it_was_tried() -> None:

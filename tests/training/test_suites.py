@@ -51,6 +51,7 @@ def test_dabench_scores_each_sub_answer_by_both_rule_sets(
         strict=False,
         parts={"mean": True, "c": True, "c#2": True},
         strict_parts={"mean": False, "c": False},
+        has_sub_answers=True,
     )
     silent = suite.score(item, Outcome("", tmp_path))
     assert silent.parts == {"mean": False, "c": False, "c#2": False}

@@ -61,9 +61,29 @@ def test_failures_mending_and_costs() -> None:
 
 def test_several_tries_have_passes_and_one_has_none() -> None:
     records = [*tries("a", [True, False]), *tries("b", [False, False])]
-    assert summary_of(records)["pass_at"]["strict"] == {"1": 0.25, "2": 0.5}
-    assert summary_of(records)["all"]["questions"] == 2
-    assert summary_of(_one_try())["pass_at"] == {}
+    summary = summary_of(records)
+    passes = summary["pass_at"]["strict"]
+    assert {k: one["share"] for k, one in passes.items()} == {"1": 0.25, "2": 0.5}
+    assert passes["2"]["interval"] == summary["any_try"]["strict"]["interval"]
+    assert summary["any_try"]["strict"]["share"] == 0.5
+    assert summary["all"]["questions"] == 2
+    single = summary_of(_one_try())
+    assert (single["pass_at"], single["any_try"]) == ({}, {})
+
+
+def test_ways_to_be_right_are_counted_one_by_one() -> None:
+    ways = [{"by_result": True, "by_file": False}, {"by_result": True, "by_file": True}, {}]
+    records = [
+        tried(str(place), False, parts=parts, has_sub_answers=False)
+        for place, parts in enumerate(ways)
+    ]
+    summary = summary_of(records)
+    assert {name: one["share"] for name, one in summary["parts"].items()} == {
+        "by_result": pytest.approx(2 / 3, abs=1e-6),
+        "by_file": pytest.approx(1 / 3, abs=1e-6),
+    }
+    assert summary["sub_answers"] == {}
+    assert summary_of([tried("a", True, parts={"x": True, "y": True})])["parts"] == {}
 
 
 def test_grades_are_averaged_and_their_lack_is_told() -> None:
@@ -126,7 +146,8 @@ def test_the_printed_tables_of_several_graded_tries(printed) -> None:
         for record in [*tries("a", [True, False]), *tries("b", [False, False])]
     ]
     lines = printed(records)
-    assert "pass@2 50.0% 50.0%" in lines
+    assert "pass@2 50.0% (9-91) 50.0% (9-91)" in lines
+    assert "any of the tries 50.0% (9-91) 50.0% (9-91)" in lines
     assert "content 2.50 2.00-3.00 2 0" in lines
     assert "cells of all candidates 4.0 4.0 16.0" in lines
 

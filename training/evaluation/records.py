@@ -50,6 +50,8 @@ class EvalRecord:
     sampled_cells: int
     """Cells run, likewise."""
     seconds: float
+    has_sub_answers: bool | None = None
+    """Whether the parts are answers of which all must be right; `None` in older records."""
     label: Any = None
     trajectory: Mapping[str, Any] = field(default_factory=dict)
     """The run that gave the answer; empty in a compact record."""
@@ -96,6 +98,7 @@ class EvalRecord:
             prompt_tokens=spent.prompt_tokens,
             sampled_cells=spent.cells,
             seconds=round(spent.seconds, 2),
+            has_sub_answers=score.has_sub_answers,
             label=item.label,
             trajectory=trajectory.to_json(),
             search=spent.search,

@@ -9,12 +9,22 @@ from typing import Any, get_args
 
 from training.evaluation.records import EvalRecord
 from training.evaluation.tables import tables_of, wide_console
-from training.metrics.accuracy import Rules, abq, has_sub_answers, is_right, pasq, uasq
+from training.metrics.accuracy import (
+    Rules,
+    abq,
+    has_sub_answers,
+    is_right,
+    pasq,
+    uasq,
+    uasq_interval,
+)
 from training.metrics.breakdown import by_group, group_names
 from training.metrics.costs import Price, costs_of
 from training.metrics.debugging import failure_counts, self_debugging
 from training.metrics.grades import grades_of
-from training.metrics.passes import mean_pass_at, reported_ks
+from training.metrics.intervals import share_interval
+from training.metrics.parts import part_shares
+from training.metrics.passes import any_of_each, pass_of_each, reported_ks
 from training.metrics.questions import by_question, share_of
 from training.whole_file import write_json
 
@@ -41,7 +51,9 @@ def summary_of(records: Sequence[EvalRecord], price: Price | None = None) -> dic
             for name in group_names(records)
         },
         "pass_at": _by_rules(records, _passes),
+        "any_try": _by_rules(records, _any_try),
         "sub_answers": _by_rules(records, _sub_answers),
+        "parts": _parts(records),
         "grades": {name: asdict(grade) for name, grade in grades_of(records).items()},
         "failures": failure_counts(records),
         "self_debugging": asdict(mended) if mended else None,
@@ -96,7 +108,24 @@ def _right(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
 
 def _passes(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
     ks = reported_ks(records)
-    return {str(k): mean_pass_at(k, records, rules) for k in ks} if len(ks) > 1 else {}
+    if len(ks) < 2:
+        return {}
+    return {str(k): _mean(pass_of_each(k, records, rules)) for k in ks}
+
+
+def _any_try(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
+    solved = any_of_each(records, rules)
+    return _mean(solved) if len(records) > len(solved) else {}
+
+
+def _mean(values: Sequence[float]) -> dict[str, Any]:
+    """Of one value a question."""
+    return {"share": sum(values) / len(values), "interval": share_interval(values)}
+
+
+def _parts(records: Sequence[EvalRecord]) -> dict[str, Any]:
+    shares = {} if has_sub_answers(records) else part_shares(records)
+    return {name: asdict(share) for name, share in shares.items()} if len(shares) > 1 else {}
 
 
 def _sub_answers(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
@@ -108,4 +137,5 @@ def _sub_answers(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
         "pasq": proportional.share,
         "pasq_interval": proportional.interval,
         "uasq": uasq(records, rules),
+        "uasq_interval": uasq_interval(records, rules),
     }

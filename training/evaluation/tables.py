@@ -11,6 +11,7 @@ from rich.table import Table
 
 __all__ = ["COSTS", "SUB_ANSWERS", "number_table", "percent_range", "tables_of", "wide_console"]
 
+_RULES = ("strict", "ours")
 _COLUMNS = 100
 """Of a file or a pipe, which have no width of their own."""
 
@@ -41,7 +42,7 @@ def tables_of(summary: Mapping[str, Any]) -> Iterator[RenderableType]:
     if not summary["all"]["runs"]:
         yield "There are no runs to sum up."
         return
-    tables = (_shares, _figures, _grades, _failures, _costs)
+    tables = (_shares, _figures, _parts, _grades, _failures, _costs)
     yield from (table for table in (make(summary) for make in tables) if table.row_count)
     mended = summary["self_debugging"]
     if mended:
@@ -85,7 +86,7 @@ def _shares(summary: Mapping[str, Any]) -> Table:
 
 def _share_cells(figures: Mapping[str, Any]) -> list[str]:
     cells = [str(figures["questions"])]
-    for rules in ("strict", "ours"):
+    for rules in _RULES:
         one = figures[rules]
         cells += [str(one["right"]), f"{one['share']:.1%}", percent_range(one["interval"])]
     return cells
@@ -93,11 +94,25 @@ def _share_cells(figures: Mapping[str, Any]) -> list[str]:
 
 def _figures(summary: Mapping[str, Any]) -> Table:
     table = number_table("of several tries, and of sub-answers", ("",), ("strict", "ours"))
-    passes, parts = summary["pass_at"], summary["sub_answers"]
+    passes, union, parts = summary["pass_at"], summary["any_try"], summary["sub_answers"]
     for k in passes.get("strict", ()):
-        table.add_row(f"pass@{k}", *(f"{passes[rules][k]:.1%}" for rules in ("strict", "ours")))
+        table.add_row(f"pass@{k}", *(_with_range(passes[rules][k]) for rules in _RULES))
+    if union:
+        table.add_row("any of the tries", *(_with_range(union[rules]) for rules in _RULES))
     for name, words in SUB_ANSWERS.items() if parts else ():
-        table.add_row(words, *(f"{parts[rules][name]:.1%}" for rules in ("strict", "ours")))
+        table.add_row(words, *(f"{parts[rules][name]:.1%}" for rules in _RULES))
+    return table
+
+
+def _with_range(figures: Mapping[str, Any]) -> str:
+    return f"{figures['share']:.1%} ({percent_range(figures['interval'])})"
+
+
+def _parts(summary: Mapping[str, Any]) -> Table:
+    table = number_table("right in each part of the verdict", ("",), ("runs", "%", "95 %"))
+    for name, share in summary["parts"].items():
+        range_ = percent_range(share["interval"])
+        table.add_row(name, f"{share['right']:g}", f"{share['share']:.1%}", range_)
     return table
 
 

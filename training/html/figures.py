@@ -99,10 +99,20 @@ class Figures:
             for value, members in by_group(self.records, name).items()
         }
 
-    def passes(self, rules: Rules) -> dict[int, float]:
+    def passes(self, rules: Rules) -> dict[int, Share]:
         """pass@k by k; empty where each question was tried once."""
         found = self.summary["pass_at"].get(rules, {})
-        return {int(k): float(share) for k, share in found.items()}
+        return {int(k): _share(one) for k, one in found.items()}
+
+    def any_try(self, rules: Rules) -> Share | None:
+        """The share of questions that any try solved; `None` where each was tried once."""
+        found = self.summary["any_try"].get(rules)
+        return _share(found) if found else None
+
+    @property
+    def parts(self) -> Mapping[str, Share]:
+        """Of how many tries each part of the verdict is so; empty where parts are sub-answers."""
+        return {name: _share(one) for name, one in self.summary["parts"].items()}
 
     def sub_answers(self, rules: Rules) -> Mapping[str, Any]:
         """`abq`, `pasq` with `pasq_interval`, `uasq`; empty where no answer has several parts."""

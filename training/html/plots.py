@@ -115,7 +115,7 @@ def pass_plot(runs: Sequence[Figures]) -> Plot | None:
         x = scale.place(k)
         add(svg, "text", f"k = {k}", css="tick", x=x, y=height + 28, text_anchor="middle")
     for place, passes in lines:
-        points = [(scale.place(k), _height_of(share, height)) for k, share in passes.items()]
+        points = [(scale.place(k), _height_of(one.share, height)) for k, one in passes.items()]
         _line(svg, points, f"c{place % COLOURS}")
     return Plot(title, to_markup(svg), _run_legend(runs))
 

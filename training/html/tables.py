@@ -121,6 +121,7 @@ def _measures(run: Figures) -> dict[str, str]:
     said |= {f"right {_BY[rules]}": _right(run.right(rules)) for rules in _RULES}
     said |= dict(_by_both(lambda rules: _pass_words(run, rules)))
     said |= dict(_by_both(lambda rules: _part_words(run, rules)))
+    said |= {f"right in part: {name}": _right(share) for name, share in run.parts.items()}
     for name, grade in run.grades.items():
         interval = " to ".join(f"{end:.2f}" for end in grade["interval"] or ())
         said[f"grade: {name}"] = f"{grade['mean']:.2f}" + (f" ({interval})" if interval else "")
@@ -138,7 +139,9 @@ def _by_both(figures: Callable[[Rules], Mapping[str, str]]) -> Iterator[tuple[st
 
 
 def _pass_words(run: Figures, rules: Rules) -> dict[str, str]:
-    return {f"pass@{k}": f"{share:.1%}" for k, share in run.passes(rules).items()}
+    words = {f"pass@{k}": _right(share) for k, share in run.passes(rules).items()}
+    union = run.any_try(rules)
+    return words | ({"any of the tries": _right(union)} if union else {})
 
 
 def _part_words(run: Figures, rules: Rules) -> dict[str, str]:

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from training.evaluation.records import EvalRecord
-from training.metrics.questions import Share, share_of
+from training.metrics.intervals import Interval, ratio_bootstrap
+from training.metrics.questions import Share, by_question, share_of
 
-__all__ = ["Rules", "abq", "has_sub_answers", "is_right", "parts_of", "pasq", "uasq"]
+__all__ = ["Rules", "abq", "has_sub_answers", "is_right", "parts_of", "pasq", "uasq",
+           "uasq_interval"]  # fmt: skip
 
 Rules = Literal["strict", "ours"]
 """By whose rules: the benchmark's own, or ours."""
@@ -35,9 +37,8 @@ def has_sub_answers(records: Sequence[EvalRecord]) -> bool:
 
     Where parts are ways to be right instead, shares of them say nothing.
     """
-    return any(len(record.parts) > 1 for record in records) and all(
-        record.right == _all_right(record.parts) for record in records
-    )
+    judged = [record for record in records if record.parts]
+    return any(len(record.parts) > 1 for record in judged) and all(map(_are_answers, judged))
 
 
 def abq(records: Sequence[EvalRecord], rules: Rules) -> Share:
@@ -56,11 +57,33 @@ def pasq(records: Sequence[EvalRecord], rules: Rules) -> Share:
 def uasq(records: Sequence[EvalRecord], rules: Rules) -> float:
     """Returns the uniform accuracy by sub-question: right sub-answers among all sub-answers.
 
-    A question counts as often as it has sub-answers, so no interval goes with it.
+    A question counts as often as it has sub-answers.
     """
-    parts = [parts_of(record, rules) for record in records]
-    total = sum(max(1, len(one)) for one in parts)
-    return sum(sum(one.values()) for one in parts) / total if total else 0.0
+    counts = _counts_of_each(records, rules)
+    total = sum(asked for _, asked in counts)
+    return sum(right for right, _ in counts) / total if total else 0.0
+
+
+def uasq_interval(records: Sequence[EvalRecord], rules: Rules) -> Interval | None:
+    """Returns the 95 % interval of `uasq`: questions are drawn, each with all its sub-answers."""
+    counts = _counts_of_each(records, rules)
+    return ratio_bootstrap([right for right, _ in counts], [asked for _, asked in counts])
+
+
+def _counts_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[tuple[int, int]]:
+    """Of each question, the sub-answers that are right and those there are, all tries together."""
+    counts = []
+    for tries in by_question(records).values():
+        parts = [parts_of(record, rules) for record in tries]
+        right = sum(sum(one.values()) for one in parts)
+        counts.append((right, sum(max(1, len(one)) for one in parts)))
+    return counts
+
+
+def _are_answers(record: EvalRecord) -> bool:
+    if record.has_sub_answers is None:  # an older record
+        return record.right == _all_right(record.parts)
+    return record.has_sub_answers
 
 
 def _all_right(parts: Mapping[str, bool]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["FEW_QUESTIONS", "Interval", "bootstrap", "share_interval", "wilson"]
+__all__ = ["FEW_QUESTIONS", "Interval", "bootstrap", "ratio_bootstrap", "share_interval", "wilson"]
 
 Interval = tuple[float, float]
 """The lower and the upper end."""
@@ -58,17 +58,30 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> Interval | None:
     """
     if not values:
         raise ValueError("there is nothing to resample: give one value a question")
-    if len(set(values)) == 1:
+    return ratio_bootstrap(values, [1] * len(values), seed)
+
+
+def ratio_bootstrap(
+    values: Sequence[float], sizes: Sequence[int], seed: int = 0
+) -> Interval | None:
+    """Returns the percentile interval of a ratio of sums, each question drawn with its size.
+
+    `None` where the ratio is the same at every question; see `bootstrap`, which has sizes of 1.
+
+    Args:
+        values: one a question.
+        sizes: what the values are out of, each above zero.
+        seed: of the draws; the same seed gives the same interval.
+    """
+    if len({value / size for value, size in zip(values, sizes, strict=True)}) < 2:
         return None
-    sample = np.asarray(values, dtype=float)
+    sample, weights = np.asarray(values, dtype=float), np.asarray(sizes, dtype=float)
     draws = np.random.default_rng(seed)
-    means = np.concatenate(
-        [
-            sample[draws.integers(0, len(sample), (BATCH, len(sample)))].mean(axis=1)
-            for _ in range(RESAMPLES // BATCH)
-        ]
-    )
-    low, high = np.quantile(means, [0.025, 0.975])
+    ratios = []
+    for _ in range(RESAMPLES // BATCH):
+        drawn = draws.integers(0, len(sample), (BATCH, len(sample)))
+        ratios.append(sample[drawn].sum(axis=1) / weights[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(ratios), [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -9,7 +9,7 @@ from training.evaluation.records import EvalRecord
 from training.metrics.accuracy import Rules, is_right
 from training.metrics.questions import by_question
 
-__all__ = ["any_right", "mean_pass_at", "pass_at", "reported_ks"]
+__all__ = ["any_of_each", "pass_at", "pass_of_each", "reported_ks"]
 
 
 def pass_at(k: int, tries: int, right: int) -> float:
@@ -31,27 +31,26 @@ def pass_at(k: int, tries: int, right: int) -> float:
     return 1.0 - math.prod(1 - k / count for count in range(tries - right + 1, tries + 1))
 
 
-def mean_pass_at(k: int, records: Sequence[EvalRecord], rules: Rules) -> float:
-    """Returns the mean over questions of pass@k; with k = 1, the mean of the tries.
+def pass_of_each(k: int, records: Sequence[EvalRecord], rules: Rules) -> list[float]:
+    """Returns pass@k of each question; with k = 1, the share of its tries that are right.
 
     Raises:
-        ValueError: there are no records, or a question has fewer than k tries.
+        ValueError: a question has fewer than k tries.
     """
-    questions = by_question(records).values()
-    if not questions:
-        raise ValueError(f"pass@{k} of no records")
-    passes = [pass_at(k, len(one), sum(is_right(each, rules) for each in one)) for one in questions]
-    return math.fsum(passes) / len(passes)
+    return [
+        pass_at(k, len(tries), sum(is_right(one, rules) for one in tries))
+        for tries in by_question(records).values()
+    ]
 
 
-def any_right(records: Sequence[EvalRecord], rules: Rules) -> float:
-    """Returns the union: the share of questions that any of their tries solved.
+def any_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[float]:
+    """Returns 1 for each question that any of its tries solved, else 0: the union is their mean.
 
-    It equals pass@k where every question has k tries; 0 where there are no records.
+    It equals pass@k where every question has k tries.
     """
-    questions = by_question(records).values()
-    solved = sum(any(is_right(each, rules) for each in tries) for tries in questions)
-    return solved / len(questions) if questions else 0.0
+    return [
+        float(any(is_right(one, rules) for one in tries)) for tries in by_question(records).values()
+    ]
 
 
 def reported_ks(records: Sequence[EvalRecord]) -> list[int]:

@@ -44,7 +44,11 @@ class DABench:
         ours = closed_form.score(outcome.answer, item.label)
         strict = closed_form.score(outcome.answer, item.label, "strict")
         return ItemScore(
-            ours.all_right, strict.all_right, _numbered(ours.parts), _numbered(strict.parts)
+            ours.all_right,
+            strict.all_right,
+            _numbered(ours.parts),
+            _numbered(strict.parts),
+            has_sub_answers=True,
         )
 
     def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:

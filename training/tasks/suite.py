@@ -36,11 +36,13 @@ class ItemScore:
     strict: bool
     """By the benchmark's own rules, or the narrowest where it has none."""
     parts: Mapping[str, bool] = field(default_factory=dict)
-    """What the verdict is made of: sub-answers, or ways to be right; the suite says which."""
+    """What the verdict is made of; the suite says what each name means."""
     strict_parts: Mapping[str, bool] = field(default_factory=dict)
     """The same by the strict rules; empty where the suite does not tell them apart."""
     grades: Mapping[str, float] = field(default_factory=dict)
     """Graded scores by name, where the benchmark has such; the suite says their range."""
+    has_sub_answers: bool = False
+    """Whether the parts are answers of which all must be right, and not ways to be right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""Where a run stands: which tries its draw has, which are made, and which questions those were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from training.evaluation.options import EvalOptions
+from training.evaluation.records import EvalRecord, RecordLog
+from training.tasks.suite import EvalItem, draw
+
+__all__ = ["Standing", "standing_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands when it begins, or goes on."""
+
+    tries: tuple[tuple[EvalItem, int], ...]
+    """Each item of the draw with the number of a try, all first tries first."""
+    done: Mapping[tuple[str, int], EvalRecord]
+    """The outcomes that are there already, by id and try."""
+    others: int
+    """Records of tries that are not in the draw."""
+    questions: str
+    """Fingerprint of the split's questions."""
+
+    @property
+    def to_do(self) -> list[tuple[EvalItem, int]]:
+        """The tries that are still to be made."""
+        return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
+
+
+def standing_of(options: EvalOptions) -> Standing:
+    """Returns where a run stands.
+
+    Raises:
+        RecordError: the split is not as the suite needs it.
+        ValueError: the file of records is broken.
+    """
+    items = options.suite.load(options.split)
+    drawn = draw(items, options.limit, options.seed)
+    tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
+    wanted = {(item.task.id, trial) for item, trial in tries}
+    found = RecordLog(options.out / "records.jsonl").outcomes()
+    done = {record.key: record for record in found if record.key in wanted}
+    others = sum(record.key not in wanted for record in found)
+    return Standing(tries, done, others, _fingerprint(items))
+
+
+def _fingerprint(items: Sequence[EvalItem]) -> str:
+    asked = [
+        (one.task.id, one.task.question, one.task.constraints, one.task.answer_format)
+        for one in items
+    ]
+    text = json.dumps(asked).encode()
+    return hashlib.sha256(text).hexdigest()[:12]
