@@ -33,22 +33,26 @@ from kernel_sandbox.pool import Strategy as Keep
 from kernel_sandbox.profile import Profile
 from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.manifest import Manifest, git_revision, versions
+from training.evaluation.options import EvalOptions
 from training.evaluation.progress import RunProgress
-from training.evaluation.records import EvalRecord, RecordLog
-from training.evaluation.run import EvalOptions, evaluate, missing, write_results
+from training.evaluation.records import EvalRecord
+from training.evaluation.run import evaluate, write_results
+from training.evaluation.standing import Standing
 from training.evaluation.summary import print_summary, write_summary
 from training.judge.choice import judge_choice
 from training.judge.judge import Judge
 from training.metrics.costs import Price
 from training.tasks.registry import SUITES, find_suite
 from training.tasks.suite import JudgedSuite
+from training.whole_file import write_lines
 
 __all__ = ["main"]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "enough_votes", "collect")
+_EARLY_STOPS = ("enough_answers", "enough_votes")
+_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
 
 
 def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -56,6 +60,9 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
     for name in _OF_SEARCH if arguments.strategy != "search" else ():
         if getattr(arguments, name) != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} needs --strategy search")
+    for name in _EARLY_STOPS if arguments.collect else ():
+        if getattr(arguments, name) is not None:
+            parser.error(f"--collect grows the whole tree: leave --{name.replace('_', '-')} out")
     if arguments.strategy == "react" and arguments.tries != parser.get_default("tries"):
         parser.error("--tries needs --strategy vote or search; --k tries each question again")
 
@@ -72,6 +79,7 @@ def _strategy(arguments: argparse.Namespace) -> Strategy:
         iterations=arguments.iterations,
         max_cells=arguments.sampled_cells,
         draws_again=arguments.draw_again,
+        enough_answers=arguments.enough_answers,
         enough_votes=arguments.enough_votes,
     )
     if arguments.collect:
@@ -97,7 +105,9 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
     )
 
 
-def _manifest(options: EvalOptions, arguments: argparse.Namespace, policy: Policy) -> Manifest:
+def _manifest(
+    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, questions: str
+) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy)
     strategy: dict[str, Any] = {"name": options.strategy.name}
     if isinstance(options.strategy, Search):
@@ -118,6 +128,9 @@ def _manifest(options: EvalOptions, arguments: argparse.Namespace, policy: Polic
         profile=arguments.profile,
         git=git_revision(_CHECKOUT),
         versions=versions(),
+        questions=questions,
+        judge=options.judge.name if options.judge else "",
+        collects=options.collects,
     )
 
 
@@ -148,18 +161,38 @@ async def _main(arguments: argparse.Namespace) -> int:
         policy = await stack.enter_async_context(
             open_policy(choice, _say, arguments.samples_at_once)
         )
-        _manifest(options, arguments, policy).claim(options.out)
         options = await _judged(options, arguments, stack)
-        done, to_do = missing(options)
         bounded = BoundedPolicy(policy, arguments.samples_at_once)
-        right = sum(record.right for record in done)
-        with RunProgress(options.suite.name, len(done) + len(to_do), len(done), right) as progress:
-            records = await evaluate(options, bounded, pool, progress.add)
+        with RunProgress(options.suite.name) as progress:
+
+            def start(standing: Standing) -> None:
+                _manifest(options, arguments, policy, standing.questions).claim(options.out)
+                _refuse_others(standing, options.out)
+                right = sum(record.right for record in standing.done.values())
+                progress.begin(len(standing.tries), len(standing.done), right)
+
+            records = await evaluate(options, bounded, pool, progress.add, start)
     price = Price(*arguments.price) if arguments.price else None
     _write(records, options.out, price)
     print_summary(records, price)
+    if options.collects:
+        print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
+
+
+def _refuse_others(standing: Standing, out: Path) -> None:
+    """Every record of a folder counts in its report, so none may be of another draw.
+
+    Raises:
+        UsageError: there are such records.
+    """
+    if standing.others:
+        raise UsageError(
+            f"{out} holds {standing.others} tries that this draw leaves out. A smaller --limit or "
+            "--k, and of some suites a larger --limit as well, draws other ones: give this run a "
+            "folder of its own with --out."
+        )
 
 
 async def _judged(
@@ -168,6 +201,8 @@ async def _judged(
     """The options with the judge that the suite needs."""
     if not isinstance(options.suite, JudgedSuite):
         return options
+    if options.collects:
+        raise UsageError(f"{options.suite.name} is marked by a model, so --collect has no rewards")
     if not arguments.judge_model:
         raise UsageError(f"{options.suite.name} is marked by a model: name one with --judge-model")
     choice = judge_choice(
@@ -181,15 +216,18 @@ def _write(records: list[EvalRecord], out: Path, price: Price | None) -> None:
     write_summary(records, out / "summary.json", price)
     write_results(records, out / "results.jsonl")
     # Outcomes alone: copied to `records.jsonl`, a run on another machine goes on from them.
-    compact = out / "compact.jsonl"
-    compact.unlink(missing_ok=True)
-    log = RecordLog(compact)
-    for record in records:
-        log.append(record.compacted())
+    write_lines((asdict(record.compacted()) for record in records), out / "compact.jsonl")
 
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -198,14 +236,14 @@ def _parser() -> argparse.ArgumentParser:
     add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     add("--split", type=Path, required=True, help="the folder of the split")
     add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
-    add("--limit", type=int, help="how many questions to draw (default: all)")
+    add("--limit", type=_positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
-    add("--k", type=int, default=1, help="tries at each question, for pass@k")
+    add("--k", type=_positive, default=1, help="tries at each question, for pass@k")
     add("--dialect", default="markdown", help=", ".join(DIALECTS))
-    add("--max-turns", type=int, default=10)
-    add("--at-once", type=int, default=1, help="tries that go on at the same time")
-    add("--samples-at-once", type=int, default=1, help="turns drawn at the same time")
-    add("--cells-at-once", type=int, help="cells run at the same time (default: one a core)")
+    add("--max-turns", type=_positive, default=10)
+    add("--at-once", type=_positive, default=1, help="tries that go on at the same time")
+    add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
+    add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
     add("--install-packages", action="store_true", help="install listed packages that cells lack")
     add("--profile", choices=[one.value for one in Profile], default=Profile.ROLLOUT.value)
     add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
@@ -217,11 +255,12 @@ def _parser() -> argparse.ArgumentParser:
     search = parser.add_argument_group("more than one candidate")
     add = search.add_argument
     add("--strategy", choices=("react", "vote", "search"), default="react")
-    add("--tries", type=int, default=3, help="runs of a vote; turns drawn at each expansion")
-    add("--iterations", type=int, default=40, help="expansions of a tree")
-    add("--sampled-cells", type=int, help="turns drawn for a question (default: no limit)")
+    add("--tries", type=_positive, default=3, help="runs of a vote; turns drawn at each expansion")
+    add("--iterations", type=_positive, default=40, help="expansions of a tree")
+    add("--sampled-cells", type=_positive, help="turns drawn for a question (default: no limit)")
     add("--draw-again", action="store_true", help="expand the root again when all paths ended")
-    add("--enough-votes", type=int, help="stop once so many answers agree")
+    add("--enough-answers", type=_positive, help="stop once so many paths have answered")
+    add("--enough-votes", type=_positive, help="stop once so many answers agree")
     add("--collect", action="store_true", help="collect values: rewards by the labels")
     judge = parser.add_argument_group("suites that a model marks")
     add = judge.add_argument

@@ -23,7 +23,6 @@ from training.evaluation.run import item_folder
 from training.evaluation.tables import number_table, percent_range, wide_console
 from training.metrics.accuracy import is_right
 from training.metrics.questions import share_of
-from training.tasks.records import RecordError
 from training.tasks.registry import find_suite
 from training.tasks.suite import EvalItem, Outcome, Suite
 from training.whole_file import write_lines
@@ -63,21 +62,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m training.votes", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="its folder")
     parser.add_argument("--split", type=Path, required=True, help="the folder of the split")
+    parser.add_argument("--suite", help="as in training.evaluate (default: what the run names)")
     arguments = parser.parse_args()
     try:
-        _take_apart(arguments.run, arguments.split)
-    except (RunError, RecordError, OSError) as fault:
+        _take_apart(arguments.run, arguments.split, arguments.suite)
+    except (ValueError, OSError) as fault:
         print(f"votes: {fault}", file=sys.stderr)
         return 1
     return 0
 
 
-def _take_apart(run: Path, split: Path) -> None:
+def _take_apart(run: Path, split: Path, suite: str | None) -> None:
     records = read_run(run)
     folder = run / "tries"
     known = _kept(folder)
     fresh = [record for record in records if record.trajectory or record.key not in known]
-    known |= _scored(fresh, run, split)
+    known |= _scored(fresh, run, split, suite)
     voted = [known[record.key] for record in records]
     rows = {f"try {place}": list(tries) for place, tries in enumerate(zip(*voted, strict=True))}
     folder.mkdir(exist_ok=True)
@@ -89,12 +89,12 @@ def _take_apart(run: Path, split: Path) -> None:
 
 
 def _scored(
-    records: Sequence[EvalRecord], run: Path, split: Path
+    records: Sequence[EvalRecord], run: Path, split: Path, name: str | None
 ) -> dict[tuple[str, int], list[EvalRecord]]:
     """The tries of each vote, scored."""
     if not records:
         return {}
-    suite = find_suite(_suite_name(records[0]))
+    suite = find_suite(name or _suite_name(records[0]))
     items = {item.task.id: item for item in suite.load(split)}
     scored = {}
     for record in records:

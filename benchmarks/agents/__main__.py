@@ -31,9 +31,9 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from training.evaluation.manifest import Manifest, git_revision, versions
+from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
-from training.evaluation.run import EvalOptions
 from training.tasks.dabench import DABench
 
 __all__ = ["compare_shapes", "main", "parsed", "recorded"]

@@ -13,8 +13,10 @@ from pathlib import Path
 from dm_jupyter.agent.episodes import Pool
 from dm_jupyter.agent.protocols import Policy
 from training.evaluation.manifest import Manifest
+from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
-from training.evaluation.run import EvalOptions, evaluate
+from training.evaluation.run import evaluate
+from training.evaluation.standing import standing_of
 from training.tasks.suite import EvalItem, ItemScore, Outcome, Suite
 
 __all__ = ["Shape", "side_by_side"]
@@ -112,7 +114,7 @@ async def side_by_side(
         OSError: a file can't be written.
     """
     records: dict[str, list[EvalRecord]] = {shape.name: [] for shape in shapes}
-    for item, _ in shapes[0].options.tries():
+    for item, _ in standing_of(shapes[0].options).tries:
         for shape in shapes:
 
             def report(record: EvalRecord, shape: Shape = shape) -> None:

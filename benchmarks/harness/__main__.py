@@ -24,7 +24,8 @@ from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.agent.search.puct import SearchTree
 from dm_jupyter.core.trajectory import Completion
 from kernel_sandbox.pool import PoolSettings, SandboxPool
-from training.evaluation.run import EvalOptions, evaluate, missing
+from training.evaluation.options import EvalOptions
+from training.evaluation.run import evaluate
 from training.tasks.dabench import DABench
 
 QUESTIONS = 1_000
@@ -108,17 +109,18 @@ async def resume(folder: Path) -> Table:
     split = _split(folder / "split", RECORDS)
     options = EvalOptions(DABench(), split, folder / "out", limit=1, dialect="react")
     options.out.mkdir()
-    async with SandboxPool(PoolSettings()) as pool:
+    pool = SandboxPool(PoolSettings())
+    async with pool:
         await evaluate(options, Instant(), pool)
     _repeat(options.out / "records.jsonl")
     whole = EvalOptions(DABench(), split, options.out)
     spent = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-        done, to_do = missing(whole)
+        records = await evaluate(whole, Instant(), pool)  # closed: nothing is left to run
         spent.append(time.perf_counter() - started)
-        if (len(done), len(to_do)) != (RECORDS, 0):
-            raise RuntimeError(f"{len(done)} records found, {len(to_do)} missing")
+        if len(records) != RECORDS:
+            raise RuntimeError(f"{len(records)} records found")
     size = (options.out / "records.jsonl").stat().st_size / 1024**2
     median_s = statistics.median(spent)
     row = [f"{RECORDS:,}", f"{size:.0f}", f"{median_s:.2f}", f"{max(spent):.2f}"]

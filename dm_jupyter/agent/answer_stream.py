@@ -81,7 +81,7 @@ class AnswerStream:
         """Returns the answers in order; the tokens of the prompt, read once, count to the first."""
         return [
             Completion(
-                text=prefill + "".join(reply.pieces),
+                text=prefill + _whole_characters("".join(reply.pieces)),
                 prefill=prefill,
                 prompt_tokens=0 if place else self.prompt_tokens,
                 completion_tokens=self._tokens(reply),
@@ -96,3 +96,11 @@ class AnswerStream:
         if len(self.replies) == 1 and self.completion_tokens:
             return self.completion_tokens
         return len(reply.logprobs) or len(reply.pieces)  # a piece a token, near enough
+
+
+def _whole_characters(text: str) -> str:
+    """The text with the halves of characters joined that came in two pieces.
+
+    A half that stays alone can be written to no file: it becomes the sign for what is unknown.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -199,7 +199,8 @@ class HttpPolicy:
                 raise ContextFullError(f"{where}: {_reason(error)}") from error
             raise EndpointRefusedError(
                 f"{where} answered {error.status_code}: {_reason(error)}"
-                f"{_WAYS_OUT.get(error.status_code, '')}"
+                f"{_WAYS_OUT.get(error.status_code, '')}",
+                error.status_code,
             ) from error
         except openai.APIConnectionError as error:
             raise EndpointUnreachableError(

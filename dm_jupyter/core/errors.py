@@ -55,6 +55,16 @@ class EndpointUnreachableError(PolicyError):
 class EndpointRefusedError(PolicyError):
     """The endpoint answered with an error: a wrong key, model or request."""
 
+    def __init__(self, message: str, status: int = 0) -> None:
+        """Makes the error.
+
+        Args:
+            message: for a person.
+            status: of HTTP; 0 where it is not known.
+        """
+        super().__init__(message)
+        self.status = status
+
 
 class ContextFullError(PolicyError):
     """The conversation is longer than the model's context; a run ends there as out of budget."""

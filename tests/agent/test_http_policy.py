@@ -51,6 +51,12 @@ async def test_a_text_comes_in_pieces_and_whole_and_usage_is_counted() -> None:
     assert done.seconds > 0
 
 
+async def test_halves_of_a_character_are_joined_and_a_lone_one_does_no_harm() -> None:
+    with ScriptedEndpoint(["a \ud83d\ude00 \ud83d."], piece_chars=1) as endpoint:
+        done, _ = await _sample(endpoint.base_url)
+    assert done.text == "a \U0001f600 \ufffd."
+
+
 async def test_the_request_holds_what_was_asked_for() -> None:
     with ScriptedEndpoint(["3"]) as endpoint:
         await _sample(endpoint.base_url)

@@ -15,7 +15,8 @@ from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.trajectory import Completion
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
-from training.evaluation.run import EvalOptions, evaluate, write_results
+from training.evaluation.options import EvalOptions
+from training.evaluation.run import evaluate, write_results
 from training.tasks.dabench import DABench
 
 

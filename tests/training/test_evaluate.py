@@ -25,9 +25,12 @@ from tests.training.eval_program import Deterministic
 from tests.training.eval_program import main as evaluate_deterministically
 from training.evaluate import main
 from training.evaluation.bounded import BoundedPolicy
+from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
-from training.evaluation.run import EvalOptions, evaluate, missing
+from training.evaluation.run import SuiteError, evaluate, item_folder
+from training.evaluation.standing import standing_of
 from training.tasks.dabench import DABench
+from training.tasks.suite import EvalItem, ItemScore, Outcome
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
@@ -160,8 +163,8 @@ async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
     policy.sample = dies  # type: ignore[method-assign,assignment]
     with pytest.raises(EndpointUnreachableError):
         await evaluate(options, policy, pool)
-    done, to_do = missing(options)
-    assert (len(done), len(to_do)) == (2, 1)
+    standing = standing_of(options)
+    assert (len(standing.done), len(standing.to_do)) == (2, 1)
 
 
 async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: SandboxPool) -> None:
@@ -172,9 +175,9 @@ async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: Sa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    done, to_do = missing(options)
-    assert len(done) >= 1
-    assert len(done) + len(to_do) == 3
+    standing = standing_of(options)
+    assert len(standing.done) >= 1
+    assert len(standing.done) + len(standing.to_do) == 3
     assert len(await evaluate(options, policy, pool)) == 3
 
 
@@ -255,8 +258,14 @@ def test_the_command_writes_its_files_and_prints_a_table(
         assert len(endpoint.bodies) == 3
         assert _command([*common, "--max-turns", "3"], monkeypatch) == 1
         assert "another settings" in capsys.readouterr().err
+        assert _command([*common, "--limit", "2"], monkeypatch) == 1
+        assert "holds 1 tries that this draw leaves out" in capsys.readouterr().err
+        questions = (split / "questions.jsonl").read_text()
+        (split / "questions.jsonl").write_text(questions.replace("How many", "How few"))
+        assert _command(common, monkeypatch) == 1
+        assert "another questions" in capsys.readouterr().err
     manifest = json.loads((out / "run.json").read_text())
-    assert manifest["model"] == "scripted"
+    assert (manifest["model"], manifest["judge"], manifest["collects"]) == ("scripted", "", False)
     assert (tmp_path / "data" / "dm_jupyter" / "packages").is_dir()
     assert len((out / "results.jsonl").read_text().splitlines()) == 3
     assert json.loads((out / "summary.json").read_text())["all"]
@@ -288,6 +297,11 @@ def test_the_command_runs_every_strategy(
         (["--collect"], "--collect needs --strategy search"),
         (["--sampled-cells", "9", "--strategy", "vote"], "--sampled-cells needs --strategy search"),
         (["--tries", "5"], "--tries needs --strategy vote or search"),
+        (
+            ["--strategy", "search", "--collect", "--enough-votes", "2"],
+            "--collect grows the whole tree: leave --enough-votes out",
+        ),
+        (["--at-once", "0"], "argument --at-once: 0 is not 1 or more"),
     ],
 )
 def test_an_option_that_nothing_would_read_is_refused(
@@ -314,6 +328,27 @@ def test_faults_of_the_command_are_one_line(
     out = ["--out", str(tmp_path / "broken")]
     assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
     assert "run.json" in capsys.readouterr().err
+
+
+def test_names_that_look_alike_have_folders_of_their_own(tmp_path: Path) -> None:
+    folders = {item_folder(tmp_path, name, 0) for name in ("a/b", "a_b", "a b")}
+    assert len(folders) == 3
+    assert item_folder(tmp_path, "a_b", 1) == tmp_path / "items" / "a_b" / "1"
+
+
+class _Brittle(DABench):
+    """A suite with a mistake of its own."""
+
+    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+        raise KeyError("column")
+
+
+async def test_a_suite_that_cannot_score_is_named_and_nothing_is_lost(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    with pytest.raises(SuiteError, match="dabench could not score the answer to q0: KeyError"):
+        await evaluate(replace(options, suite=_Brittle()), ScriptedPolicy([RIGHT]), pool)
+    assert len(await evaluate(options, ScriptedPolicy([RIGHT]), pool)) == 3
 
 
 @pytest.mark.slow

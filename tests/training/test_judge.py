@@ -105,8 +105,8 @@ async def test_a_dead_endpoint_is_no_verdict(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_and_a_broken_answer_are_no_verdict(tmp_path: Path) -> None:
-    with ScriptedEndpoint([verdict(1)], refusals=[401], breaks_at=0) as endpoint:
-        with pytest.raises(JudgeError, match="401") as refused:
+    with ScriptedEndpoint([verdict(1)], refusals=[400], breaks_at=0) as endpoint:
+        with pytest.raises(JudgeError, match="400") as refused:
             await _ask(endpoint, tmp_path)
         assert isinstance(refused.value.__cause__, EndpointRefusedError)
         assert not isinstance(refused.value, JudgeUnreachableError)
@@ -115,10 +115,19 @@ async def test_a_refusal_and_a_broken_answer_are_no_verdict(tmp_path: Path) -> N
         assert (await _ask(endpoint, tmp_path)).score == 1
 
 
+async def test_a_wrong_key_would_refuse_every_question(tmp_path: Path) -> None:
+    with (
+        ScriptedEndpoint([verdict(1)], refusals=[401]) as endpoint,
+        pytest.raises(JudgeUnreachableError, match="401"),
+    ):
+        await _ask(endpoint, tmp_path)
+
+
 async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     script = ScriptedEndpoint([verdict(1)])
-    with script as endpoint, pytest.raises(JudgeError, match=r"can't be kept in .*cache"):
+    kept = pytest.raises(JudgeUnreachableError, match=r"can't be kept in .*cache")
+    with script as endpoint, kept:
         await _ask(endpoint, tmp_path / "file" / "cache")
 
 

@@ -48,6 +48,16 @@ def _main(monkeypatch: pytest.MonkeyPatch, *arguments: Path | str) -> int:
     return votes.main()
 
 
+def test_a_suite_of_somebody_else_is_named(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [_vote(["@n[3]"])])
+    theirs = ("--split", split, "--suite", "training.tasks.dabench:DABench")
+    assert _main(monkeypatch, run, *theirs) == 0
+    assert _main(monkeypatch, run, "--split", split, "--suite", "absent") == 1
+    assert "votes: no suite is called 'absent'" in capsys.readouterr().err
+
+
 def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,6 +44,12 @@ class Manifest:
     """Of the sandbox; what each worker was confined by stands in the trajectories."""
     git: str
     versions: dict[str, str]
+    questions: str = ""
+    """The first 12 hex digits of the sha256 of the split's questions."""
+    judge: str = ""
+    """The model that marks answers, where one does."""
+    collects: bool = False
+    """Whether a search was told which answers are right: its score is then none."""
 
     def claim(self, folder: Path) -> None:
         """Writes the manifest into a folder of a new run, or checks that the one there is this.
@@ -62,8 +68,11 @@ class Manifest:
 def _refuse_other(path: Path, mine: dict[str, Any]) -> None:
     try:
         theirs = json.loads(path.read_text("utf-8"))
+        # An older release did not keep all of them.
         differing = [
-            name for name in mine if name not in _MAY_CHANGE and theirs.get(name) != mine[name]
+            name
+            for name in mine
+            if name not in _MAY_CHANGE and theirs.get(name, mine[name]) != mine[name]
         ]
     except (ValueError, AttributeError, OSError) as error:
         raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error

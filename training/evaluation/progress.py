@@ -12,18 +12,18 @@ from training.evaluation.records import EvalRecord
 
 __all__ = ["RunProgress"]
 
+_REMEMBERED_S = 3_600.0
+"""How far back the estimate looks: an answer may take minutes."""
+
 
 class RunProgress:
     """A context manager; every record prints one line, and a terminal shows a bar below them."""
 
-    def __init__(self, name: str, total: int, done: int, right: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         """Shows nothing yet.
 
         Args:
             name: of the suite.
-            total: records there will be.
-            done: records there are.
-            right: how many of these are right.
         """
         self._console = Console(stderr=True, highlight=False)
         self._bar = Progress(
@@ -34,13 +34,25 @@ class RunProgress:
             TextColumn("{task.fields[right]} right"),
             console=self._console,
             disable=not self._console.is_terminal,
+            speed_estimate_period=_REMEMBERED_S,
         )
-        self._total, self._done, self._right = total, done, right
-        self._task = self._bar.add_task(name, total=total, completed=done, right=right)
+        self._total = self._done = self._right = 0
+        self._task = self._bar.add_task(name, total=None, right=0)
 
     def __enter__(self) -> Self:
         self._bar.start()
         return self
+
+    def begin(self, total: int, done: int, right: int) -> None:
+        """Says where the run stands.
+
+        Args:
+            total: records there will be.
+            done: records there are.
+            right: how many of these are right.
+        """
+        self._total, self._done, self._right = total, done, right
+        self._bar.update(self._task, total=total, completed=done, right=right)
 
     def __exit__(
         self,

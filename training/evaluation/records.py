@@ -156,7 +156,7 @@ class RecordLog:
     def append(self, record: EvalRecord) -> None:
         """Writes one record and makes sure that it is on the disk."""
         line = json.dumps(asdict(record), ensure_ascii=False, default=str)
-        with self._path.open("a", encoding="utf-8") as file:
+        with self._path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -8,22 +8,22 @@ the denominator.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.episodes import Arena, Pool
 from dm_jupyter.agent.local_model.leases import try_lock
-from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import Candidate
 from dm_jupyter.agent.search.solution import Solution
-from dm_jupyter.agent.search.strategies import React, Strategy
+from dm_jupyter.agent.search.strategies import Strategy
 from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.core.errors import (
     DataFileError,
@@ -35,12 +35,19 @@ from dm_jupyter.core.errors import (
 from dm_jupyter.core.trajectory import StopReason
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.failures import Failure
+from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog, Spent
-from training.judge.judge import Judge, JudgeError, JudgeUnreachableError
-from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite, draw
+from training.evaluation.standing import Standing, standing_of
+from training.judge.judge import JudgeError, JudgeUnreachableError
+from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite
 from training.whole_file import write_lines
 
-__all__ = ["EvalOptions", "evaluate", "item_folder", "missing", "write_results"]
+__all__ = [
+    "SuiteError",
+    "evaluate",
+    "item_folder",
+    "write_results",
+]
 
 _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
@@ -50,50 +57,8 @@ _RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", 
            "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class EvalOptions:
-    """What to run and where to keep it."""
-
-    suite: Suite
-    split: Path
-    out: Path
-    limit: int | None = None
-    seed: int = 7
-    """Of the draw of items; sampling starts from `run.seed`."""
-    trials: int = 1
-    """How often each item is tried."""
-    strategy: Strategy = field(default_factory=React)
-    collects: bool = False
-    """Whether a search is told which answers are right, to collect values and not to score."""
-    dialect: str = "markdown"
-    run: RunSettings = field(default_factory=RunSettings)
-    at_once: int = 1
-    """Tries that go on at the same time."""
-    judge: Judge | None = None
-    """For suites whose verdict needs a model."""
-
-    def tries(self) -> Iterator[tuple[EvalItem, int]]:
-        """Yields each item and number of a try, all first tries first.
-
-        Raises:
-            RecordError: the split is not as the suite needs it.
-        """
-        items = draw(self.suite.load(self.split), self.limit, self.seed)
-        return ((item, trial) for trial in range(self.trials) for item in items)
-
-
-def missing(options: EvalOptions) -> tuple[list[EvalRecord], list[tuple[EvalItem, int]]]:
-    """Returns the outcomes that are there already and the tries that are still to be made.
-
-    Raises:
-        RecordError: the split is not as the suite needs it.
-        ValueError: the file of records is broken.
-    """
-    tries = list(options.tries())
-    wanted = {(item.task.id, trial) for item, trial in tries}
-    log = RecordLog(options.out / "records.jsonl")
-    done = {record.key: record for record in log.outcomes() if record.key in wanted}
-    return list(done.values()), [key for key in tries if (key[0].task.id, key[1]) not in done]
+class SuiteError(DmJupyterError):
+    """A suite could not score an answer: a fault of its own, and no verdict on the answer."""
 
 
 async def evaluate(
@@ -101,6 +66,7 @@ async def evaluate(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[EvalRecord], None] = lambda _: None,
+    on_start: Callable[[Standing], None] = lambda _: None,
 ) -> list[EvalRecord]:
     """Returns the records of all tries, in the order of the draw.
 
@@ -111,16 +77,20 @@ async def evaluate(
         policy: the model.
         pool: where cells run; open.
         on_record: gets each record that is new.
+        on_start: gets where the run stands before anything is tried; it may raise to refuse.
 
     Raises:
         RecordError: the split is not as the suite needs it.
+        SuiteError: the suite could not score an answer; what is done so far is kept.
         UsageError: another evaluation is at work in the folder.
         PolicyError: the model can't be reached; what is done so far is kept.
         SandboxError: no cell can be run; likewise.
-        JudgeUnreachableError: nothing answers where the judge should; likewise.
+        JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
     """
     with _alone_in(options.out):
-        return await _evaluate(options, policy, pool, on_record)
+        standing = standing_of(options)
+        on_start(standing)
+        return await _evaluate(options, policy, pool, on_record, standing)
 
 
 @contextmanager
@@ -138,9 +108,13 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 async def _evaluate(
-    options: EvalOptions, policy: Policy, pool: Pool, on_record: Callable[[EvalRecord], None]
+    options: EvalOptions,
+    policy: Policy,
+    pool: Pool,
+    on_record: Callable[[EvalRecord], None],
+    standing: Standing,
 ) -> list[EvalRecord]:
-    done, to_do = missing(options)
+    done, to_do = dict(standing.done), standing.to_do
     log = RecordLog(options.out / "records.jsonl")
     waiting = iter(to_do)
 
@@ -148,7 +122,7 @@ async def _evaluate(
         for item, trial in waiting:
             record = await _unbroken(item, trial, options, policy, pool)
             log.append(record)
-            done.append(record)
+            done[record.key] = record
             on_record(record)
 
     try:
@@ -157,8 +131,7 @@ async def _evaluate(
                 group.create_task(work())
     except* (DmJupyterError, SandboxError, OSError) as faults:
         raise first_fault(faults) from faults
-    by_key = {record.key: record for record in done}
-    return [by_key[item.task.id, trial] for item, trial in options.tries()]
+    return [done[item.task.id, trial] for item, trial in standing.tries]
 
 
 def item_folder(run: Path, name: str, trial: int) -> Path:
@@ -169,7 +142,10 @@ def item_folder(run: Path, name: str, trial: int) -> Path:
         name: the id of the item.
         trial: counted from 0.
     """
-    return run / "items" / re.sub(r"[^\w.-]", "_", name) / str(trial)
+    safe = re.sub(r"[^\w.-]", "_", name)
+    if safe != name:  # another name may look the same without its signs
+        safe = f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return run / "items" / safe / str(trial)
 
 
 async def _unbroken(
@@ -225,7 +201,7 @@ def _strategy(item: EvalItem, options: EvalOptions, folder: Path) -> Strategy:
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if options.suite.score(item, _outcome(candidate, folder)).right else -1.0
+        return 1.0 if _scored(item, _outcome(candidate, folder), options.suite).right else -1.0
 
     return replace(options.strategy, reward=reward)
 
@@ -244,7 +220,17 @@ def _outcome(candidate: Candidate, folder: Path) -> Outcome:
 async def _score(item: EvalItem, outcome: Outcome, options: EvalOptions) -> ItemScore:
     if isinstance(options.suite, JudgedSuite) and options.judge is not None:
         return await options.suite.judge(item, outcome, options.judge)
-    return options.suite.score(item, outcome)
+    return _scored(item, outcome, options.suite)
+
+
+def _scored(item: EvalItem, outcome: Outcome, suite: Suite) -> ItemScore:
+    try:
+        return suite.score(item, outcome)
+    except Exception as error:
+        raise SuiteError(
+            f"{suite.name} could not score the answer to {item.task.id}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def write_results(records: Sequence[EvalRecord], path: Path) -> None:

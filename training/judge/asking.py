@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.errors import EndpointUnreachableError, PolicyError
+from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
 from training.judge.cache import ReplyCache, cache_key
 from training.judge.errors import JudgeError, JudgeUnreachableError, UnusableReplyError
 from training.prompts import load_prompt
@@ -18,6 +18,8 @@ from training.prompts import load_prompt
 __all__ = ["Asked", "AskedModel"]
 
 T = TypeVar("T")
+_OF_ONE_REQUEST = (400, 413, 422)
+"""What an endpoint answers to a single request that it can't take, such as one too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,9 @@ class AskedModel:
     async def _sampled(self, request: SampleRequest) -> str:
         try:
             return (await self._policy.sample(request, lambda _: None)).text
-        except EndpointUnreachableError as error:
-            raise JudgeUnreachableError(f"the judge can't be asked: {error}") from error
         except PolicyError as error:
-            raise JudgeError(f"the judge can't be asked: {error}") from error
+            kind = JudgeUnreachableError if _concerns_all(error) else JudgeError
+            raise kind(f"the judge can't be asked: {error}") from error
 
     async def _keep(self, prompt: str, key: str, reply: str) -> None:
         about = {
@@ -148,10 +149,17 @@ class AskedModel:
         try:
             await asyncio.to_thread(self._cache.write, key, reply, about)
         except OSError as error:
-            raise JudgeError(
+            raise JudgeUnreachableError(
                 f"the reply of {self.name} can't be kept in {self._cache.folder}: {error}; "
                 "free the disk, or name another folder"
             ) from error
+
+
+def _concerns_all(error: PolicyError) -> bool:
+    """Whether other questions would be refused as well."""
+    if isinstance(error, EndpointRefusedError):
+        return error.status not in _OF_ONE_REQUEST
+    return isinstance(error, EndpointUnreachableError)
 
 
 def _reminded(request: SampleRequest, reply: str, problem: str) -> SampleRequest:

@@ -65,7 +65,7 @@ async def judge_answers(
         on_row: gets each new row.
 
     Raises:
-        JudgeUnreachableError: the judge's endpoint doesn't answer; the rows so far are kept.
+        JudgeUnreachableError: no answer can be judged now; the rows so far are kept.
         ValueError: the column's file or a record is not whole, or the suite can't score a label
             that comes from a record.
         OSError: the column can't be written.

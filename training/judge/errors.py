@@ -2,7 +2,7 @@
 
 DmJupyterError
 └── JudgeError               a question to the judge has no usable answer
-    └── JudgeUnreachableError    nothing answers there: the next question would fare no better
+    └── JudgeUnreachableError    no question can be asked, or no reply kept, now
 
 UnusableReplyError is no fault of the run: it tells the asking side what is wrong with a reply, so
 that the model can be asked once more.
@@ -20,7 +20,7 @@ class JudgeError(DmJupyterError):
 
 
 class JudgeUnreachableError(JudgeError):
-    """Nothing listens at the judge's endpoint, after all retries."""
+    """Nothing answers, the key or the model's name is wrong, or the disk for replies is full."""
 
 
 class UnusableReplyError(ValueError):

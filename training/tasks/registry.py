@@ -36,9 +36,8 @@ def find_suite(name: str) -> Suite:
     """Returns the suite of that name, or of `package.module:ClassName`.
 
     Raises:
-        ValueError: no suite has the name.
-        TypeError: what the name leads to is no suite.
-        ImportError: the module can't be imported.
+        ValueError: no suite has the name, its module can't be imported, or what it leads to is no
+            suite.
     """
     if name in SUITES:
         return SUITES[name]
@@ -46,8 +45,13 @@ def find_suite(name: str) -> Suite:
     if not colon:
         known = ", ".join(sorted(SUITES))
         raise ValueError(f"no suite is called {name!r}; there are {known}, or 'module:ClassName'")
-    found = getattr(importlib.import_module(module), attribute, None)
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError as error:
+        raise ValueError(f"the suite {name!r} can't be imported: {error}") from error
     suite = found() if isinstance(found, type) else found
     if not isinstance(suite, Suite):
-        raise TypeError(f"{name!r} is no suite: it needs `name`, `load`, `score` and `agree`")
+        raise ValueError(  # noqa: TRY004  (for a command line: one kind of wrong name)
+            f"{name!r} is no suite: it needs `name`, `load`, `score` and `agree`"
+        )
     return suite
