@@ -176,6 +176,22 @@ def test_votes_and_trees_are_shown(page_about, tmp_path: Path) -> None:
     assert len(page.all("g", "errors")) == 1
 
 
+def test_the_other_candidates_and_the_turns_of_a_tree_can_be_read(
+    page_about, tmp_path: Path
+) -> None:
+    chosen = a_record(name="a")
+    other = {**chosen.trajectory, "answer": "@mass[another one]"}
+    vote = {**VOTE, "runs": [chosen.trajectory, other]}
+    said = [{"role": "assistant", "content": "the turn of <b>one</b> node"}]
+    nodes = [{**node, "messages": said} for node in TREE["nodes"]]
+    records = [a_record(search=vote, name="a"), a_record(search={**TREE, "nodes": nodes}, name="b")]
+    page = page_about(write_run(tmp_path / "run", *records))
+    assert "Candidate 2: @mass[another one]" in page.words
+    assert "Candidate 1:" not in page.words
+    assert page.words.count("the turn of &lt;b&gt;one&lt;/b&gt; node") == 3
+    assert "node 2, after node 0: @a[1] (chosen path)" in page.words
+
+
 def test_runs_are_compared_by_what_they_were_made_with(page_about, tmp_path: Path) -> None:
     made = {"suite": "dabench", "settings": {"max_turns": 10}, "trials": 1}
     runs = [

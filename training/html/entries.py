@@ -20,6 +20,7 @@ from training.metrics.breakdown import UNGROUPED, by_group, group_names
 __all__ = ["Entry", "Filter", "entries_of", "filters_of"]
 
 _TITLE_CHARS = 400
+_ANSWER_CHARS = 120
 VERDICTS = {
     "right": "right",
     "wrong": "wrong",
@@ -44,6 +45,8 @@ class Entry:
     keys: tuple[str, ...]
     """What the filters look for, each `name=value`."""
     notebook: NotebookPage | None
+    others: tuple[tuple[str, NotebookPage], ...]
+    """The other candidates of a vote, each with a name and what it answered."""
     vote: VotePage | None
     tree: TreePage | None
 
@@ -134,6 +137,13 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _others(vote: Vote, pictures: Pictures) -> Iterator[tuple[str, NotebookPage]]:
+    for place, run in enumerate(vote.runs):
+        if place != vote.chosen:
+            said = cut(_line(plain(run.answer or "")), _ANSWER_CHARS) or "no answer"
+            yield f"Candidate {place + 1}: {said}", notebook_page(run, pictures)
+
+
 def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pictures) -> Entry:
     record, trajectory, search = one.record, one.trajectory, one.search
     verdict = verdict_of(record)
@@ -147,6 +157,7 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
         word=VERDICTS[verdict.kind],
         keys=tuple(_keys(record, run.name, differ)),
         notebook=notebook_page(trajectory, pictures) if trajectory else None,
+        others=tuple(_others(search, pictures)) if isinstance(search, Vote) else (),
         vote=vote_page(search) if isinstance(search, Vote) else None,
         tree=tree_page(search) if isinstance(search, Tree) else None,
     )

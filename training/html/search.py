@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Trajectory
+
 __all__ = ["Node", "Search", "SearchError", "Tree", "Vote", "VoteGroup", "search_from_json"]
 
 
@@ -31,6 +34,8 @@ class Vote:
     groups: tuple[VoteGroup, ...]
     chosen: int
     """Place of the candidate whose answer was taken."""
+    runs: tuple[Trajectory, ...] = ()
+    """The candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Node:
     terminal: bool
     answer: str | None
     errors: int
+    messages: tuple[tuple[str, str], ...] = ()
+    """What its turn added to the conversation, each with who said it; the root's is the prompt."""
 
     @property
     def value(self) -> float:
@@ -89,7 +96,7 @@ def search_from_json(raw: Mapping[str, Any]) -> Search:
             return _tree(raw)
     except KeyError as error:
         raise SearchError(f"{error} is missing") from error
-    except (TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError, TrajectoryError) as error:
         raise SearchError(f"{error}") from error
     raise SearchError(f"the kind is {kind!r}; expected 'vote' or 'search'")
 
@@ -101,7 +108,8 @@ def _vote(raw: Mapping[str, Any]) -> Vote:
         )
         for group in raw["groups"]
     )
-    return Vote(groups, int(raw["chosen"]))
+    runs = tuple(Trajectory.from_json(run) for run in raw.get("runs", ()))
+    return Vote(groups, int(raw["chosen"]), runs)
 
 
 def _tree(raw: Mapping[str, Any]) -> Tree:
@@ -137,6 +145,7 @@ def _node(raw: Mapping[str, Any]) -> Node:
         terminal=bool(raw["terminal"]),
         answer=_words(raw.get("answer")),
         errors=int(raw.get("errors", 0)),
+        messages=tuple((str(one["role"]), str(one["content"])) for one in raw.get("messages", ())),
     )
 
 

@@ -50,6 +50,8 @@ class NodeRow:
     node: Node
     answer: str
     is_best: bool
+    messages: tuple[tuple[str, str], ...]
+    """Who said what, in its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,13 @@ def tree_page(tree: Tree) -> TreePage:
     """Returns a tree as a drawing and as the rows of a table; the chosen path is marked."""
     best = frozenset(tree.best_path)
     rows = tuple(
-        NodeRow(node, plain(node.answer or "", _MOST_CHARS), node.id in best) for node in tree.nodes
+        NodeRow(
+            node,
+            plain(node.answer or "", _MOST_CHARS),
+            node.id in best,
+            tuple((role, plain(content)) for role, content in node.messages),
+        )
+        for node in tree.nodes
     )
     return TreePage(to_markup(_drawn(tree, best)), rows)
 
