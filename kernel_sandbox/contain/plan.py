@@ -91,7 +91,10 @@ def _policy(
         network=limits.network,
         workspace=str(places.workspace),
         run_dir=str(places.run_dir),
-        readable=tuple(map(str, (*places.readable, *places.packages, *overlay))),
+        readable=tuple(
+            str(_without_links(path, places.workspace))
+            for path in (*places.readable, *places.packages, *overlay)
+        ),
         packages=tuple(map(str, places.packages)),
         overlay=str(places.overlay or ""),
         protected=tuple(map(str, protected_paths(places.workspace))),
@@ -104,6 +107,11 @@ def _policy(
         no_view=tried.reason,
         no_view_state=tried.state.value,
     )
+
+
+def _without_links(path: Path, workspace: Path) -> Path:
+    """The path; below the working folder, whose links may change, the one they lead to now."""
+    return path.resolve() if workspace in path.parents else path
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:

@@ -15,6 +15,7 @@ __all__ = [
     "MS_NOSUID",
     "MS_PRIVATE",
     "MS_REC",
+    "bind_in_place",
     "detach",
     "library",
     "make_read_only",
@@ -32,10 +33,11 @@ MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 DIE_WITH_PARENT = 1
 """The option of `prctl` for the signal that comes when the parent ends."""
 _MNT_DETACH = 2
-_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
+_OPEN_TREE_CLONE, _MOVE_EMPTY_PATHS = 1, 0x44
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
-# The same number on every processor: both calls are younger than the common table.
-_SYS_MOUNT_SETATTR = 442
+# The same numbers on every processor: these calls are younger than the common table.
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
@@ -104,20 +106,44 @@ def make_read_only(target: str, *, recursive: bool, devices: bool = False) -> No
         recursive: whether the mounts below it are changed, too.
         devices: whether device files in it still work.
     """
-    flags = _ATTR_RDONLY | _ATTR_NOSUID | (0 if devices else _ATTR_NODEV)
-    attributes = _MountAttributes(flags, 0, 0, 0)
     try:
-        _call(
-            "syscall",
-            ctypes.c_long(_SYS_MOUNT_SETATTR),
-            _AT_FDCWD,
-            target.encode(),
-            _AT_RECURSIVE if recursive else 0,
-            ctypes.byref(attributes),
-            ctypes.c_size_t(ctypes.sizeof(attributes)),
-        )
+        _set_read_only(_AT_FDCWD, target, _AT_RECURSIVE if recursive else 0, devices=devices)
     except OSError as error:
         raise OSError(error.errno, f"mount_setattr: {error.strerror}: {target}") from error
+
+
+def _set_read_only(descriptor: int, path: str, flags: int, *, devices: bool = False) -> None:
+    wanted = _ATTR_RDONLY | _ATTR_NOSUID | (0 if devices else _ATTR_NODEV)
+    attributes = _MountAttributes(wanted, 0, 0, 0)
+    _call(
+        "syscall",
+        ctypes.c_long(_SYS_MOUNT_SETATTR),
+        descriptor,
+        path.encode(),
+        flags,
+        ctypes.byref(attributes),
+        ctypes.c_size_t(ctypes.sizeof(attributes)),
+    )
+
+
+def bind_in_place(descriptor: int, *, read_only: bool) -> None:
+    """Makes a file or folder a mount of its own where it is, with the mounts below it.
+
+    It goes by the open file and not by a path, which may lead elsewhere by now.
+
+    Args:
+        descriptor: of the file or folder; opened with `O_PATH`.
+        read_only: whether the mount, with those below it, takes no write.
+    """
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+    tree = _call("syscall", ctypes.c_long(_SYS_OPEN_TREE), descriptor, b"", flags)
+    try:
+        if read_only:
+            _set_read_only(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
+        move = ctypes.c_long(_SYS_MOVE_MOUNT)
+        _call("syscall", move, tree, b"", descriptor, b"", _MOVE_EMPTY_PATHS)
+    finally:
+        os.close(tree)
 
 
 def pivot_root(new: str, old: str) -> None:

@@ -1,8 +1,9 @@
 """The files that a kernel sees: a root of its own, built in its mount namespace.
 
 Covered: system folders, the interpreter and the inputs, read-only; the working folder and the run
-folder, to write, but for the protected paths in them; small private /tmp and /dev/shm; a /proc of
-its own processes that takes no write. Nothing else of the machine has a name in there.
+folder, to write, but for the protected paths in them, which stay where they are (`held_paths`);
+small private /tmp and /dev/shm; a /proc of its own processes that takes no write. Nothing else of
+the machine has a name in there.
 Not covered: a protected path that is made only after the start.
 """
 
@@ -12,10 +13,11 @@ import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import kernel_sandbox
-from kernel_sandbox.contain import system
+from kernel_sandbox.contain import held_paths, system
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
@@ -96,10 +98,19 @@ def build(policy: Policy) -> None:
     _bind(root, Path(policy.run_dir), Path(policy.run_dir), flags=MS_BIND)
     _bind(root, Path(policy.workspace), Path(policy.workspace))
     # After the working folder: what is inside it stays read-only.
-    for path in map(Path, (*policy.readable, *policy.protected)):
-        _show(root, path)
+    for path in map(Path, policy.readable):
+        if Path(policy.workspace) not in path.parents:
+            _show(root, path)
+    workspace = f"{root}{policy.workspace}"
+    held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
     _enter(root)
     os.chdir(policy.workspace)
+
+
+def _inside(policy: Policy, paths: Iterable[str]) -> list[Path]:
+    """Those of the paths that lie below the working folder, relative to it."""
+    workspace = Path(policy.workspace)
+    return [path.relative_to(workspace) for path in map(Path, paths) if workspace in path.parents]
 
 
 def _show(root: Path, path: Path) -> None:

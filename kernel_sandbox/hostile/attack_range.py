@@ -36,6 +36,7 @@ _PROTECTED = {
     ".jupyter/jupyter_server_config.py": "c = None\n",
     ".ipython/profile_default/startup/README": "nothing\n",
     "conftest.py": "value = 1\n",
+    "proj/.git/config": "[core]\n",
     "live.ipynb": '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n',
 }
 _Manifest = dict[str, tuple[int, int, bytes]]

@@ -301,6 +301,84 @@ for act in (
     assert {path.read_text() for path in kept} == {"{}"}
 
 
+ATTEMPTS = """
+import errno, os
+for act in ACTS:
+    try:
+        exec(act)
+        print("yes")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def attempted(places, *acts):
+    return run_contained(places, f"ACTS = {acts!r}\n{ATTEMPTS}")[1]
+
+
+def test_the_folders_above_protected_files_stay_where_they_are(places):
+    work = places.workspace
+    (work / "proj" / "sub" / ".git").mkdir(parents=True)
+    (work / "proj" / "in.csv").write_text("a")
+    (work / "free").mkdir()
+    inside = replace(places, readable=(work / "proj" / "in.csv",))
+    lines = attempted(
+        inside,
+        "os.rename('proj', 'p2')",
+        "os.rename('proj/sub', 'proj/p2')",
+        "os.rename('free', 'proj/sub/free')",
+        "open('proj/in.csv', 'w')",
+        "open('proj/sub/.git/x', 'w')",
+        "open('proj/sub/a', 'w')",
+        "os.rename('proj/sub/a', 'proj/sub/b')",
+        "__import__('shutil').move('proj/sub/b', 'c')",
+        "os.mkdir('proj/new'); os.rmdir('proj/new')",
+        "os.rename('free', 'freed')",
+    )
+    assert lines == ["EBUSY", "EBUSY", "EXDEV", "EROFS", "EROFS", *["yes"] * 5]
+    assert {"c", "freed", "proj/sub/.git"} <= {str(x.relative_to(work)) for x in work.rglob("*")}
+
+
+def test_what_takes_the_place_of_a_protected_path_before_the_start_is_not_followed(places):
+    work, planted = places.workspace, places.workspace.parent / "planted"
+    secret = places.workspace.parent / "secrets"
+    secret.mkdir()
+    (secret / "b.ipynb").write_text("secret")
+    (work / "proj").mkdir()
+    for path in (work / "a.ipynb", work / "gone.ipynb", work / "proj" / "b.ipynb"):
+        path.write_text("{}")
+    policy = plan(Limits(), places, tuple(os.environ))
+    (work / "gone.ipynb").unlink()
+    (work / "a.ipynb").unlink()
+    (work / "a.ipynb").symlink_to(planted)
+    (work / "proj").rename(work / "moved")
+    (work / "proj").symlink_to(secret)
+    code = "import os; print(os.path.exists('proj/b.ipynb'), os.path.exists('gone.ipynb'))"
+    done = confine_in_child(policy, work, dict(os.environ), code)
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.splitlines()[1:] == ["False False"]
+    assert not planted.exists()
+    assert not (work / "gone.ipynb").exists()
+
+
+def test_an_input_in_the_folder_that_a_link_has_replaced_ends_the_start(places):
+    own = places.workspace / "own.csv"
+    own.write_text("a")
+    policy = plan(Limits(), replace(places, readable=(own,)), tuple(os.environ))
+    own.unlink()
+    own.symlink_to(places.readable[0])
+    done = confine_in_child(policy, places.workspace, dict(os.environ))
+    assert done.returncode == confine.START_FAILED
+    assert "own.csv" in done.stderr
+
+
+def test_a_link_in_the_folder_leads_to_what_may_be_read(places):
+    link = places.workspace / "link.csv"
+    link.symlink_to(places.readable[0])
+    lines = run_contained(replace(places, readable=(link,)), "print(open('link.csv').read())")[1]
+    assert lines[:2] == ["a", "1"]
+
+
 def test_the_network_is_there_only_when_allowed_and_so_are_its_settings(places):
     code = (
         "import os, socket; print(len(socket.if_nameindex()), os.path.exists('/etc/resolv.conf'))"
