@@ -215,6 +215,8 @@ class SandboxProvisioner(LocalProvisioner):
         if folder is not None and not any(path.is_relative_to(asked) for path in guarded):
             return asked
         private = run_dir / "work"
+        if private.is_symlink():  # the kernel before has laid it, where no view held the folder
+            private.unlink()
         private.mkdir(exist_ok=True)
         return private
 

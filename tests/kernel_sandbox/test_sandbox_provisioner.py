@@ -113,6 +113,14 @@ def test_a_home_is_never_the_working_folder(tmp_path, folder):
     assert made._workspace(str(tmp_path / "notes"), tmp_path) == tmp_path / "notes"
 
 
+def test_a_link_that_a_kernel_laid_is_not_the_working_folder_of_the_next(tmp_path):
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "work").symlink_to(tmp_path / "secrets")
+    assert SandboxProvisioner()._workspace(None, tmp_path) == tmp_path / "work"
+    assert (tmp_path / "work").resolve() == tmp_path / "work"
+    assert (tmp_path / "secrets").is_dir()
+
+
 async def test_before_a_start_there_is_nothing_to_do():
     made = SandboxProvisioner()
     await made.send_signal(signal.SIGINT)
