@@ -71,14 +71,14 @@ class Watchdog:
                 becomes the parent of what it leaves behind.
             kernel: the kernel's own process.
             limits: what they may use.
-            folders: those that they may write; no one lies in another.
+            folders: those that they may write; what lies in two of them counts once.
             ran_out: whether the system has ended one of them for want of memory.
         """
         given = (roots,) if isinstance(roots, int) else roots
         self._roots = tuple(root for root in given if root is not None)
         self._kernel = kernel
         self._limits = limits
-        self._folders = folders
+        self._folders = tuple(one for one in folders if not set(one.parents) & set(folders))
         self._ran_out = ran_out
         self._wake = asyncio.Event()
         self._is_busy = False

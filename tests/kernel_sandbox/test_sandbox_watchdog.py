@@ -151,6 +151,18 @@ async def test_growth_ends_the_watch_and_what_was_there_does_not(tmp_path, sleep
     assert "more than 2 MiB" in breach.message
 
 
+async def test_a_folder_in_another_is_counted_once(tmp_path, sleeper, often):
+    inner = tmp_path / "work"
+    inner.mkdir()
+    task = guard(sleeper, Limits(disk_bytes=3 * MIB), inner, tmp_path)
+    await asyncio.wait({task}, timeout=0.3)
+    (inner / "some").write_bytes(os.urandom(2 * MIB))
+    done, _ = await asyncio.wait({task}, timeout=0.5)
+    assert not done
+    (inner / "more").write_bytes(os.urandom(2 * MIB))
+    assert (await asyncio.wait_for(task, 10)).kind == "disk"
+
+
 async def test_many_empty_files_are_growth_too(tmp_path, sleeper, often):
     task = guard(sleeper, Limits(disk_bytes=100_000), tmp_path)
     breach = await breach_while(
