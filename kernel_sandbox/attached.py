@@ -24,7 +24,17 @@ from kernel_sandbox.types import CellResult, Limits
 from kernel_sandbox.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context
 
-__all__ = ["AttachedKernel"]
+__all__ = ["AttachedKernel", "sandbox_of"]
+
+
+def sandbox_of(manager: Any) -> SandboxProvisioner | None:
+    """Returns the sandbox of a kernel; `None` where there is none, or it is switched off.
+
+    Args:
+        manager: of the kernel.
+    """
+    found = manager.provisioner
+    return found if isinstance(found, SandboxProvisioner) and found.is_confined else None
 
 
 class AttachedKernel(GuardedKernel):
@@ -45,8 +55,9 @@ class AttachedKernel(GuardedKernel):
         self._provisioner = manager.provisioner
         self._process = getattr(self._provisioner, "process", None)
         self._ran_out: Callable[[], bool] = lambda: False
-        if isinstance(self._provisioner, SandboxProvisioner):
-            self._ran_out = self._provisioner.out_of_memory()
+        self._sandbox: SandboxProvisioner | None = sandbox_of(manager)
+        if self._sandbox is not None:
+            self._ran_out = self._sandbox.out_of_memory()
         self.limits = limits
         # A session of its own: two clients that share one take each other's replies.
         self._context = new_context()
@@ -57,8 +68,8 @@ class AttachedKernel(GuardedKernel):
 
     @property
     def is_restricted(self) -> bool:
-        """Whether the kernel runs in our sandbox."""
-        return isinstance(self._provisioner, SandboxProvisioner)
+        """Whether the kernel runs in our sandbox, and that is not switched off."""
+        return self._sandbox is not None
 
     @property
     def wire(self) -> Wire:
@@ -80,14 +91,12 @@ class AttachedKernel(GuardedKernel):
             raise KernelStartError("the notebook's kernel is not running: start it")
         self._tasks.append(asyncio.create_task(self._await_death()))
         await self._unless_dead(self._wire.open())
-        if isinstance(self._provisioner, SandboxProvisioner):
-            kernel_pid = self._provisioner.kernel_pid
-            if kernel_pid is not None:
-                provisioner = self._provisioner
-                inside = (provisioner.workspace, provisioner.run_dir)
-                folders = tuple(folder for folder in inside if folder is not None)
-                pid = self._process.pid
-                self._watch(Watchdog(pid, kernel_pid, provisioner.limits, folders, self._ran_out))
+        kernel_pid = self._sandbox.kernel_pid if self._sandbox is not None else None
+        if self._sandbox is not None and kernel_pid is not None:
+            inside = (self._sandbox.workspace, self._sandbox.run_dir)
+            folders = tuple(folder for folder in inside if folder is not None)
+            limits, pid = self._sandbox.limits, self._process.pid
+            self._watch(Watchdog(pid, kernel_pid, limits, folders, self._ran_out))
 
     async def run(
         self, source: str, on_change: Callable[[Change], None] = lambda _: None
@@ -167,7 +176,6 @@ class AttachedKernel(GuardedKernel):
     async def _await_death(self) -> None:
         if self._process is not None:
             await processes.exited(self._process)
-        provisioner = self._provisioner
-        if isinstance(provisioner, SandboxProvisioner) and self._ran_out() and not self.breach:
-            self.breach = out_of_memory(provisioner.limits)
+        if self._sandbox is not None and self._ran_out() and not self.breach:
+            self.breach = out_of_memory(self._sandbox.limits)
         self.dead.set()

@@ -23,6 +23,8 @@ __all__ = [
 
 RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
 """Marks every process that a kernel leaves behind: they all inherit it."""
+OFF_VARIABLE = "DM_SANDBOX_OFF"
+"""Tells code in a kernel that nothing confines it."""
 
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
 _KEPT_FOR_PIP = (

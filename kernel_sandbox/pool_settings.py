@@ -11,7 +11,10 @@ from kernel_sandbox.forks.zygote import DEFAULT_MODULES
 from kernel_sandbox.profile import Profile
 from kernel_sandbox.types import MIB
 
-__all__ = ["PoolMetrics", "PoolSettings", "Strategy"]
+__all__ = ["PROFILES", "PoolMetrics", "PoolSettings", "Strategy"]
+
+PROFILES = (Profile.ROLLOUT, Profile.INTERACTIVE)
+"""Those that a pool may have: it runs nothing unconfined."""
 
 
 class Strategy(StrEnum):
@@ -27,7 +30,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """How much a pool takes on. Checked when made: every number is positive."""
+    """How much a pool takes on. Checked when made: numbers are positive, the profile not `off`."""
 
     strategy: Strategy = Strategy.PERSISTENT
     """What is kept of a trajectory between two cells."""
@@ -50,6 +53,11 @@ class PoolSettings:
                 raise ValueError(f"PoolSettings.{name} must be positive, got {getattr(self, name)}")
         if self.deadline_s is not None and self.deadline_s <= 0:
             raise ValueError(f"PoolSettings.deadline_s must be positive, got {self.deadline_s}")
+        if self.profile not in PROFILES:
+            raise ValueError(
+                f"PoolSettings.profile must be one of {', '.join(PROFILES)}, got {self.profile}: "
+                "a pool confines its workers always"
+            )
 
 
 @dataclass(frozen=True, slots=True)

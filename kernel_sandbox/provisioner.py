@@ -46,6 +46,10 @@ _ADMIN_ONLY = (
     "isolate",
     "profile",
 )
+_OFF = (
+    'a kernel starts without any restriction, because SandboxProvisioner.profile is "off": its '
+    "code can do all that this user can"
+)
 _KILL_WAIT_S = 5.0
 _DEFAULTS = Limits()
 
@@ -144,10 +148,11 @@ class SandboxProvisioner(LocalProvisioner):
         self._report = self._kernel_pid = self.exit_status = None
         self._use_sockets(run_dir)
         workspace = self.workspace = self._workspace(kwargs.get("cwd"), run_dir)
-        kwargs |= {
-            "cwd": str(workspace),
-            "env": environment.kernel_environment(workspace, run_dir),
-        }
+        variables = environment.kernel_environment(workspace, run_dir)
+        if not self.is_confined:
+            self.log.warning("%s", _OFF)
+            variables[environment.OFF_VARIABLE] = "1"
+        kwargs |= {"cwd": str(workspace), "env": variables}
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
         names = tuple(prepared["env"])
         packages = tuple(map(_package_folder, self.packages))

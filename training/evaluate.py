@@ -30,6 +30,7 @@ from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool import Strategy as Keep
+from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.manifest import Manifest, git_revision, versions
@@ -245,7 +246,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
     add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
     add("--install-packages", action="store_true", help="install listed packages that cells lack")
-    add("--profile", choices=[one.value for one in Profile], default=Profile.ROLLOUT.value)
+    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
     add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
         help="dollars per million tokens read and sampled")  # fmt: skip
     add("--policy", "--model", dest="model", metavar="MODEL",

@@ -29,6 +29,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
@@ -59,7 +60,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--prompts", nargs="+", choices=DIALECTS, default=SHAPES, metavar="PROMPT",
         help=f"of {', '.join(DIALECTS)}; the first is held against the others")  # fmt: skip
     add("--max-turns", type=int, default=10)
-    add("--profile", choices=[one.value for one in Profile], default=Profile.ROLLOUT.value)
+    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
     add("--model", help="local (default), a .gguf file, or a name at --base-url")
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.magic.arguments import Request, request_from, takes_arguments
 from dm_jupyter.magic.faults import faults_in_one_line
-from kernel_sandbox.environment import RUN_DIR_VARIABLE
+from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 
 if TYPE_CHECKING:
     from dm_jupyter.magic.answer import Answer
@@ -104,4 +104,4 @@ async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff
 
 def _is_restricted() -> bool:
     """Whether this process is itself a restricted kernel."""
-    return RUN_DIR_VARIABLE in os.environ
+    return RUN_DIR_VARIABLE in os.environ and OFF_VARIABLE not in os.environ

@@ -131,7 +131,11 @@ class Analyst:
 
     async def status(self) -> dict[str, Any]:
         """Returns what a person should know before the first question."""
-        return await status_of(self.models, is_shared=self.desks.shared is not None)
+        return await status_of(
+            self.models,
+            is_shared=self.desks.shared is not None,
+            are_confined=self.kernels.are_confined,
+        )
 
     def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:
         """Returns a tab's new connection; its messages leave as JSON objects through `send`."""
@@ -216,7 +220,8 @@ class Analyst:
             raise RefusedError("kernel", str(error)) from error
         is_restricted = self.kernels.is_restricted(kernel_id)
         if not is_restricted and ask.kernel != "own":
-            raise RefusedError("kernel", "this notebook's kernel is not restricted")
+            off = "" if self.kernels.are_confined else ": the server's sandbox is switched off"
+            raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
         return kernel_id, is_restricted
 
     def _begin(self, ask: Ask, place: RunPlace, journal: Journal) -> Run:

@@ -19,7 +19,7 @@ from jupyter_core.utils import ensure_async
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
-from kernel_sandbox.attached import AttachedKernel
+from kernel_sandbox.attached import AttachedKernel, sandbox_of
 from kernel_sandbox.cell import describe_death
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
@@ -92,8 +92,13 @@ class Kernels:
         raise NoKernelError("no notebook has this kernel")
 
     def is_restricted(self, kernel_id: str) -> bool:
-        """Whether the kernel runs in the sandbox."""
-        return isinstance(self._manager(kernel_id).provisioner, SandboxProvisioner)
+        """Whether the kernel runs in the sandbox, and that is not switched off."""
+        return sandbox_of(self._manager(kernel_id)) is not None
+
+    @property
+    def are_confined(self) -> bool:
+        """Whether the server's settings leave the sandbox on."""
+        return SandboxProvisioner(config=self._managers.config).is_confined
 
     def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
         """Returns the folder in which the kernel works."""
@@ -103,8 +108,8 @@ class Kernels:
 
     def packages(self, kernel_id: str) -> Packages | None:
         """Returns the packages that the kernel sees and that can be added to, if there are."""
-        provisioner = self._manager(kernel_id).provisioner
-        seen = provisioner.overlay if isinstance(provisioner, SandboxProvisioner) else ""
+        sandbox = sandbox_of(self._manager(kernel_id))
+        seen = sandbox.overlay if sandbox is not None else ""
         return self._packages if self._packages and seen == self._packages.site else None
 
     def containment(self, kernel_id: str) -> dict[str, Any]:
@@ -163,8 +168,8 @@ class Kernels:
             self.on_death(kernel_id, describe_death(attached.exit_status, limits))
 
     def _own_limits(self, kernel_id: str) -> Limits:
-        provisioner = self._manager(kernel_id).provisioner
-        return provisioner.limits if isinstance(provisioner, SandboxProvisioner) else self._limits
+        sandbox = sandbox_of(self._manager(kernel_id))
+        return sandbox.limits if sandbox is not None else self._limits
 
     async def meter(self, notebook_path: str) -> KernelMeter | None:
         """Returns what the notebook's kernel uses; `None` while it has none that answers."""

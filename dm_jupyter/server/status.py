@@ -22,12 +22,19 @@ _REMEDY = (
 )
 
 
-async def status_of(house: ModelHouse, *, is_shared: bool) -> dict[str, Any]:
+_OFF = {
+    "text": "The sandbox is switched off on this server: code can do there all that you can.",
+    "remedy": 'An administrator can remove SandboxProvisioner.profile = "off" from its settings.',
+}
+
+
+async def status_of(house: ModelHouse, *, is_shared: bool, are_confined: bool) -> dict[str, Any]:
     """Returns the models, the layers that a restricted kernel would have, and what is missing.
 
     Args:
         house: the models that answer.
         is_shared: whether notebooks are shared documents.
+        are_confined: whether the server's settings leave the sandbox on.
     """
     models = house.listed()
     found = (await asyncio.to_thread(probe)).containment
@@ -39,23 +46,23 @@ async def status_of(house: ModelHouse, *, is_shared: bool) -> dict[str, Any]:
         for model in models[:1]
         if not model["is_present"]
     ]
-    problems += [
-        {"text": f"Restricted kernels are not kept from your {what} here.", "remedy": _REMEDY}
-        for what in _open_doors(found)
-    ]
+    problems += _open_doors(found) if are_confined else [_OFF]
+    active = [layer.name for layer in found.layers if are_confined and found.is_active(layer.name)]
     return {
         "models": models,
         "default_model": models[0]["name"] if models else "",
         "containment": {
-            "active": [layer.name for layer in found.layers if found.is_active(layer.name)],
-            "missing": [layer.name for layer in found.layers if not found.is_active(layer.name)],
+            "active": active,
+            "missing": [layer.name for layer in found.layers if layer.name not in active],
         },
         "is_shared": is_shared,
         "problems": problems,
     }
 
 
-def _open_doors(found: Containment) -> list[str]:
+def _open_doors(found: Containment) -> list[dict[str, str]]:
     return [
-        what for what, names in _HOLDS.items() if not any(found.is_active(name) for name in names)
+        {"text": f"Restricted kernels are not kept from your {what} here.", "remedy": _REMEDY}
+        for what, names in _HOLDS.items()
+        if not any(found.is_active(name) for name in names)
     ]

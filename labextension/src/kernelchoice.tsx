@@ -22,11 +22,15 @@ export async function chooseKernel(
   trans: TranslationBundle
 ): Promise<void> {
   const { notebook_path: path } = ask;
+  // Where no layer holds, because the sandbox is switched off, the choice would come back.
+  const hasRestricted =
+    workspace.hasRestrictedKernel &&
+    analyst.status?.containment.active.length !== 0;
   const result = await showDialog<Choice>({
     title: trans.__('Where should this run?'),
     body: new KernelChoices(
       asSentence(refusal.message),
-      workspace.hasRestrictedKernel,
+      hasRestricted,
       trans
     ),
     buttons: [

@@ -18,10 +18,13 @@ SPECS = Path(__file__).parents[2] / "kernel_sandbox"
 LIMITS = Limits(wall_s=2)
 
 
-async def _started(folder: Path, *, is_restricted: bool) -> AsyncKernelManager:
+async def _started(
+    folder: Path, *, is_restricted: bool, profile: str = "interactive"
+) -> AsyncKernelManager:
     if is_restricted:
         specs = KernelSpecManager(kernel_dirs=[str(SPECS)], ensure_native_kernel=False)
         manager = AsyncKernelManager(kernel_name="kernelspec", kernel_spec_manager=specs)
+        manager.config.SandboxProvisioner.profile = profile
     else:
         manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "k"))
     await manager.start_kernel(cwd=str(folder))
@@ -118,6 +121,19 @@ async def test_a_manager_without_a_kernel_is_refused() -> None:
     with pytest.raises(KernelStartError, match="not running"):
         await attached.open()
     await attached.close()
+
+
+async def test_what_is_switched_off_is_not_restricted_and_said_loudly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = await _started(tmp_path, is_restricted=True, profile="off")
+    attached = AttachedKernel(manager, LIMITS)
+    await attached.open()
+    assert not attached.is_restricted
+    assert (await attached.run("open('/etc/passwd').close()")).ok
+    assert "without any restriction" in caplog.text
+    await attached.close()
+    await manager.shutdown_kernel(now=True)
 
 
 async def test_the_disk_of_a_restricted_kernel_is_the_administrators(tmp_path: Path) -> None:

@@ -131,6 +131,11 @@ async def test_faults_are_named_and_cost_no_place(pool, tmp_path):
         PoolSettings(deadline_s=0)
 
 
+async def test_a_pool_can_not_be_switched_off():
+    with pytest.raises(ValueError, match="a pool confines its workers always"):
+        PoolSettings(profile=Profile.OFF)
+
+
 async def test_a_closed_pool_takes_nothing(pool):
     never = SandboxPool(PoolSettings(modules=MODULES))
     with pytest.raises(SessionClosedError, match="closed, or was not started"):

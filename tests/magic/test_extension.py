@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 import dm_jupyter
 from dm_jupyter.core.errors import DataFileError, PolicyError, UsageError
 from dm_jupyter.magic.answer import Answer
-from kernel_sandbox.environment import RUN_DIR_VARIABLE
+from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 
 CELL = "await get_ipython().run_cell_magic('analyze', 'a.csv', 'How many?\\n')\n"
@@ -221,3 +221,6 @@ async def test_a_restricted_kernel_without_a_listener_says_what_to_do(
     assert isinstance(done.error_in_exec, UsageError)
     told = capsys.readouterr().out
     assert told.startswith("dm-jupyter: this kernel is restricted and reaches no model: open ")
+    monkeypatch.setenv(OFF_VARIABLE, "1")
+    await _run(shell, "%%analyze elsewhere.csv\nHow many?")
+    assert "this kernel is restricted" not in capsys.readouterr().out

@@ -4,6 +4,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,6 +12,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from dm_jupyter.server.handlers import HANDLERS
+from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import TOKEN, JupyterServer, Panel
 
 API = "/dm-jupyter/api"
@@ -133,6 +135,26 @@ async def test_meters_tell_a_restricted_kernel_from_another(server: JupyterServe
     assert 0 < meters[restricted]["memory_bytes"] < meters[restricted]["memory_limit_bytes"]
     assert meters[restricted]["cpu_s"] > 0
     assert not meters[other]["is_restricted"]
+
+
+async def test_a_sandbox_that_is_switched_off_is_nowhere_called_restricted(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    off = ("--SandboxProvisioner.profile=off",)
+    with JupyterServer(tmp_path, endpoint.base_url, options=off) as server:
+        status = server.get(f"{API}/status")
+        assert status["containment"]["active"] == []
+        assert "landlock" in status["containment"]["missing"]
+        assert any("switched off on this server" in x["text"] for x in status["problems"])
+        path = server.notebook("off.ipynb")
+        async with asyncio.timeout(30), Panel(server) as panel:
+            await panel.attach(path)
+            meter = await panel.until("kernel_meter")
+            assert (meter["is_restricted"], meter["layers_active"]) == (False, [])
+            await panel.say("ask", request_id="q", notebook_path=path, question="How many?")
+            refused = await panel.until("refused")
+        assert "not restricted: the server's sandbox is switched off" in refused["message"]
+    assert "without any restriction" in server.log.read_text()
 
 
 async def test_a_busy_kernel_keeps_no_other_notebook_waiting(server: JupyterServer, say) -> None:
