@@ -67,7 +67,8 @@ class Verdict:
     contained: bool
     """Whether it ended as expected, and nothing was seen outside that should not be."""
     declared: bool
-    """Whether the runner itself said that the one layer against it is missing."""
+    """Whether it ESCAPED, and no more, where the runner itself had said that the one layer against
+    it is missing."""
     seconds: float
     """Clock time with the start and the end of the runner."""
     detail: str = ""
@@ -128,10 +129,14 @@ async def _judge(attack: Attack, make_runner: RunnerFactory, ground: AttackRange
         outcome,
         attack.expect,
         outcome in attack.expect,
-        any(attack.needs and not layers.is_active(attack.needs) for layers in found),
+        outcome == "ESCAPED" and not alive and not fault[1] and _lacks_layer(attack, found),
         time.perf_counter() - started,
         "; ".join(filter(None, (*alive, *harm, fault[1], _seen(results)))),
     )
+
+
+def _lacks_layer(attack: Attack, found: Sequence[Containment]) -> bool:
+    return any(attack.needs and not layers.is_active(attack.needs) for layers in found)
 
 
 async def _tried(

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -344,6 +345,31 @@ def test_one_escape_fails_the_command(a_file, capsys):
     assert "ESCAPED    bad  n  ESCAPED (expected BLOCKED)" in printed
     assert "1 of 2 attacks contained\n" in printed
     assert "slow" not in printed
+
+
+async def test_only_an_escape_is_declared_where_its_layer_is_missing():
+    escaped = hostile("print('ESCAPED')", needs="read_only_view")
+    verdict = await judged(escaped, Bare)
+    assert (verdict.outcome, verdict.declared) == ("ESCAPED", True)
+    for code in (LEAVE, f"{LEAVE}print('ESCAPED')", "print(no_such_name)"):
+        assert not (await judged(hostile(code, needs="read_only_view"), Bare)).declared
+    assert not (await judged(replace(escaped, needs=""), Bare)).declared
+    for runner in (Raising, Forgetful):
+        assert not (await judged(escaped, runner)).declared
+    assert not (await judged(hostile("1 / 0", needs="read_only_view"), Bare)).declared
+
+
+@pytest.mark.parametrize(("others", "status"), [([], 3), (["bad"], 1)])
+def test_what_is_not_claimed_has_a_status_of_its_own(tmp_path, capsys, others, status):
+    fields = {**GOOD, "code": "print('ESCAPED')"}
+    attacks = [{**fields, "id": "weak", "needs": "read_only_view"}]
+    attacks += [{**fields, "id": name} for name in others]
+    path = tmp_path / "attacks.jsonl"
+    path.write_text("\n".join(map(json.dumps, attacks)))
+    assert selfcheck.main(["--attacks", str(path), "--no-namespaces"]) == status
+    printed = capsys.readouterr().out
+    assert "declared   weak" in printed
+    assert "1 not claimed: the layer against them is reported missing" in printed
 
 
 @pytest.mark.parametrize(
