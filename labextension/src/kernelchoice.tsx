@@ -28,11 +28,7 @@ export async function chooseKernel(
     analyst.status?.containment.active.length !== 0;
   const result = await showDialog<Choice>({
     title: trans.__('Where should this run?'),
-    body: new KernelChoices(
-      asSentence(refusal.message),
-      hasRestricted,
-      trans
-    ),
+    body: new KernelChoices(asSentence(refusal.message), hasRestricted, trans),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Continue') })
