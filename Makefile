@@ -79,6 +79,7 @@ else
 endif
 
 test-all: setup model
+	$(BIN)/python -m pip install --quiet -c constraints/py311.txt ray
 	$(BIN)/python -m pytest -m 'not browser'
 	@$(MAKE) --no-print-directory test-browser BROWSER_TESTS=browser
 

@@ -45,6 +45,34 @@ async def test_an_attack_is_contained(attack):
     assert verdict.contained, f"{verdict.outcome}: {verdict.detail}"
 
 
+WAYS = [
+    ["--no-namespaces"],
+    ["--user", "nobody"],
+    ["--profile", "rollout"],
+    ["--profile", "rollout", "--no-namespaces"],
+    ["--profile", "rollout", "--user", "nobody"],
+    ["--profile", "rollout", "--user", "nobody", "--no-namespaces"],
+]
+"""Besides kernels with namespaces, which have a test for each attack."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
+@pytest.mark.parametrize("file", [OWN, SHARED], ids=["own", "shared"])
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_the_attacks_are_contained_in_every_way_to_run(file, way, capfd):
+    if not file.exists():
+        pytest.skip("no ../shared")
+    if "--user" in way and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    status = selfcheck.main(["--attacks", str(file), "--jobs", "2", *way])
+    printed = capfd.readouterr().out
+    # Without namespaces some are not claimed; they may be no others, and end no other way.
+    assert status in ((0, 3) if "--no-namespaces" in way else (0,)), printed
+    named = {line.split()[1] for line in printed.splitlines() if line.startswith("declared")}
+    assert named <= {"80", "82", "82b", "83", "84", "85"}, printed
+
+
 def session(limits, inputs):
     return KernelSession(limits, inputs, screened=False)
 
