@@ -8,7 +8,7 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,14 +23,18 @@ __all__ = [
     "count",
     "cpu_seconds",
     "end",
+    "end_all",
     "exited",
     "find_kernel",
+    "is_ended",
     "measure",
     "nameless_bytes",
     "private_bytes",
     "private_bytes_at_most",
     "resident_bytes",
     "sweep",
+    "usage",
+    "walk",
 ]
 
 _POLL_S = 0.02
@@ -59,14 +63,24 @@ def _tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _walk(roots: Iterable[int]) -> Iterator[int]:
-    """The processes from these on down: psutil would look at all of the machine, each time."""
-    if not _KNOWS_CHILDREN:
-        yield from (process.pid for root in roots for process in _tree(root))
+def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
+    """Yields the processes from these on down, each once.
+
+    Args:
+        roots: the tops of the trees.
+        closed: processes that are left out, and with them what is below them.
+    """
+    if not _KNOWS_CHILDREN:  # psutil looks at all of the machine, each time
+        left_out = {process.pid for pid in closed for process in _tree(pid)}
+        found = {process.pid for root in roots for process in _tree(root)}
+        yield from found - left_out
         return
-    waiting = list(roots)
+    waiting, seen = list(roots), set(closed)
     while waiting:
         pid = waiting.pop()
+        if pid in seen:
+            continue
+        seen.add(pid)
         try:
             tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
         except OSError:  # it has ended
@@ -82,41 +96,51 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def count(roots: Iterable[int], enough: int) -> int:
-    """Returns how many processes there are from these on down; one above `enough` at most.
+def count(pids: Iterable[int], enough: int) -> int:
+    """Returns how many processes these are; one above `enough` at most.
 
     Args:
-        roots: the tops of the trees.
+        pids: the processes, found one after another.
         enough: the number above which the exact one does not matter.
     """
-    return sum(1 for _ in islice(_walk(roots), enough + 1))
+    return sum(1 for _ in islice(pids, enough + 1))
 
 
 def measure(roots: Iterable[int], limit_bytes: int) -> Usage:
-    """Returns what the processes and their descendants use.
-
-    Resident sizes are summed; only when that sum passes the limit are pages that several
-    processes share counted once, since that takes the system far longer to work out.
+    """Returns what the processes and their descendants use; see `usage`.
 
     Args:
         roots: the tops of the trees.
         limit_bytes: the sum above which the exact figure matters.
     """
-    tree = list(_walk(roots))
+    return usage(walk(roots), limit_bytes)
+
+
+def usage(pids: Iterable[int], limit_bytes: int) -> Usage:
+    """Returns what these processes use together.
+
+    Resident sizes are summed; only when that sum passes the limit are pages that several
+    processes share counted once, since that takes the system far longer to work out.
+
+    Args:
+        pids: the processes.
+        limit_bytes: the sum above which the exact figure matters.
+    """
+    tree = list(pids)
     total = sum(map(resident_bytes, tree))
     if total > limit_bytes and len(tree) > 1:
         total = sum(map(_own_share, tree))
     return Usage(total, len(tree))
 
 
-def nameless_bytes(roots: Iterable[int]) -> int:
-    """Returns the room of files that processes or their descendants hold open, but removed.
+def nameless_bytes(pids: Iterable[int]) -> int:
+    """Returns the room of files that these processes hold open, but removed.
 
     Args:
-        roots: the tops of the trees.
+        pids: the processes.
     """
     found: dict[tuple[int, int], int] = {}
-    for pid in _walk(roots):
+    for pid in pids:
         with contextlib.suppress(OSError):
             for entry in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
@@ -124,6 +148,14 @@ def nameless_bytes(roots: Iterable[int]) -> int:
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                         found[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(found.values())
+
+
+def is_ended(pid: int) -> bool:
+    """Returns whether a process is gone, or has ended and waits for its parent to notice."""
+    try:
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
 
 
 def resident_bytes(pid: int) -> int:
@@ -240,6 +272,31 @@ def end(root: int, is_monitor: bool) -> None:
     if not (is_monitor and descendants):
         with contextlib.suppress(OSError):
             os.kill(root, signal.SIGKILL)
+
+
+def end_all(find: Callable[[], Iterable[int]]) -> bool:
+    """Kills processes of which some may start others meanwhile; returns whether there were any.
+
+    All are stopped before the first is killed: what is stopped starts nothing.
+
+    Args:
+        find: returns them, as they are now.
+    """
+    found: set[int] = set()
+    for _ in range(_SWEEPS):
+        new = set(find()) - found
+        if not new:
+            break
+        found |= new
+        _signal_each(new, signal.SIGSTOP)
+    _signal_each(found, signal.SIGKILL)
+    return bool(found)
+
+
+def _signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
 
 
 def sweep(run_dir: Path) -> int:

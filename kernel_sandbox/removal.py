@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from itertools import count
 
-__all__ = ["remove_tree"]
+__all__ = ["empty_folder", "remove_tree"]
 
 _OPEN = stat.S_IRWXU
 
@@ -40,6 +40,25 @@ def remove_tree(path: str | os.PathLike[str]) -> None:
                 os.rmdir(folder)  # noqa: PTH106
     with contextlib.suppress(OSError):
         os.rmdir(root)  # noqa: PTH106
+
+
+def empty_folder(path: str | os.PathLike[str], keep: str = "") -> None:
+    """Removes what is in a folder, as `remove_tree` would; the folder itself stays.
+
+    Args:
+        path: the folder.
+        keep: the name of an entry that stays.
+    """
+    with contextlib.suppress(OSError):
+        os.chmod(path, _OPEN)  # noqa: PTH101
+        with os.scandir(path) as entries:
+            found = [entry for entry in entries if entry.name != keep]
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)  # noqa: PTH108
 
 
 def _take_out(

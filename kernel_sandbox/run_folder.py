@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 from kernel_sandbox import environment
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.private_folder import PrivateFolder
 
-__all__ = ["make_run_folder"]
+__all__ = ["furnish_home", "make_run_folder"]
 
 SOCKET_PATH_BYTES = 107
 _LONGEST_SOCKET = "k-5"
@@ -28,8 +29,17 @@ def make_run_folder() -> PrivateFolder:
         raise KernelStartError(f"{path} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
     for name in ("home", "tmp"):
         (path / name).mkdir(mode=0o700)
-    fonts = path / "home" / "matplotlib"
+    furnish_home(path / "home")
+    return folder
+
+
+def furnish_home(home: Path) -> None:
+    """Puts into an empty home folder what every kernel finds there.
+
+    Args:
+        home: the folder.
+    """
+    fonts = home / "matplotlib"
     fonts.mkdir()
     for cache in environment.font_caches():
         shutil.copyfile(cache, fonts / cache.name)
-    return folder

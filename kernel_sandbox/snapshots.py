@@ -8,12 +8,12 @@ that was ended to save memory, is built again from the text of its cells.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from kernel_sandbox import processes
 from kernel_sandbox.cell import CellRun
 from kernel_sandbox.collection import copy_files, regular_files
 from kernel_sandbox.containment import Containment
@@ -21,6 +21,7 @@ from kernel_sandbox.errors import KernelStartError, SessionClosedError
 from kernel_sandbox.forks.forking import BRANCHES
 from kernel_sandbox.forks.live_state import LiveState
 from kernel_sandbox.forks.live_worker import LiveWorker, WorkerOptions
+from kernel_sandbox.forks.tree_ground import TreeGround
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History, Past, digest
 from kernel_sandbox.screen import screen
@@ -102,6 +103,8 @@ class SnapshotTree(Closing):
         self._options = options or WorkerOptions()
         self._workspace: Workspace | None = None
         self._first: LiveWorker | None = None
+        self._ground: TreeGround | None = None
+        self._at_work = 0
         self._live: set[Node] = set()
         self._numbers = 0
         self.root = Node(None, None, 0)
@@ -123,6 +126,7 @@ class SnapshotTree(Closing):
         unwatched = replace(self._options, watched=False)
         self._first = LiveWorker(self._zygote, roomy, self._workspace, unwatched)
         await self._first.start()
+        self._ground = TreeGround(self._first.roots, self._first.home)
         self.containment = self._first.containment
 
     async def close(self) -> None:
@@ -162,20 +166,42 @@ class SnapshotTree(Closing):
             return CellResult(CellStatus.DENIED, message=refusal.message), node
         self._numbers += 1
         made = Node(node, None, self._numbers)
-        with self._budget.using(node, made):
+        async with self._working(node, made):
             state, notice = await self._successor(node, made)
             result = await self._run_in(state, source, on_cell)
             if result.state_lost or result.status in _STOPPED:
-                await state.stop()
+                await self._dropped(state)
                 message = f"{notice} {result.message} {_DROPPED}".strip()
                 return replace(result, message=message, state_lost=False), node
             made.past = Past(source, digest(result))
-            if processes.count([state.kernel_pid or 0], 1) > 1:
-                await state.stop()  # a program that goes on would run unwatched
+            if state.has_programs:
+                await state.stop()
             else:
                 self._keep(made, state)
         await self._budget.make_room()
         return replace(result, message=f"{notice} {result.message}".strip()), made
+
+    @asynccontextmanager
+    async def _working(self, *nodes: Node) -> AsyncIterator[None]:
+        """Protects nodes meanwhile; whoever is last ends what cells have left behind."""
+        self._at_work += 1
+        try:
+            with self._budget.using(*nodes):
+                yield
+        finally:
+            self._at_work -= 1
+            await shielded(self._end_strays())
+
+    async def _end_strays(self) -> None:
+        is_there = self._first is not None and self._first.is_alive
+        if is_there and self._ground is not None and not self._at_work:
+            await self._ground.end_strays()
+
+    async def _dropped(self, state: LiveState) -> None:
+        """Ends a state that is not kept, and makes room where its cell had left none."""
+        await state.stop()
+        if state.breach is not None and state.breach.kind == "disk":
+            await asyncio.to_thread(state.ground.tidy_home, self._limits.disk_bytes)
 
     async def collect(self, node: Node, folder: Path) -> tuple[Path, ...]:
         """Copies the files of a state; returns where the copies lie.
@@ -193,7 +219,7 @@ class SnapshotTree(Closing):
         """
         if node.parent is None:
             return ()
-        with self._budget.using(node):
+        async with self._working(node):
             if node.state is not None:
                 return await self._collected(node.state, folder)
             self._numbers += 1
@@ -248,13 +274,14 @@ class SnapshotTree(Closing):
         raise KernelStartError("the first state of the tree has ended")
 
     async def _fork(self, node: Node, made: Node) -> LiveState | None:
-        if self._first is None or self._workspace is None:
+        if self._first is None or self._ground is None:
             raise SessionClosedError("the tree is closed, or was not started")
         parent = self._first if node.parent is None else node.state
         if parent is None:
             return None
         folder = self._folder(node) / BRANCHES / str(made.number)
-        return await LiveState.fork(parent, folder, self._limits)
+        with self._budget.using(node):  # it may be one before those that are in use
+            return await LiveState.fork(parent, folder, self._limits, self._ground)
 
     def _folder(self, node: Node) -> Path:
         if self._workspace is None:

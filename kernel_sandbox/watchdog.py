@@ -14,8 +14,9 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -58,28 +59,36 @@ class Watchdog:
 
     def __init__(
         self,
-        roots: int | tuple[int | None, ...],
+        roots: int | tuple[int | None, ...] | Callable[[], Iterable[int]],
         kernel: int,
         limits: Limits,
         folders: tuple[Path, ...] = (),
         ran_out: Callable[[], bool] = lambda: False,
+        before: DiskUse | None = None,
     ) -> None:
         """Watches nothing until `guard` runs.
 
         Args:
             roots: the process that was started; with it, where there is one, the process that
-                becomes the parent of what it leaves behind.
+                becomes the parent of what it leaves behind. Or what finds all that counts.
             kernel: the kernel's own process.
             limits: what they may use.
             folders: those that they may write; what lies in two of them counts once.
             ran_out: whether the system has ended one of them for want of memory.
+            before: what the folders took when the count of their growth began; `None`: what they
+                take when `guard` does.
         """
-        given = (roots,) if isinstance(roots, int) else roots
-        self._roots = tuple(root for root in given if root is not None)
+        if callable(roots):
+            self._find = roots
+        else:
+            given = (roots,) if isinstance(roots, int) else roots
+            tops = tuple(root for root in given if root is not None)
+            self._find = partial(processes.walk, tops)
         self._kernel = kernel
         self._limits = limits
         self._folders = tuple(one for one in folders if not set(one.parents) & set(folders))
         self._ran_out = ran_out
+        self._before = before
         self._wake = asyncio.Event()
         self._is_busy = False
         self._peak_bytes = 0
@@ -124,7 +133,7 @@ class Watchdog:
     def _look(self) -> Breach | None:
         limits = self._limits
         # First the number: what takes long with many processes is their memory.
-        number = processes.count(self._roots, limits.processes)
+        number = processes.count(self._find(), limits.processes)
         if number > limits.processes:
             return Breach(
                 "processes",
@@ -133,7 +142,7 @@ class Watchdog:
             )
         if self._ran_out():
             return out_of_memory(limits)
-        used = processes.measure(self._roots, limits.memory_bytes).memory_bytes
+        used = processes.usage(self._find(), limits.memory_bytes).memory_bytes
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limits.memory_bytes:
             return Breach(
@@ -161,12 +170,14 @@ class Watchdog:
         stop = threading.Event()
         limit = self._limits.disk_bytes
         try:
-            before = await asyncio.to_thread(disk_use, self._folders, stop)
+            before = self._before
+            if before is None:
+                before = await asyncio.to_thread(disk_use, self._folders, stop)
             while True:
                 started = time.perf_counter()
                 enough = before.size_bytes + limit
                 used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
-                nameless = await asyncio.to_thread(processes.nameless_bytes, self._roots)
+                nameless = await asyncio.to_thread(processes.nameless_bytes, self._find())
                 if used.size_bytes + nameless > enough:
                     return _full(limit)
                 if used.closed > before.closed:

@@ -78,7 +78,7 @@ async def _fork(node: Node, number: int) -> Cost:
         raise RuntimeError("the state is gone")
     folder = node.state.folder / BRANCHES / f"measured-{number}"
     meter = Meter()
-    state = await LiveState.fork(node.state, folder, _LIMITS)
+    state = await LiveState.fork(node.state, folder, _LIMITS, node.state.ground)
     cost = meter.read()
     if state is None:
         raise RuntimeError("the state could not be forked")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import signal
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from kernel_sandbox import processes
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.forks.forked import ForkedProcess
 from kernel_sandbox.forks.forking import BRANCHES
-from kernel_sandbox.removal import remove_tree
+from kernel_sandbox.forks.tree_ground import TreeGround
+from kernel_sandbox.removal import empty_folder
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 from kernel_sandbox.watchdog import Watchdog
@@ -24,31 +28,39 @@ FORK_TIMEOUT_S = 10.0
 class LiveState(ForkedProcess):
     """A running state; ended by `stop`, or with the first state of its tree."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ground: TreeGround) -> None:
         """Starts nothing; `fork` does.
 
         Args:
             folder: where it works; it is made by the process itself.
+            ground: of its tree.
         """
         super().__init__()
+        self._cell = ExitStack()
         self._limits = Limits()
         self.folder = folder
         """Its working folder."""
+        self.ground = ground
+        """What it shares with the other states of its tree."""
 
     @classmethod
-    async def fork(cls, parent: ForkedProcess, folder: Path, limits: Limits) -> LiveState | None:
+    async def fork(
+        cls, parent: ForkedProcess, folder: Path, limits: Limits, ground: TreeGround
+    ) -> LiveState | None:
         """Returns a fork of a process; `None` where that one is gone or can't be forked.
 
         Args:
             parent: nothing runs in it, and nothing is asked of it meanwhile.
             folder: for the new one to work in.
             limits: what the new one may use.
+            ground: of their tree.
         """
-        state = cls(folder)
+        state = cls(folder, ground)
         try:
             async with asyncio.timeout(FORK_TIMEOUT_S):
-                if await state._start(parent, limits):
-                    return state
+                with ground.busy(parent.kernel_pid or 0):
+                    if await state._start(parent, limits):
+                        return state
         except TimeoutError:
             pass
         except BaseException:
@@ -75,19 +87,28 @@ class LiveState(ForkedProcess):
         except KernelStartError:
             return False
         asyncio.get_running_loop().add_reader(self._handle, self._ended)
+        self.ground.add(self.kernel_pid or 0)
         self._limits = limits
         return True
 
     def begin_cell(self) -> None:
-        """A cell is about to run: watch it. Afterwards its children are states, not programs."""
+        """A cell is about to run: watch it. Afterwards its children are states, not programs.
+
+        Its folder holds what the cells before have written: all of it counts, not what this cell
+        adds; and so does what all cells of the tree have written to the home folder.
+        """
         if self.kernel_pid is not None:
-            pid = self.kernel_pid
-            self._watch(Watchdog(pid, pid, self._limits, (self.folder,)))
+            pid, ground = self.kernel_pid, self.ground
+            self._cell.enter_context(ground.busy(pid))
+            folders = (self.folder, ground.home)
+            find = partial(ground.of_cell, pid)
+            self._watch(Watchdog(find, pid, self._limits, folders, before=ground.before))
         super().begin_cell()
 
     def finish_cell(self) -> int | None:
         """The cell has ended; returns its peak of memory in bytes."""
         peak = super().finish_cell()
+        self._cell.close()
         self._watchdog = None
         for task in self._tasks:
             task.cancel()
@@ -99,13 +120,26 @@ class LiveState(ForkedProcess):
         if self._handle < 0:
             self._died()
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether what its cell has started may go on: it would do so unwatched."""
+        pid = self.kernel_pid
+        return pid is not None and processes.count(self.ground.of_cell(pid), 1) > 1
+
     def _ended(self) -> None:
         asyncio.get_running_loop().remove_reader(self._handle)
         self._died()
 
+    def _died(self) -> None:
+        self.ground.remove(self.kernel_pid or 0)
+        super()._died()
+
     async def kill(self) -> None:
-        """Ends the process; returns when it is gone."""
+        """Ends the process and the programs that it started; returns when it is gone."""
         if self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
+            processes.end_all(partial(self.ground.programs, self.kernel_pid or 0))
             self._signal()
             await self.dead.wait()
 
@@ -115,16 +149,5 @@ class LiveState(ForkedProcess):
         if self._handle >= 0:
             asyncio.get_running_loop().remove_reader(self._handle)
         await self._release()
-        await asyncio.to_thread(_empty, self.folder)
-
-
-def _empty(folder: Path) -> None:
-    """Removes what a state has written, but not the folders of the states after it."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name == BRANCHES:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                remove_tree(entry.path)
-            else:
-                Path(entry.path).unlink(missing_ok=True)
+        # The folders of the states after it stay.
+        await asyncio.to_thread(empty_folder, self.folder, keep=BRANCHES)

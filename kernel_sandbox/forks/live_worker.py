@@ -12,7 +12,7 @@ from pathlib import Path
 from kernel_sandbox import environment
 from kernel_sandbox.contain.plan import Places, plan
 from kernel_sandbox.containment import Containment
-from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.forks.forked import ForkedProcess
 from kernel_sandbox.forks.zygote_client import WorkerProcess, Zygote
 from kernel_sandbox.private_folder import PrivateFolder
@@ -100,8 +100,25 @@ class LiveWorker(ForkedProcess):
         self.containment = Containment.from_json(await self._await_ready(self.wire))
         if options.watched and self.kernel_pid is not None:
             folders = (workspace.path, folder.path)
-            roots = self._process.pid, self._process.orphans
-            self._watch(Watchdog(roots, self.kernel_pid, self._limits, folders))
+            self._watch(Watchdog(self.roots, self.kernel_pid, self._limits, folders))
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The process that was started, and the one that gets what it leaves behind, if any."""
+        process = self._process
+        found = () if process is None else (process.pid, process.orphans)
+        return tuple(pid for pid in found if pid is not None)
+
+    @property
+    def home(self) -> Path:
+        """Its home folder.
+
+        Raises:
+            SandboxError: it was not started.
+        """
+        if self._folder is None:
+            raise SandboxError("the worker was not started")
+        return self._folder.path / "home"
 
     async def _await_death(self, process: WorkerProcess) -> None:
         self.exit_status = await asyncio.shield(process.ended)

@@ -190,11 +190,94 @@ async def test_without_its_first_state_a_tree_can_not_go_on(zygote):
         await tree.run(tree.root, "1")
 
 
-async def test_a_program_that_goes_on_does_not_wait_unwatched(tree):
-    code = (
-        "import multiprocessing, time\nfork = multiprocessing.get_context('fork')\n"
-        "fork.Process(target=time.sleep, args=(300,), daemon=True).start()\nx = 1"
-    )
+def programs(tree):
+    """What runs in the tree and is no state."""
+    return list(tree._ground._strays())
+
+
+CHILD = """
+import multiprocessing, time
+fork = multiprocessing.get_context('fork')
+fork.Process(target=time.sleep, args=(300,), daemon=True).start()
+x = 1
+"""
+DAEMON = """
+import os, time
+fork = getattr(os, "fo" + "rk")  # past the screen
+if fork() == 0:
+    os.setsid()
+    if fork() == 0:
+        {work}
+        time.sleep(300)
+    getattr(os, "_ex" + "it")(0)
+os.wait()
+x = 1
+"""
+FOSTERED = "import ctypes\nassert getattr(ctypes, 'CD' + 'LL')(None).prctl(36, 1, 0, 0, 0) == 0"
+"""The process becomes the parent of what those after it leave behind."""
+
+
+@pytest.mark.parametrize("code", [CHILD, DAEMON.format(work="")], ids=["child", "daemon"])
+async def test_a_program_that_goes_on_does_not_wait_unwatched(tree, code):
     _, base = await printed(tree, tree.root, code)
     assert base.state is None
+    assert programs(tree) == []
     assert (await printed(tree, base, "print(x)"))[0] == "1\n"
+
+
+@pytest.mark.parametrize("before", ["pass", FOSTERED], ids=["", "fostered"])
+async def test_a_daemon_counts_for_the_cell_that_made_it(zygote, before):
+    limits = Limits(wall_s=20.0, memory_bytes=400 << 20, processes=8)
+    async with SnapshotTree(zygote, limits) as tree:
+        _, base = await printed(tree, tree.root, before)
+        hoard = "block = bytearray(b'1' * (600 << 20))"
+        crowd = "any(fork() == 0 for _ in range(10))"
+        for work, status in ((hoard, CellStatus.MEMORY), (crowd, CellStatus.KILLED)):
+            code = f"{DAEMON.format(work=work)}\ntime.sleep(15)"
+            result, after = await tree.run(base, code)
+            assert (result.status, after) == (status, base), result.message
+            assert programs(tree) == []
+        assert (await printed(tree, base, "print(1)"))[0] == "1\n"
+
+
+async def test_a_sibling_and_what_it_starts_count_for_no_other(zygote):
+    limits = Limits(wall_s=20.0, processes=8)
+    code = (
+        "import multiprocessing, time\nfork = multiprocessing.get_context('fork')\n"
+        "child = fork.Process(target=time.sleep, args=(1,)); child.start(); child.join()"
+    )
+    async with SnapshotTree(zygote, limits) as tree:
+        _, base = await printed(tree, tree.root, "x = 1")
+        async with asyncio.TaskGroup() as group:
+            runs = [group.create_task(tree.run(base, code)) for _ in range(10)]
+        assert {run.result()[0].status for run in runs} == {CellStatus.OK}
+
+
+FILL = """
+import os, time
+for number in range(40):
+    with open(os.path.expanduser(f"{place}/file{{number}}"), "wb") as file:
+        file.write(os.urandom(1 << 20))
+"""
+
+
+async def test_files_in_the_home_folder_count_for_all_cells_together(zygote):
+    async with SnapshotTree(zygote, Limits(wall_s=20.0, disk_bytes=60 << 20)) as tree:
+        _, base = await printed(tree, tree.root, FILL.format(place="~"))
+        more = FILL.format(place="~/more") + "\ntime.sleep(15)"
+        result, after = await tree.run(base, "import os; os.mkdir(os.path.expanduser('~/more'))")
+        result, after = await tree.run(base, more)
+        assert (result.status, after) == (CellStatus.KILLED, base)
+        assert "60 MiB" in result.message
+        text, _ = await printed(tree, base, "import os, time; time.sleep(1.5)\nprint(1)")
+        assert text == "1\n"  # there is room again
+
+
+async def test_files_of_a_state_that_goes_on_count_all_together(zygote):
+    async with SnapshotTree(zygote, Limits(wall_s=20.0, disk_bytes=60 << 20)) as tree:
+        _, base = await printed(tree, tree.root, "log = open('log', 'w')")
+        _, base = await printed(tree, base, FILL.format(place="."))
+        more = FILL.format(place="./more") + "\ntime.sleep(15)"
+        result, _ = await tree.run(base, f"import os; os.mkdir('more')\n{more}")
+        assert result.status is CellStatus.KILLED
+        assert "60 MiB" in result.message
