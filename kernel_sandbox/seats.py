@@ -89,9 +89,14 @@ class PersistentSeat(Closing):
             raise SessionClosedError("the trajectory is closed")
         with self._host.budget.using(self):
             worker = await self._ready()
-            result = await worker.run(source)
+            try:
+                result = await worker.run(source)
+            except BaseException:  # what it had done by then, nothing can do again
+                self._history.has_gap = True
+                raise
+            finally:
+                self._keep(worker)
             self._history.record(source, result)
-            self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
         notice, self._notice = self._notice, ""
         return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
 
@@ -106,11 +111,20 @@ class PersistentSeat(Closing):
             try:
                 return await worker.collect(folder)
             finally:
-                self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
+                self._keep(worker)
+
+    def _keep(self, worker: CellWorker) -> None:
+        """Counts what the worker takes, unless it was ended meanwhile."""
+        if self._worker is worker:
+            self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
 
     async def _ready(self) -> CellWorker:
-        if self._worker is not None:
-            return self._worker
+        """The worker, in the state after the cells before; made where there is none."""
+        if self._worker is not None and self._worker.pid is None and self._history.cells:
+            await self._end()  # it has died since: an empty one would go on without the state
+        return self._worker or await self._built()
+
+    async def _built(self) -> CellWorker:
         host = self._host
         options = host.options
         worker = CellWorker(

@@ -95,6 +95,47 @@ async def test_memory_of_those_that_wait_is_taken_and_their_state_comes_back():
         assert pool.metrics().replayed_cells == 2
 
 
+async def died(runner, how):
+    """Ends the process of a trajectory's state between two cells, in one of two ways."""
+    worker = runner.seat._worker
+    dead = worker._kernel.dead
+    psutil.Process(worker.pid if how == "worker" else worker._zygote.pid).kill()
+    async with asyncio.timeout(10):
+        await dead.wait()
+
+
+@pytest.mark.parametrize("how", ["worker", "zygote"])
+async def test_a_state_that_dies_between_two_cells_comes_back(how):
+    async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
+        await runner.run("x = [1]\nopen('f.txt', 'w').write('here')")
+        await died(runner, how)
+        result = await runner.run("x.append(2); print(x, open('f.txt').read())")
+        assert (result.stdout, result.message) == ("[1, 2] here\n", "")
+        assert pool.metrics().replayed_cells == 1
+        async with runner.branch() as other:
+            assert (await other.run("print(x)")).stdout == "[1, 2]\n"
+
+
+@pytest.mark.parametrize("listens", [True, False])
+async def test_a_cell_that_was_cancelled_is_told_of_once_it_can_not_be_built_again(listens):
+    clause = "KeyboardInterrupt" if listens else "BaseException"
+    code = f"y = 2\nimport time\nwhile True:\n    try: time.sleep(9)\n    except {clause}: "
+    async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
+        await runner.run("x = 1")
+        running = asyncio.create_task(runner.run(code + ("raise" if listens else "pass")))
+        await asyncio.sleep(0.5)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (pool.metrics().live_bytes > 0) == listens
+        if listens:
+            assert (await runner.run("print(x, y)")).stdout == "1 2\n"
+            await died(runner, "worker")
+        result = await runner.run("print('x' in dir(), 'y' in dir())")
+        assert result.stdout == "True False\n"
+        assert "a cell had done that was stopped is gone" in result.message
+
+
 async def test_the_quick_bound_of_a_states_memory_is_one():
     settings = PoolSettings(live_bytes=10**12, modules=MODULES)
     async with SandboxPool(settings) as pool, pool.runner() as runner:
