@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -62,6 +63,8 @@ class Zygote(Closing):
         self._control: socket.socket | None = None
         self._folder: PrivateFolder | None = None
         self._lock = asyncio.Lock()
+        self._sending = asyncio.Lock()
+        self._room = asyncio.Event()
         self._warm: asyncio.Future[None] | None = None
         self._number = 0
         self._starting: dict[int, asyncio.Future[tuple[int, int | None]]] = {}
@@ -108,20 +111,51 @@ class Zygote(Closing):
             "policy": policy.to_text(),
             "environment": dict(variables),
         }
-        control = self._control
         try:
-            if control is None:
-                raise KernelStartError("the zygote ended; try again")
-            socket.send_fds(control, [json.dumps(request).encode()], list(descriptors))
+            await self._send(json.dumps(request).encode(), descriptors)
+        except BaseException:
+            self._withdraw(number)
+            raise
+        try:
             return WorkerProcess(*await asyncio.shield(started), ended)
         except asyncio.CancelledError:
             await shielded(_end_unwanted(started, ended))
             raise
-        except OSError as error:
-            self._ended.pop(number, None)
-            raise KernelStartError(f"the zygote does not take the request: {error}") from error
         finally:
             self._starting.pop(number, None)
+
+    def _withdraw(self, number: int) -> None:
+        """Forgets a request that was not sent."""
+        started = self._starting.pop(number)
+        self._ended.pop(number, None)
+        if not started.cancel():
+            started.exception()  # seen: the zygote ended
+
+    async def _send(self, data: bytes, descriptors: Sequence[int]) -> None:
+        """Sends a request, once the zygote has taken enough of those before it."""
+        async with self._sending:
+            control = self._control
+            while control is not None and control is self._control:
+                try:
+                    socket.send_fds(control, [data], list(descriptors))
+                except BlockingIOError:
+                    await self._writable(control)
+                except OSError as error:
+                    raise KernelStartError(_refusal(error, len(data))) from error
+                else:
+                    return
+        raise KernelStartError("the zygote ended; try again")
+
+    async def _writable(self, control: socket.socket) -> None:
+        """Returns when the socket takes more, or the zygote has ended."""
+        loop = asyncio.get_running_loop()
+        self._room.clear()
+        loop.add_writer(control, self._room.set)
+        try:
+            await self._room.wait()
+        finally:
+            if control is self._control:
+                loop.remove_writer(control)
 
     async def close(self) -> None:
         """Ends the zygote and every worker. Safe to call again."""
@@ -223,7 +257,10 @@ class Zygote(Closing):
         """The zygote is gone, and every worker with it."""
         self._pid = None
         if self._control is not None:
-            asyncio.get_running_loop().remove_reader(self._control)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._control)
+            loop.remove_writer(self._control)
+            self._room.set()
             self._control.close()
             self._control = None
         if self._warm is not None and not self._warm.done():
@@ -255,6 +292,15 @@ class Zygote(Closing):
         data = (self._folder.path / _LOG).read_bytes()[-_LOG_TAIL_BYTES:]
         text = data.decode("utf-8", "replace").strip()
         return f"; its last words:\n{text}" if text else ""
+
+
+def _refusal(error: OSError, size_bytes: int) -> str:
+    if error.errno == errno.EMSGSIZE:
+        return (
+            f"what the worker is told takes {size_bytes} bytes, more than the system sends at "
+            "once: give it fewer inputs, or shorter paths"
+        )
+    return f"the zygote does not take the request: {error}"
 
 
 async def _end_unwanted(

@@ -437,6 +437,36 @@ async def test_cancelling_the_start_leaves_nothing(zygote):
         assert (await asyncio.to_thread(psutil.wait_procs, left, 5))[1] == []
 
 
+async def test_requests_wait_for_a_zygote_that_is_busy(open_worker, zygote):
+    os.kill(zygote.pid, signal.SIGSTOP)
+    try:
+        starting = [asyncio.create_task(open_worker()) for _ in range(60)]
+        async with asyncio.timeout(20):
+            while len(zygote._starting) < 60:
+                await asyncio.sleep(0.01)
+        assert zygote._sending.locked()  # its socket takes no more
+        starting.pop().cancel()
+    finally:
+        os.kill(zygote.pid, signal.SIGCONT)
+    assert len({(await worker).pid for worker in starting}) == 59
+
+
+async def test_requests_that_wait_end_with_their_zygote():
+    async with Zygote(()) as zygote:
+        os.kill(zygote.pid, signal.SIGSTOP)
+        workers = [CellWorker(zygote) for _ in range(40)]
+        starting = [asyncio.create_task(worker.__aenter__()) for worker in workers]
+        async with asyncio.timeout(20):
+            while len(zygote._starting) < 40:
+                await asyncio.sleep(0.01)
+        os.kill(zygote.pid, signal.SIGKILL)
+        for start in starting:
+            with pytest.raises(KernelStartError, match="zygote ended; try again"):
+                await start
+        async with CellWorker(zygote) as worker:
+            assert (await worker.run("1")).ok
+
+
 async def test_required_layers_are_checked(zygote):
     with pytest.raises(ContainmentError, match="no such layer: moat"):
         CellWorker(zygote, require=("moat",))
@@ -448,6 +478,17 @@ async def test_required_layers_are_checked(zygote):
 async def test_a_bad_input_is_named(zygote, tmp_path):
     with pytest.raises(WorkspaceError, match=r"'data\.csv' is missing"):
         await CellWorker(zygote, inputs={"data.csv": tmp_path / "no.csv"}).__aenter__()
+
+
+async def test_more_inputs_than_a_request_holds_are_named(zygote, tmp_path):
+    folder = tmp_path / ("x" * 200)
+    folder.mkdir()
+    names = [f"{number}-{'y' * 200}" for number in range(500)]
+    for name in names:
+        (folder / name).touch()
+    many = {name: folder / name for name in names}
+    with pytest.raises(KernelStartError, match=r"takes \d+ bytes.*fewer inputs"):
+        await CellWorker(zygote, inputs=many).__aenter__()
 
 
 async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_path):
