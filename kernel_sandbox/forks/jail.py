@@ -58,11 +58,14 @@ class Jailer:
         """Returns the process id of the first process of the next jail.
 
         Raises:
-            OSError: it could not be made, or the jailer is gone.
+            OSError: it could not be made.
+            EOFError: the jailer is gone.
         """
         text = self._connection.recv(4096).decode("utf-8", "replace")
+        if not text:
+            raise EOFError("the jailer has ended")
         if not text.isdigit():
-            raise OSError(text or "the jailer has ended")
+            raise OSError(text)
         return int(text)
 
 

@@ -12,6 +12,7 @@ process namespaces, what a worker leaves behind is ended only when a worker of t
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import importlib
@@ -68,6 +69,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
     def __init__(self, control: socket.socket, jailer: Jailer | None) -> None:
         self._control = control
         self._jailer = jailer
+        self._shares_users = jailer is not None
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._take)
@@ -90,39 +92,90 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             self._is_done = True
             return
         request = json.loads(data)
+        if len(descriptors) < _DESCRIPTORS:  # this process has too many open to take all of them
+            self._refuse(request, descriptors, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+            return
         if self._jailer is None or Policy.from_text(request["policy"]).no_view:
             self._fork(request, descriptors)
             return
-        self._jailer.ask(request["policy"])
         self._asked.append((request, descriptors))
+        try:
+            self._jailer.ask(request["policy"])
+        except OSError as error:
+            self._do_without_jails(self._jailer, error)
 
     def _take_jail(self) -> None:
-        if self._jailer is None:
+        jailer = self._jailer
+        if jailer is None:
+            return
+        try:
+            pid = jailer.answer()
+        except EOFError as error:
+            self._do_without_jails(jailer, error)
+            return
+        except OSError as error:
+            sys.stderr.write(f"no jail: {error}\n")
+            self._fork(*self._asked.popleft())  # makes the namespaces itself
             return
         request, descriptors = self._asked.popleft()
         try:
-            first = os.pidfd_open(self._jailer.answer())
+            first = os.pidfd_open(pid)
         except OSError as error:
-            sys.stderr.write(f"no jail: {error}\n")
-            self._fork(request, descriptors)  # makes the namespaces itself
+            os.kill(pid, signal.SIGKILL)
+            self._refuse(request, descriptors, error)
             return
         self._fork(request, descriptors, first)
 
+    def _do_without_jails(self, jailer: Jailer, reason: Exception) -> None:
+        """The jailer is gone: workers make their namespaces themselves from now on."""
+        sys.stderr.write(f"no jails any more: {reason}\n")
+        self._selector.unregister(jailer)
+        self._jailer = None
+        while self._asked:
+            self._fork(*self._asked.popleft())
+
     def _fork(self, request: dict[str, Any], descriptors: list[int], first: int = -1) -> None:
+        try:
+            worker, handle = self._forked(request, descriptors, first)
+        except OSError as error:
+            if first >= 0:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(first, signal.SIGKILL)
+                os.close(first)
+            self._refuse(request, descriptors, error)
+            return
+        _close(descriptors)
+        self._workers[handle] = worker
+        self._selector.register(handle, selectors.EVENT_READ, lambda: self._reap(handle))
+        orphans = _number_outside(first) if first >= 0 else None
+        pid = _number_outside(handle)
+        self._tell(event="started", id=request["id"], pid=pid, orphans=orphans)
+
+    def _forked(
+        self, request: dict[str, Any], descriptors: list[int], first: int
+    ) -> tuple[_Worker, int]:
+        """Forks; returns the worker and a descriptor of its process.
+
+        Raises:
+            OSError: the system does not let it, or the jail has ended; nothing runs.
+        """
         with children_elsewhere() if first >= 0 else contextlib.nullcontext():
             if first >= 0:
                 send_children(first)
             pid = os.fork()
             if pid == 0:
                 self._become_worker(request, descriptors, first)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        handle = os.pidfd_open(pid)
-        self._workers[handle] = _Worker(request["id"], pid, first)
-        self._selector.register(handle, selectors.EVENT_READ, lambda: self._reap(handle))
-        orphans = _number_outside(first) if first >= 0 else None
-        pid = _number_outside(handle)
-        self._tell(event="started", id=request["id"], pid=pid, orphans=orphans)
+        try:
+            return _Worker(request["id"], pid, first), os.pidfd_open(pid)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+
+    def _refuse(self, request: dict[str, Any], descriptors: list[int], error: OSError) -> None:
+        """One worker that can't be is no reason to end the others."""
+        _close(descriptors)
+        self._tell(event="refused", id=request["id"], reason=str(error))
 
     def _become_worker(self, request: dict[str, Any], descriptors: list[int], first: int) -> None:
         status = 1
@@ -130,7 +183,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             os.nice(_NICE)
             self._control.detach()
             policy = Policy.from_text(request["policy"])
-            policy = replace(policy, parent_pid=self._pid, shares_users=self._jailer is not None)
+            policy = replace(policy, parent_pid=self._pid, shares_users=self._shares_users)
             if first >= 0:
                 join(first, policy)
             _keep(descriptors)
@@ -171,6 +224,11 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
     def _tell(self, **event: Any) -> None:
         with contextlib.suppress(OSError):  # the parent is gone: the next look ends this process
             self._control.send(json.dumps(event).encode())
+
+
+def _close(descriptors: list[int]) -> None:  # pragma: no cover
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _children() -> set[int]:  # pragma: no cover

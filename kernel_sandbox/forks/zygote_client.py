@@ -248,6 +248,12 @@ class Zygote(Closing):
             else:  # whoever asked has gone
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(event["pid"], signal.SIGKILL)
+        elif event["event"] == "refused":
+            self._ended.pop(event["id"], None)
+            starting = self._starting.get(event["id"])
+            if starting is not None and not starting.done():
+                text = f"the zygote could not fork a worker: {event['reason']}"
+                starting.set_exception(KernelStartError(text))
         elif event["event"] == "ended":
             ended = self._ended.pop(event["id"], None)
             if ended is not None and not ended.done():

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -522,6 +523,47 @@ async def test_a_daemon_does_not_outlive_its_worker(open_worker, isolate, zygote
     assert len(set(everything.children(recursive=True)) - before) == 1
     await worker.close()
     assert set(everything.children(recursive=True)) < before
+
+
+def descriptors(pid):
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+async def test_a_fork_that_fails_ends_no_other_worker():
+    async with Zygote(()) as zygote, CellWorker(zygote) as other:
+        await other.run("x = 1")
+        pid, least = zygote.pid, descriptors(zygote.pid)
+        had = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        refused = []
+        for more in range(8):  # one step of the way to a worker after another fails
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (least + more, had[1]))
+            try:
+                async with CellWorker(zygote) as worker:
+                    assert (await worker.run("1")).ok
+            except KernelStartError as error:
+                refused.append(str(error))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, had)
+        assert any("could not fork a worker: [Errno 24]" in text for text in refused)
+        assert (await other.run("print(x)")).stdout == "1\n"
+        async with CellWorker(zygote) as worker:
+            assert (await worker.run("1")).ok
+        assert (zygote.pid, descriptors(pid)) == (pid, least)
+
+
+async def test_without_its_jailer_a_zygote_goes_on():
+    async with Zygote(()) as zygote, CellWorker(zygote) as worker:
+        zygote_process = psutil.Process(zygote.pid)
+        siblings = set(psutil.Process(zygote._process.pid).children()) - {zygote_process}
+        if not siblings:
+            pytest.skip("this machine has no jails")
+        for jailer in siblings:
+            jailer.kill()
+        async with asyncio.timeout(10):
+            await worker._kernel.dead.wait()
+        async with CellWorker(zygote) as another:
+            assert (await another.run("print(1)")).stdout == "1\n"
+            assert "namespace" in str(another.containment)
+        assert zygote.pid == zygote_process.pid
 
 
 async def test_a_zygote_that_dies_takes_its_workers_and_is_replaced():
