@@ -8,6 +8,7 @@ again when its next cell comes. What runs at once is bounded by the cores, not b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -25,7 +26,7 @@ from kernel_sandbox.pool_settings import PoolMetrics, PoolSettings, Strategy
 from kernel_sandbox.profile import shortcomings
 from kernel_sandbox.seats import PersistentSeat, ReplaySeat, Seat, SnapshotSeat
 from kernel_sandbox.state_budget import StateBudget
-from kernel_sandbox.teardown import Closing
+from kernel_sandbox.teardown import Closing, shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
 
 __all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "Strategy"]
@@ -111,9 +112,13 @@ class SandboxPool(Closing):
     async def close(self) -> None:
         """Ends every trajectory, and the zygote. Safe to call again."""
         self._is_open = False
-        for runner in tuple(self._runners):
-            await runner.close()
-        await self.zygote.close()
+        await shielded(self._close())
+
+    async def _close(self) -> None:
+        async with AsyncExitStack() as stack:  # one that can't be closed leaves none of the others
+            stack.push_async_callback(self.zygote.close)
+            for runner in tuple(self._runners):
+                stack.push_async_callback(runner.close)
 
     @asynccontextmanager
     async def runner(self, inputs: Mapping[str, Path] | None = None) -> AsyncIterator[PooledRunner]:
@@ -255,15 +260,16 @@ class PooledRunner:
             raise SessionClosedError("the trajectory is closed")
         if self._ends_at is None:
             return await self._pool.run_on(self._seat, source)
-        try:
-            async with asyncio.timeout(self._ends_at - time.monotonic()):
-                return await self._pool.run_on(self._seat, source)
-        except TimeoutError:
-            message = (
-                f"the trajectory took longer than its {self._pool.settings.deadline_s:g} s; "
-                "no further cell runs in it"
-            )
-            return CellResult(CellStatus.TIMEOUT, message=message)
+        left_s = self._ends_at - time.monotonic()
+        if left_s > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    return await self._pool.run_on(self._seat, source)
+        message = (
+            f"the trajectory took longer than its {self._pool.settings.deadline_s:g} s; "
+            "no further cell runs in it"
+        )
+        return CellResult(CellStatus.TIMEOUT, message=message)
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
         """Copies the files that its code has made in the working folder, when its turn comes.

@@ -134,10 +134,11 @@ class PersistentSeat(Closing):
             isolate=options.isolate,
             overlay=options.overlay,
         )
-        self._worker = await worker.__aenter__()
-        self.containment = worker.containment
-        host.replayed_cells += len(self._history.cells)
+        self._worker = worker  # from here on, who ends the seat ends it too
         try:
+            await worker.__aenter__()
+            self.containment = worker.containment
+            host.replayed_cells += len(self._history.cells)
             self._notice = await self._history.replay(worker.run)
         except BaseException:  # half a state is none
             await self._end()

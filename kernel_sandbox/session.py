@@ -107,8 +107,9 @@ class CellSession(Closing):
         return await super().__aenter__()
 
     async def _open(self) -> None:
-        self._workspace = Workspace(self._inputs, self.limits.writable_dir)
-        await self._start()
+        async with self._lock:  # whoever closes meanwhile waits, and then ends what was started
+            self._workspace = Workspace(self._inputs, self.limits.writable_dir)
+            await self._start()
 
     @property
     def workspace(self) -> Workspace:

@@ -174,7 +174,7 @@ class SnapshotTree(Closing):
                 message = f"{notice} {result.message} {_DROPPED}".strip()
                 return replace(result, message=message, state_lost=False), node
             made.past = Past(source, digest(result))
-            if state.has_programs:
+            if state.has_programs or self._first is None:  # the tree was closed meanwhile
                 await state.stop()
             else:
                 self._keep(made, state)

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import tempfile
+from pathlib import Path
 
 import psutil
 import pytest
@@ -80,6 +82,17 @@ async def test_a_trajectory_ends_at_its_deadline():
         assert result.status is CellStatus.TIMEOUT
         assert "took longer than its 1.5 s" in result.message
         assert (await runner.run("1")).status is CellStatus.TIMEOUT
+
+
+async def test_no_cell_begins_after_the_deadline(tmp_path):
+    settings = PoolSettings(deadline_s=1.0, modules=MODULES)
+    async with SandboxPool(settings) as pool, pool.runner() as runner:
+        assert (await runner.run("1")).ok
+        await asyncio.sleep(1.0)
+        late = await runner.run("open('late.txt', 'w').write('x')")
+        assert late.status is CellStatus.TIMEOUT
+        assert await runner.collect(tmp_path) == ()
+        assert pool.metrics().cells == 1
 
 
 async def test_memory_of_those_that_wait_is_taken_and_their_state_comes_back():
@@ -187,6 +200,57 @@ async def test_a_closed_pool_takes_nothing(pool):
         await brief.close()
         with pytest.raises(SessionClosedError):
             await runner.run("1")
+
+
+async def test_a_trajectory_that_is_closed_while_it_starts_leaves_nothing(monkeypatch):
+    folder = Path(tempfile.mkdtemp(prefix="t-", dir="/tmp"))
+    async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        running = asyncio.create_task(runner.run("1"))
+        async with asyncio.timeout(10):
+            while not pool.zygote._starting:
+                await asyncio.sleep(0)
+        await runner.close()
+        with pytest.raises(SessionClosedError):
+            await running
+        assert list(folder.iterdir()) == []
+        assert psutil.Process(pool.zygote.pid).children(recursive=True) == []
+        assert pool.budget.used_bytes == 0
+    folder.rmdir()
+
+
+async def test_a_seat_that_is_closed_while_a_cell_runs_is_not_counted_again():
+    async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
+        await runner.run("1")
+        running = asyncio.create_task(runner.run("import time; time.sleep(30)"))
+        await asyncio.sleep(0.3)
+        await runner.close()
+        assert (await running).status is CellStatus.KILLED
+        assert len(pool.budget._sizes) == 0
+
+
+async def test_a_pool_closes_all_whatever_one_of_them_does(monkeypatch):
+    pool = SandboxPool(PoolSettings(modules=MODULES))
+    async with pool, pool.runner() as one, pool.runner() as two:
+        for runner in (one, two):
+            await runner.run("1")
+        zygote = psutil.Process(pool.zygote.pid)
+        folders = [runner.seat._worker.workspace.path for runner in (one, two)]
+
+        async def fail():
+            raise OSError("stuck")
+
+        for runner in (one, two):  # whichever is first
+            monkeypatch.setattr(runner.seat, "close", fail)
+            closing = asyncio.create_task(pool.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            with pytest.raises((OSError, asyncio.CancelledError)):
+                await closing
+            monkeypatch.undo()
+        assert (await asyncio.to_thread(psutil.wait_procs, [zygote], 5))[1] == []
+        assert not any(folder.exists() for folder in folders)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="the system counts an ordinary user's processes")
