@@ -88,9 +88,11 @@ class SandboxPool(Closing):
 
         Raises:
             KernelStartError: the zygote did not come up.
-            ContainmentError: the machine can't confine workers as the profile asks.
+            ContainmentError: the machine can't confine workers as the profile asks, or lets this
+                process open too few files for so many trajectories.
             PackageError: the folder of the installer's packages can't be made.
         """
+        self.settings.allow_open_files()
         if self.packages is not None:
             await self.packages.open()
         await self.zygote.__aenter__()

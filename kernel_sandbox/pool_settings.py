@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kernel_sandbox import open_files
 from kernel_sandbox.forks.zygote import DEFAULT_MODULES
 from kernel_sandbox.profile import Profile
 from kernel_sandbox.types import MIB
@@ -15,6 +16,14 @@ __all__ = ["PROFILES", "PoolMetrics", "PoolSettings", "Strategy"]
 
 PROFILES = (Profile.ROLLOUT, Profile.INTERACTIVE)
 """Those that a pool may have: it runs nothing unconfined."""
+
+
+WORKER_FILES = 6
+"""Descriptors that a live worker takes here: a connection, two pipes, its process, two folders."""
+STATE_FILES = 4
+"""Those of a state of a tree: it has no folders of its own to lock."""
+STATES_EACH = 64
+"""States of a tree that there is room for on average, where the system lets it."""
 
 
 class Strategy(StrEnum):
@@ -58,6 +67,19 @@ class PoolSettings:
                 f"PoolSettings.profile must be one of {', '.join(PROFILES)}, got {self.profile}: "
                 "a pool confines its workers always"
             )
+
+    def allow_open_files(self) -> None:
+        """Makes room for the descriptors of so many workers in this process.
+
+        Raises:
+            ContainmentError: the system does not leave it so many.
+        """
+        live = self.trajectories_at_once
+        if self.strategy is Strategy.REPLAY:
+            live = min(live, self.cells_at_once)
+        states = live * STATES_EACH if self.strategy is Strategy.SNAPSHOT else 0
+        least = live * WORKER_FILES + self.cells_at_once * STATE_FILES
+        open_files.allow_open_files(least, least + states * STATE_FILES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from subprocess import Popen
 import psutil
 
 from kernel_sandbox.environment import RUN_DIR_VARIABLE
+from kernel_sandbox.open_files import is_shortage
 
 __all__ = [
     "Usage",
@@ -69,6 +70,9 @@ def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
     Args:
         roots: the tops of the trees.
         closed: processes that are left out, and with them what is below them.
+
+    Raises:
+        OSError: nothing more can be opened, so there may be more of them.
     """
     if not _KNOWS_CHILDREN:  # psutil looks at all of the machine, each time
         left_out = {process.pid for pid in closed for process in _tree(pid)}
@@ -83,12 +87,20 @@ def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
         seen.add(pid)
         try:
             tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-        except OSError:  # it has ended
-            continue
+        except OSError as error:
+            _refuse_shortage(error)
+            continue  # it has ended
         yield pid
         for task in tasks:
-            with contextlib.suppress(OSError):
+            try:
                 waiting += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+            except OSError as error:
+                _refuse_shortage(error)
+
+
+def _refuse_shortage(error: OSError) -> None:
+    if is_shortage(error):
+        raise error
 
 
 def _read(path: str) -> bytes:
@@ -125,9 +137,12 @@ def usage(pids: Iterable[int], limit_bytes: int) -> Usage:
     Args:
         pids: the processes.
         limit_bytes: the sum above which the exact figure matters.
+
+    Raises:
+        OSError: nothing more can be opened, so they may use more.
     """
     tree = list(pids)
-    total = sum(map(resident_bytes, tree))
+    total = sum(map(_resident_bytes, tree))
     if total > limit_bytes and len(tree) > 1:
         total = sum(map(_own_share, tree))
     return Usage(total, len(tree))
@@ -138,15 +153,20 @@ def nameless_bytes(pids: Iterable[int]) -> int:
 
     Args:
         pids: the processes.
+
+    Raises:
+        OSError: nothing more can be opened, so there may be more of them.
     """
     found: dict[tuple[int, int], int] = {}
     for pid in pids:
-        with contextlib.suppress(OSError):
+        try:
             for entry in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                         found[status.st_dev, status.st_ino] = status.st_blocks * 512
+        except OSError as error:
+            _refuse_shortage(error)
     return sum(found.values())
 
 
@@ -154,17 +174,27 @@ def is_ended(pid: int) -> bool:
     """Returns whether a process is gone, or has ended and waits for its parent to notice."""
     try:
         return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in (b"Z", b"X")
-    except OSError:
+    except OSError as error:
+        _refuse_shortage(error)
         return True
 
 
 def resident_bytes(pid: int) -> int:
     """Returns the resident memory of one process in bytes; 0 when it is gone."""
+    with contextlib.suppress(OSError):
+        return _resident_bytes(pid)
+    return 0
+
+
+def _resident_bytes(pid: int) -> int:
     try:
         if _KNOWS_CHILDREN:
             return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE_BYTES
         return int(psutil.Process(pid).memory_info().rss)
-    except (psutil.Error, OSError):
+    except psutil.Error:
+        return 0
+    except OSError as error:
+        _refuse_shortage(error)
         return 0
 
 

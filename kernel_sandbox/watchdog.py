@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernel_sandbox import processes
+from kernel_sandbox.open_files import is_shortage
 from kernel_sandbox.types import MIB, Limits
 
 __all__ = ["Breach", "DiskUse", "Watchdog", "disk_use", "out_of_memory"]
@@ -32,6 +33,8 @@ COST_FACTOR = 20
 """A look costs a walk over processes or files: it may take a twentieth of the time."""
 LONGEST_PAUSE_S = 1.0
 """However long a look takes: a machine that is slow for all the processes needs it most."""
+BLIND_S = 1.0
+"""For so long a look may fail, for want of a descriptor, before the kernel is ended."""
 LEAST_ENTRY_BYTES = 4096
 """An empty file holds no block and yet takes room; counted so, a million of them end too."""
 _BLOCK_BYTES = 512
@@ -45,7 +48,7 @@ _LESS_MEMORY = (
 class Breach:
     """A limit that the kernel went over, and with it its life."""
 
-    kind: Literal["memory", "processes", "disk", "connection"]
+    kind: Literal["memory", "processes", "disk", "connection", "unwatched"]
     message: str
     needed_bytes: int = 0
     """Memory that it had at least, where the system ended it between two looks; else 0."""
@@ -122,9 +125,14 @@ class Watchdog:
                 watch.cancel()
 
     async def _guard_processes(self) -> Breach:
+        sight = _Sight()
         while True:
             started = time.perf_counter()
-            breach = self._look()
+            try:
+                breach = self._look()
+                sight.clear()
+            except OSError as error:
+                breach = sight.lost(error)
             if breach is not None:
                 return breach
             cost_s = COST_FACTOR * (time.perf_counter() - started)
@@ -167,25 +175,55 @@ class Watchdog:
         await asyncio.sleep(BUSY_INTERVAL_S)
 
     async def _guard_folders(self) -> Breach:
-        stop = threading.Event()
-        limit = self._limits.disk_bytes
+        stop, sight, before = threading.Event(), _Sight(), self._before
         try:
-            before = self._before
-            if before is None:
-                before = await asyncio.to_thread(disk_use, self._folders, stop)
             while True:
                 started = time.perf_counter()
-                enough = before.size_bytes + limit
-                used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
-                nameless = await asyncio.to_thread(processes.nameless_bytes, self._find())
-                if used.size_bytes + nameless > enough:
-                    return _full(limit)
-                if used.closed > before.closed:
-                    return _closed()
+                try:
+                    if before is None:
+                        before = await asyncio.to_thread(disk_use, self._folders, stop)
+                    breach = await self._look_at_folders(before, stop)
+                    sight.clear()
+                except OSError as error:
+                    breach = sight.lost(error)
+                if breach is not None:
+                    return breach
                 cost_s = time.perf_counter() - started
                 await asyncio.sleep(max(DISK_INTERVAL_S, COST_FACTOR * cost_s))
         finally:
             stop.set()  # a thread can't be cancelled
+
+    async def _look_at_folders(self, before: DiskUse, stop: threading.Event) -> Breach | None:
+        limit = self._limits.disk_bytes
+        enough = before.size_bytes + limit
+        used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
+        nameless = await asyncio.to_thread(processes.nameless_bytes, self._find())
+        if used.size_bytes + nameless > enough:
+            return _full(limit)
+        return _closed() if used.closed > before.closed else None
+
+
+class _Sight:
+    """For how long one of the watches could not look, for want of a descriptor."""
+
+    def __init__(self) -> None:
+        self._lost_at: float | None = None
+
+    def clear(self) -> None:
+        self._lost_at = None
+
+    def lost(self, error: OSError) -> Breach | None:
+        """A look failed, which is not one that found nothing; for too long, that is a breach."""
+        now = time.monotonic()
+        if self._lost_at is None:
+            self._lost_at = now
+        if now - self._lost_at < BLIND_S:
+            return None
+        return Breach(
+            "unwatched",
+            f"the kernel could not be watched any more and was ended: {error}. Run fewer at once, "
+            "or raise that limit.",
+        )
 
 
 def out_of_memory(limits: Limits) -> Breach:
@@ -241,6 +279,9 @@ def disk_use(
         folders: where to count.
         stop: ends the count early when set.
         enough_bytes: once past it, the count ends: whoever fills a disk gets no long walk.
+
+    Raises:
+        OSError: nothing more can be opened.
     """
     size_bytes = closed = 0
     seen: set[tuple[int, int]] = set()
@@ -256,7 +297,9 @@ def disk_use(
                         waiting.append(entry.path)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError:
+        except OSError as error:
+            if is_shortage(error):
+                raise
             closed += 1
     return DiskUse(size_bytes, closed)
 

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kernel_sandbox.errors import KernelStartError, SandboxError
@@ -57,18 +57,22 @@ class ForkedProcess(GuardedKernel):
     @contextmanager
     def _connection(self) -> Iterator[list[int]]:
         """Makes the channel; yields the descriptors of its other end, which close afterwards."""
-        ours, theirs = socket.socketpair()
-        pipes = [os.pipe() for _ in range(2)]
-        for reading, _ in pipes:
-            os.set_blocking(reading, False)
-        self._wire = WorkerWire(ours, {pipes[0][0]: "stdout", pipes[1][0]: "stderr"})
-        self._wire.on_fault = self._take_fault
-        try:
-            yield [theirs.fileno(), *(writing for _, writing in pipes)]
-        finally:
-            theirs.close()
-            for _, writing in pipes:
-                os.close(writing)
+        with ExitStack() as theirs, ExitStack() as ours:
+            connection, other = socket.socketpair()
+            theirs.callback(other.close)
+            ours.callback(connection.close)
+            reading, writing = {}, []
+            for name in ("stdout", "stderr"):
+                source, target = os.pipe()
+                ours.callback(os.close, source)
+                theirs.callback(os.close, target)
+                os.set_blocking(source, False)
+                reading[source] = name
+                writing.append(target)
+            self._wire = WorkerWire(connection, reading)
+            self._wire.on_fault = self._take_fault
+            ours.pop_all()  # the wire closes them
+            yield [other.fileno(), *writing]
 
     async def _await_ready(self, wire: WorkerWire) -> dict[str, Any]:
         """Returns the layers that it reports, and knows its number from then on."""
@@ -81,7 +85,12 @@ class ForkedProcess(GuardedKernel):
             text = f"; its last words:\n{wire.log.strip()}" if wire.log.strip() else ""
             raise KernelStartError(f"the worker ended with status {self.exit_status}{text}")
         pid, layers = wire.ready.result()
-        self._handle = os.pidfd_open(pid)
+        try:
+            self._handle = os.pidfd_open(pid)
+        except OSError as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            raise KernelStartError(f"the worker can't be held on to: {error}") from error
         self.kernel_pid = pid
         return layers
 

@@ -54,6 +54,9 @@ class LiveState(ForkedProcess):
             folder: for the new one to work in.
             limits: what the new one may use.
             ground: of their tree.
+
+        Raises:
+            KernelStartError: this process can open no connection to it.
         """
         state = cls(folder, ground)
         try:
@@ -63,6 +66,9 @@ class LiveState(ForkedProcess):
                         return state
         except TimeoutError:
             pass
+        except OSError as error:
+            await shielded(state.stop())
+            raise KernelStartError(f"a state could not be forked: {error}") from error
         except BaseException:
             await shielded(state.stop())
             raise
@@ -123,8 +129,12 @@ class LiveState(ForkedProcess):
     @property
     def has_programs(self) -> bool:
         """Whether what its cell has started may go on: it would do so unwatched."""
-        pid = self.kernel_pid
-        return pid is not None and processes.count(self.ground.of_cell(pid), 1) > 1
+        if self.kernel_pid is None:
+            return False
+        try:
+            return processes.count(self.ground.of_cell(self.kernel_pid), 1) > 1
+        except OSError:  # it can't be seen that there are none
+            return True
 
     def _ended(self) -> None:
         asyncio.get_running_loop().remove_reader(self._handle)
@@ -139,7 +149,8 @@ class LiveState(ForkedProcess):
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
-            processes.end_all(partial(self.ground.programs, self.kernel_pid or 0))
+            with contextlib.suppress(OSError):  # what can't be found now is ended with the strays
+                processes.end_all(partial(self.ground.programs, self.kernel_pid or 0))
             self._signal()
             await self.dead.wait()
 

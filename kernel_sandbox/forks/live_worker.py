@@ -82,6 +82,9 @@ class LiveWorker(ForkedProcess):
             await shielded(self.stop())
             message = f"the worker did not answer within {START_TIMEOUT_S:.0f} s"
             raise KernelStartError(message) from error
+        except OSError as error:
+            await shielded(self.stop())
+            raise KernelStartError(f"the worker could not be started: {error}") from error
         except BaseException:
             await shielded(self.stop())
             raise

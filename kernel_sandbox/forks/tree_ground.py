@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -81,12 +82,13 @@ class TreeGround:
 
     async def end_strays(self) -> None:
         """Ends what cells have left behind; called while no state is at work."""
-        if not processes.end_all(self._strays):
-            return
-        for _ in range(round(_GONE_S / _POLL_S)):
-            if not any(self._strays()):
+        with contextlib.suppress(OSError):  # what can't be looked for now counts until it is found
+            if not processes.end_all(self._strays):
                 return
-            await asyncio.sleep(_POLL_S)
+            for _ in range(round(_GONE_S / _POLL_S)):
+                if not any(self._strays()):
+                    return
+                await asyncio.sleep(_POLL_S)
 
     def tidy_home(self, limit_bytes: int) -> None:
         """Makes the home folder as new if it takes more than half of the limit on disk.

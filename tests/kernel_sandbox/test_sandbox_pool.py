@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -172,6 +175,36 @@ async def test_a_cancelled_trajectory_leaves_its_place(pool):
     await asyncio.wait(tasks)
     async with asyncio.timeout(5), pool.runner() as runner:
         assert (await runner.run("print(1)")).stdout == "1\n"
+
+
+LITTLE_ROOM = """
+import asyncio, resource, sys
+from kernel_sandbox.errors import ContainmentError
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+async def main(soft, hard):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    async with SandboxPool(PoolSettings(modules=()), None) as pool, pool.runner() as runner:
+        print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 6 * 256)
+        print((await runner.run("import resource; print(resource.getrlimit(7))")).stdout)
+try:
+    asyncio.run(main(*map(int, sys.argv[1:])))
+except ContainmentError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "said"),
+    [
+        (256, 4096, "True\n(512, 512)\n\n"),
+        (256, 1024, "this process may have 1024: ask for fewer"),
+    ],
+)
+async def test_a_pool_makes_room_for_its_open_files_or_refuses(soft, hard, said):
+    run = partial(subprocess.run, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", LITTLE_ROOM, str(soft), str(hard)]
+    done = await asyncio.to_thread(run, command)
+    assert said in done.stdout, done.stderr
 
 
 async def test_faults_are_named_and_cost_no_place(pool, tmp_path):

@@ -1,7 +1,9 @@
 """The watchdog: growth of the folders as well as memory and processes, seen and ended."""
 
 import asyncio
+import contextlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import watchdog
+from kernel_sandbox import processes, watchdog
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
 
@@ -184,6 +186,50 @@ async def test_memory_and_processes_are_still_watched_beside_the_folders(tmp_pat
     assert breach.kind == "memory"
     breach = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), 10)
     assert breach.kind == "processes"
+
+
+@contextlib.contextmanager
+def nothing_more_opens():
+    """Lets this process open nothing, as if it had too many files open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, tmp_path):
+    assert processes.measure([sleeper], 1).memory_bytes > 0
+    with nothing_more_opens():
+        for look in (
+            lambda: processes.measure([sleeper], 1),
+            lambda: processes.count(processes.walk([sleeper]), 1),
+            lambda: processes.usage([sleeper], 1),
+            lambda: processes.nameless_bytes([sleeper]),
+            lambda: use(tmp_path),
+        ):
+            with pytest.raises(OSError, match="Too many open files"):
+                look()
+
+
+@pytest.mark.parametrize("folders", [0, 1])
+async def test_what_can_not_be_watched_for_long_is_ended(sleeper, tmp_path, monkeypatch, folders):
+    monkeypatch.setattr(watchdog, "BLIND_S", 0.3)
+    monkeypatch.setattr(watchdog, "BUSY_INTERVAL_S", 0.05)
+    monkeypatch.setattr(watchdog, "DISK_INTERVAL_S", 0.05)
+    dog = Watchdog(sleeper, sleeper, Limits(), (tmp_path,) * folders)
+    task = asyncio.create_task(dog.guard())
+    dog.begin()
+    await asyncio.wait({task}, timeout=0.2)
+    with nothing_more_opens():
+        await asyncio.wait({task}, timeout=0.1)
+    await asyncio.wait({task}, timeout=0.5)
+    assert not task.done()  # it could look again in time
+    with nothing_more_opens():
+        breach = await asyncio.wait_for(task, 10)
+    assert breach.kind == "unwatched"
+    assert "Too many open files" in breach.message
 
 
 async def test_a_cancelled_watch_leaves_nothing_running(tmp_path, sleeper):
