@@ -20,6 +20,8 @@ _PRESS_AGAIN_S = 0.5
 _LAST_OUTPUT_S = 0.5
 _DEATH_NEWS_S = 0.25
 _INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter where a cell awaits
+_Outcome = tuple[CellStatus, str, str]
+"""How a cell ended, what to say of it, and the limit that ended it."""
 _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
 
 
@@ -110,7 +112,7 @@ class CellRun:
         self._kernel.begin_cell()
         self._work = asyncio.create_task(self._kernel.wire.execute(source, self._execution))
         try:
-            status, message = await self._outcome(self._work)
+            status, message, ended_by = await self._outcome(self._work)
         except asyncio.CancelledError:
             await shielded(self._stop())
             raise
@@ -127,6 +129,7 @@ class CellRun:
             cut_bytes=self._execution.collector.cut_bytes,
             message=message,
             state_lost=self._kernel.dead.is_set(),
+            ended_by=ended_by,
         )
 
     def _peak(self, seen: int | None) -> int | None:
@@ -139,7 +142,7 @@ class CellRun:
         self._was_interrupted = True
         await self._press()
 
-    async def _outcome(self, work: asyncio.Task[None]) -> tuple[CellStatus, str]:
+    async def _outcome(self, work: asyncio.Task[None]) -> _Outcome:
         dead, flood = self._kernel.dead, self._execution.flood
         await _any(self._limits.wall_s, work, dead.wait(), flood.wait())
         if flood.is_set() and not work.done():  # a death breaks the connection first
@@ -155,7 +158,7 @@ class CellRun:
         await self._stop()
         how = "killed: its variables are gone" if dead.is_set() else "interrupted"
         text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."
-        return CellStatus.TIMEOUT, text
+        return CellStatus.TIMEOUT, text, "timeout"
 
     async def _stop(self) -> None:
         """Interrupts the cell, and kills the kernel when it does not listen."""
@@ -187,20 +190,21 @@ class CellRun:
             settled.cancel()
         return False
 
-    def _end(self) -> tuple[CellStatus, str]:
+    def _end(self) -> _Outcome:
         reply: dict[str, Any] = self._execution.reply or {}
         cut = self._cut()
         if reply.get("status") == "ok":
-            return CellStatus.OK, cut
+            return CellStatus.OK, cut, ""
         name = reply.get("ename")
         if name in _MEMORY_ERRORS:
-            return CellStatus.MEMORY, (
+            text = (
                 "the cell asked for more memory than there is within the limit; the kernel and "
                 "its variables are still there. Work on fewer rows or columns at a time."
             )
+            return CellStatus.MEMORY, text, "memory"
         if self._was_interrupted and name in _INTERRUPTS:
-            return CellStatus.INTERRUPTED, "the cell was interrupted"
-        return CellStatus.ERROR, cut
+            return CellStatus.INTERRUPTED, "the cell was interrupted", ""
+        return CellStatus.ERROR, cut, ""
 
     def _cut(self) -> str:
         collector = self._execution.collector
@@ -211,20 +215,23 @@ class CellRun:
             f"{self._limits.output_bytes}. Print a summary instead."
         )
 
-    def _flooded(self) -> tuple[CellStatus, str]:
+    def _flooded(self) -> _Outcome:
         if self._kernel.dead.is_set():
-            return CellStatus.KILLED, f"{self._cut()} The kernel would not stop and was killed."
+            text = f"{self._cut()} The kernel would not stop and was killed."
+            return CellStatus.KILLED, text, "output"
         reply = self._execution.reply or {}
         if reply.get("status") == "ok":
-            return CellStatus.OK, self._cut()
-        return CellStatus.ERROR, f"{self._cut()} The cell was interrupted."
+            return CellStatus.OK, self._cut(), ""
+        return CellStatus.ERROR, f"{self._cut()} The cell was interrupted.", "output"
 
-    def _death(self) -> tuple[CellStatus, str]:
+    def _death(self) -> _Outcome:
         breach = self._kernel.breach
         if breach is not None:
             kind = CellStatus.MEMORY if breach.kind == "memory" else CellStatus.KILLED
-            return kind, f"{breach.message} Its variables are gone."
-        return CellStatus.KILLED, describe_death(self._kernel.exit_status, self._limits)
+            return kind, f"{breach.message} Its variables are gone.", breach.kind
+        status = self._kernel.exit_status
+        ended_by = "processor" if _signal_name(status) == "SIGXCPU" else "death"
+        return CellStatus.KILLED, describe_death(status, self._limits), ended_by
 
 
 def describe_death(status: int | None, limits: Limits) -> str:
@@ -234,10 +241,8 @@ def describe_death(status: int | None, limits: Limits) -> str:
         status: the exit status; a negative one, or one above 128, stands for a signal.
         limits: what the kernel was allowed.
     """
-    number = 0 if status is None else -status if status < 0 else max(0, status - 128)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
+    name = _signal_name(status)
+    if not name:
         return f"the kernel ended with status {status}; its variables are gone"
     if name == "SIGXCPU":
         return (
@@ -245,6 +250,15 @@ def describe_death(status: int | None, limits: Limits) -> str:
             "its variables are gone. Do less work, or raise the limit."
         )
     return f"the kernel was killed by {name}; its variables are gone"
+
+
+def _signal_name(status: int | None) -> str:
+    """The signal that an exit status stands for; empty where it stands for none."""
+    number = 0 if status is None else -status if status < 0 else max(0, status - 128)
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
 
 
 async def _any(timeout_s: float, *awaitables: Awaitable[Any]) -> None:

@@ -31,8 +31,6 @@ from kernel_sandbox.types import CellResult, CellStatus, Limits
 
 __all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "Strategy"]
 
-_ENDED = (CellStatus.TIMEOUT, CellStatus.MEMORY, CellStatus.KILLED, CellStatus.DENIED)
-
 
 class SandboxPool(Closing):
     """A zygote and the trajectories that run on it; an async context manager.
@@ -177,10 +175,14 @@ class SandboxPool(Closing):
         async with self._turn():
             result = await seat.run(source)
         self._cells += 1
-        if result.status in _ENDED:
-            self._kills[result.status.value] += 1
+        if result.ended_by:
+            self._kills[result.ended_by] += 1
         await self.budget.make_room()
         return with_refusals(result, prepared) if prepared else result
+
+    def count_deadline(self) -> None:
+        """Counts a trajectory that has come to its deadline; for `PooledRunner`."""
+        self._kills["deadline"] += 1
 
     async def collect_from(self, seat: Seat, folder: Path) -> tuple[Path, ...]:
         """Copies the files of a trajectory when its turn comes; for `PooledRunner`.
@@ -234,6 +236,7 @@ class PooledRunner:
         self._seat = seat
         deadline_s = pool.settings.deadline_s
         self._ends_at = None if deadline_s is None else time.monotonic() + deadline_s
+        self._is_over = False
         self._is_closed = False
 
     @property
@@ -267,11 +270,14 @@ class PooledRunner:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     return await self._pool.run_on(self._seat, source)
+        if not self._is_over:
+            self._is_over = True
+            self._pool.count_deadline()
         message = (
             f"the trajectory took longer than its {self._pool.settings.deadline_s:g} s; "
             "no further cell runs in it"
         )
-        return CellResult(CellStatus.TIMEOUT, message=message)
+        return CellResult(CellStatus.TIMEOUT, message=message, ended_by="deadline")
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
         """Copies the files that its code has made in the working folder, when its turn comes.

@@ -105,4 +105,4 @@ class PoolMetrics:
     replayed_cells: int
     """Cells that were run again to build a state."""
     kills: Mapping[str, int]
-    """Cells that were ended or refused, by the status that says why."""
+    """Cells that a limit has ended, by `CellResult.ended_by`; trajectories at their deadline."""

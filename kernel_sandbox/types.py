@@ -164,6 +164,10 @@ class CellResult:
     """For a cell that hit a limit or was refused: which one, and what to do."""
     state_lost: bool = False
     """Whether the kernel's variables are gone: it died, and the next cell meets an empty one."""
+    ended_by: str = ""
+    """The limit that ended it: `memory`, `disk`, `processes`, `output`, `timeout`, `processor`,
+    `deadline`; `connection` or `unwatched` for a kernel that could not be kept; `death` for one
+    that died otherwise. Empty for a cell that ended by itself or that the caller stopped."""
 
     @property
     def ok(self) -> bool:
@@ -196,6 +200,7 @@ class CellResult:
             "cut_bytes": self.cut_bytes,
             "message": self.message,
             "state_lost": self.state_lost,
+            "ended_by": self.ended_by,
         }
 
     @classmethod

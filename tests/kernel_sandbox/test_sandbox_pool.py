@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -67,14 +68,35 @@ async def test_no_more_cells_run_at_once_than_there_are_turns(pool):
 
 
 async def test_what_ended_a_cell_is_counted(pool):
-    before = dict(pool.metrics().kills)
+    before = Counter(pool.metrics().kills)
     async with pool.runner() as runner:
         await runner.run("hoard = [bytearray(64 << 20) for _ in range(64)]")
         await runner.run("import os; os.system('ls')")
-    after = pool.metrics().kills
-    assert after["memory"] == before.get("memory", 0) + 1
-    assert after["denied"] == before.get("denied", 0) + 1
+        await runner.run("1 / 0")
+    assert Counter(pool.metrics().kills) - before == Counter(memory=1)
     assert pool.metrics().cells_per_s > 0
+
+
+ENDED_BY = {
+    "disk": "for n in range(40): open(str(n), 'wb').write(b'x' * (1 << 20))\nwhile True: pass",
+    "processes": "import multiprocessing, time\nfork = multiprocessing.get_context('fork')\n"
+    "[fork.Process(target=time.sleep, args=(9,)).start() for _ in range(9)]\ntime.sleep(9)",
+    "output": "while True: print('x' * 10_000)",
+    "timeout": "while True: pass",
+    "connection": "import os\nos.write(3, b'no message' * 100)\nwhile True: pass",
+    "processor": "import resource, signal\nresource.setrlimit(resource.RLIMIT_CPU, (1, 9))\n"
+    "while True: pass",
+    "death": "import os\ngetattr(os, 'ab' + 'ort')()",
+}
+
+
+async def test_every_limit_is_counted_by_its_own_name():
+    limits = Limits(wall_s=4.0, disk_bytes=20 * MIB, processes=8)
+    async with SandboxPool(PoolSettings(modules=()), limits) as pool, pool.runner() as runner:
+        for reason, code in ENDED_BY.items():
+            result = await runner.run(code)
+            assert result.ended_by == reason, result
+        assert pool.metrics().kills == dict.fromkeys(ENDED_BY, 1)
 
 
 async def test_a_trajectory_ends_at_its_deadline():
@@ -85,6 +107,7 @@ async def test_a_trajectory_ends_at_its_deadline():
         assert result.status is CellStatus.TIMEOUT
         assert "took longer than its 1.5 s" in result.message
         assert (await runner.run("1")).status is CellStatus.TIMEOUT
+        assert pool.metrics().kills == {"deadline": 1}
 
 
 async def test_no_cell_begins_after_the_deadline(tmp_path):

@@ -237,7 +237,7 @@ CELLS = (
 
 @needs_ray
 async def test_results_are_those_of_a_local_pool(pool):
-    denied = (await pool.metrics()).total.kills.get("denied", 0)
+    before = (await pool.metrics()).total.kills
     async with SandboxPool(SETTINGS) as local, local.runner() as here, pool.runner() as there:
         for code in CELLS:
             results = [await runner.run(code) for runner in (here, there)]
@@ -245,7 +245,7 @@ async def test_results_are_those_of_a_local_pool(pool):
             assert mine == theirs
             assert min(one.seconds for one in results) >= 0
     assert theirs.outputs[0].data["text/plain"] == "3"
-    assert (await pool.metrics()).total.kills["denied"] == denied + 1
+    assert (await pool.metrics()).total.kills == before  # a cell that was refused is none
 
 
 @needs_ray

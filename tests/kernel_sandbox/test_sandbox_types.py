@@ -29,6 +29,7 @@ RESULT = CellResult(
     cut_bytes=1,
     message="m",
     state_lost=True,
+    ended_by="disk",
 )
 
 
