@@ -24,10 +24,12 @@ from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.forks.cell_loop import CellLoop
 from kernel_sandbox.policy import Policy
 
-__all__ = ["BRANCHES", "Forker", "obstacle"]
+__all__ = ["BRANCHES", "TEMPORARY", "Forker", "obstacle"]
 
 BRANCHES = ".branches"
 """The folder, in the working folder of a state, that holds those of the states after it."""
+TEMPORARY = f"{BRANCHES}/tmp"  # noqa: S108 (within the working folder)
+"""The folder for temporary files of a state: no state after it gets a copy."""
 COPIED_BYTES = 64 * 1024**2
 """What a state has written is copied to each state after it; more is not worth copying."""
 _HARMLESS_THREADS = frozenset({"jemalloc_bg_thd"})
@@ -187,7 +189,7 @@ def _move(folder: Path) -> None:
 
     folder.parent.mkdir(exist_ok=True)
     shutil.copytree(here, folder, symlinks=True, ignore=without_branches)
-    temporary = folder / BRANCHES / "tmp"
+    temporary = folder / TEMPORARY
     temporary.mkdir(parents=True)
     os.chdir(folder)
     os.environ.update(PWD=str(folder), TMPDIR=str(temporary))

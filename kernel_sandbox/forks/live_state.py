@@ -12,9 +12,9 @@ from pathlib import Path
 from kernel_sandbox import processes
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.forks.forked import ForkedProcess
-from kernel_sandbox.forks.forking import BRANCHES
+from kernel_sandbox.forks.forking import BRANCHES, TEMPORARY
 from kernel_sandbox.forks.tree_ground import TreeGround
-from kernel_sandbox.removal import empty_folder
+from kernel_sandbox.removal import empty_folder, remove_tree
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 from kernel_sandbox.watchdog import Watchdog
@@ -78,16 +78,16 @@ class LiveState(ForkedProcess):
     async def _start(self, parent: ForkedProcess, limits: Limits) -> bool:
         if not parent.is_alive:
             return False
-        dying = asyncio.create_task(parent.dead.wait())
         with self._connection() as descriptors:
             asking = asyncio.create_task(parent.wire.fork(str(self.folder), descriptors))
-            await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
-        dying.cancel()
-        if not asking.done():
-            asking.cancel()
-            return False
-        if asking.result():
-            return False
+            dying = asyncio.create_task(parent.dead.wait())
+            try:
+                await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done() or asking.result():
+                    return False
+            finally:
+                asking.cancel()
+                dying.cancel()
         try:
             await self._await_ready(self.wire)
         except KernelStartError:
@@ -162,3 +162,4 @@ class LiveState(ForkedProcess):
         await self._release()
         # The folders of the states after it stay.
         await asyncio.to_thread(empty_folder, self.folder, keep=BRANCHES)
+        await asyncio.to_thread(remove_tree, self.folder / TEMPORARY)

@@ -1,12 +1,17 @@
 """A tree of states: what a fork keeps, what it can't keep, and what is built again."""
 
 import asyncio
+import os
+import signal
 
 import psutil
 import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
+from kernel_sandbox.forks import live_state
+from kernel_sandbox.forks.forking import TEMPORARY
+from kernel_sandbox.forks.live_state import LiveState
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.snapshots import SnapshotTree
 from kernel_sandbox.state_budget import StateBudget
@@ -178,6 +183,34 @@ async def test_a_state_that_is_killed_from_outside_is_built_again(tree):
     _, base = await printed(tree, tree.root, "x = 1")
     psutil.Process(base.state.kernel_pid).kill()
     await base.state.dead.wait()
+    assert (await printed(tree, base, "print(x)"))[0] == "1\n"
+
+
+async def test_temporary_files_go_with_their_state(tree):
+    code = "import tempfile\nfile = tempfile.NamedTemporaryFile(delete=False)\nfile.close()"
+    _, base = await printed(tree, tree.root, code)
+    _, after = await printed(tree, base, "x = 1")
+    folder, kept = base.state.folder, after.state.folder
+    assert len(list((folder / TEMPORARY).iterdir())) == 1
+    await tree.end(base)
+    assert not (folder / TEMPORARY).exists()
+    assert kept.is_dir()
+    assert (await printed(tree, after, "print(x)"))[0] == "1\n"
+
+
+async def test_a_fork_that_hangs_leaves_no_task(tree, monkeypatch):
+    _, base = await printed(tree, tree.root, "x = 1")
+    monkeypatch.setattr(live_state, "FORK_TIMEOUT_S", 0.2)
+    before, state = asyncio.all_tasks(), base.state
+    os.kill(state.kernel_pid, signal.SIGSTOP)
+    try:
+        forked = await LiveState.fork(state, state.folder / "new", Limits(), state.ground)
+    finally:
+        os.kill(state.kernel_pid, signal.SIGCONT)
+    assert forked is None
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+    monkeypatch.undo()
     assert (await printed(tree, base, "print(x)"))[0] == "1\n"
 
 
