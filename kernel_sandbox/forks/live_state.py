@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from kernel_sandbox.forks.tree_ground import TreeGround
 from kernel_sandbox.removal import empty_folder, remove_tree
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
-from kernel_sandbox.watchdog import Watchdog
+from kernel_sandbox.watchdog import Watchdog, disk_use
 
 __all__ = ["LiveState"]
 
@@ -38,6 +39,7 @@ class LiveState(ForkedProcess):
         super().__init__()
         self._cell = ExitStack()
         self._limits = Limits()
+        self._before = ground.before
         self.folder = folder
         """Its working folder."""
         self.ground = ground
@@ -95,20 +97,22 @@ class LiveState(ForkedProcess):
         asyncio.get_running_loop().add_reader(self._handle, self._ended)
         self.ground.add(self.kernel_pid or 0)
         self._limits = limits
+        copied = await asyncio.to_thread(disk_use, (self.folder,), threading.Event())
+        self._before = self.ground.before.plus(copied)
         return True
 
     def begin_cell(self) -> None:
         """A cell is about to run: watch it. Afterwards its children are states, not programs.
 
-        Its folder holds what the cells before have written: all of it counts, not what this cell
-        adds; and so does what all cells of the tree have written to the home folder.
+        What counts is how its folder has grown since it was forked, whichever of its cells did
+        it, and how the home folder has since the tree began.
         """
         if self.kernel_pid is not None:
             pid, ground = self.kernel_pid, self.ground
             self._cell.enter_context(ground.busy(pid))
             folders = (self.folder, ground.home)
             find = partial(ground.of_cell, pid)
-            self._watch(Watchdog(find, pid, self._limits, folders, before=ground.before))
+            self._watch(Watchdog(find, pid, self._limits, folders, before=self._before))
         super().begin_cell()
 
     def finish_cell(self) -> int | None:
