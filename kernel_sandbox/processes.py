@@ -10,7 +10,6 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from subprocess import Popen
 
@@ -21,7 +20,6 @@ from kernel_sandbox.open_files import is_shortage
 
 __all__ = [
     "Usage",
-    "count",
     "cpu_seconds",
     "end",
     "end_all",
@@ -106,16 +104,6 @@ def _refuse_shortage(error: OSError) -> None:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:  # noqa: PTH123 (many times a second)
         return file.read()
-
-
-def count(pids: Iterable[int], enough: int) -> int:
-    """Returns how many processes these are; one above `enough` at most.
-
-    Args:
-        pids: the processes, found one after another.
-        enough: the number above which the exact one does not matter.
-    """
-    return sum(1 for _ in islice(pids, enough + 1))
 
 
 def measure(roots: Iterable[int], limit_bytes: int) -> Usage:

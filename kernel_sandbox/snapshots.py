@@ -34,6 +34,8 @@ __all__ = ["Node", "SnapshotRunner", "SnapshotTree"]
 
 STATES = 1024
 """Processes that the system lets a tree have, on top of those of one state."""
+SWEEP_S = 1.0
+"""After a cell, what it may have hidden among the states is looked for, at most so often."""
 DEFAULT_BUDGET_BYTES = 4096 * MIB
 _STOPPED = (CellStatus.TIMEOUT, CellStatus.INTERRUPTED)
 _DROPPED = "What it did is not kept: the state is the one before this cell."
@@ -105,6 +107,7 @@ class SnapshotTree(Closing):
         self._first: LiveWorker | None = None
         self._ground: TreeGround | None = None
         self._at_work = 0
+        self._sweep: asyncio.TimerHandle | None = None
         self._live: set[Node] = set()
         self._numbers = 0
         self.root = Node(None, None, 0)
@@ -134,6 +137,8 @@ class SnapshotTree(Closing):
         await shielded(self._close())
 
     async def _close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
         first, self._first = self._first, None
         if first is not None:
             await first.stop()
@@ -193,9 +198,22 @@ class SnapshotTree(Closing):
             await shielded(self._end_strays())
 
     async def _end_strays(self) -> None:
-        is_there = self._first is not None and self._first.is_alive
-        if is_there and self._ground is not None and not self._at_work:
-            await self._ground.end_strays()
+        if self._ground is None or not self._is_at_rest:
+            return
+        if self._sweep is None:  # not after each cell: it looks at all of the tree
+            loop = asyncio.get_running_loop()
+            self._sweep = loop.call_later(SWEEP_S, self._end_fostered, self._ground)
+        await self._ground.end_strays()
+
+    def _end_fostered(self, ground: TreeGround) -> None:
+        self._sweep = None
+        if self._is_at_rest:
+            ground.end_fostered()
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Whether its processes are there, and all wait."""
+        return self._first is not None and self._first.is_alive and not self._at_work
 
     async def _dropped(self, state: LiveState) -> None:
         """Ends a state that is not kept, and makes room where its cell had left none."""

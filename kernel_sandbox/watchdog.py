@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -140,9 +141,8 @@ class Watchdog:
 
     def _look(self) -> Breach | None:
         limits = self._limits
-        # First the number: what takes long with many processes is their memory.
-        number = processes.count(self._find(), limits.processes)
-        if number > limits.processes:
+        found = list(islice(self._find(), limits.processes + 1))
+        if len(found) > limits.processes:
             return Breach(
                 "processes",
                 f"the kernel started more than {limits.processes} processes and was ended: that "
@@ -150,7 +150,7 @@ class Watchdog:
             )
         if self._ran_out():
             return out_of_memory(limits)
-        used = processes.usage(self._find(), limits.memory_bytes).memory_bytes
+        used = processes.usage(found, limits.memory_bytes).memory_bytes
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limits.memory_bytes:
             return Breach(

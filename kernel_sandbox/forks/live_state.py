@@ -136,7 +136,7 @@ class LiveState(ForkedProcess):
         if self.kernel_pid is None:
             return False
         try:
-            return processes.count(self.ground.of_cell(self.kernel_pid), 1) > 1
+            return self.ground.leaves_programs(self.kernel_pid)
         except OSError:  # it can't be seen that there are none
             return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from kernel_sandbox.watchdog import disk_use
 
 __all__ = ["TreeGround"]
 
+DEEP_INTERVAL_S = 0.5
+"""Below states that wait there is nothing, unless a cell has made its process a foster parent:
+that is looked at seldom, for there may be hundreds of them."""
 _GONE_S = 1.0
 _POLL_S = 0.01
 
@@ -42,6 +46,7 @@ class TreeGround:
         self._own = frozenset(processes.walk(self._roots))
         self._states: set[int] = set()
         self._busy: Counter[int] = Counter()
+        self._deep_at = 0.0
         self.home = home
         """The home folder, which every state may write."""
         self.before = disk_use((home,), threading.Event())
@@ -70,7 +75,16 @@ class TreeGround:
         Args:
             pid: the state in which it runs.
         """
-        return chain(processes.walk((pid,), self._states - {pid}), self._strays({pid, *self._busy}))
+        now = time.monotonic()
+        is_deep = now - self._deep_at > DEEP_INTERVAL_S
+        if is_deep:
+            self._deep_at = now
+        closed = {pid, *self._busy} if is_deep else self._states | self._busy.keys()
+        return chain(processes.walk((pid,), self._states - {pid}), self._strays(closed))
+
+    def leaves_programs(self, pid: int) -> bool:
+        """Returns whether a state has started what goes on, or there is any that is nobody's."""
+        return any(chain(self.programs(pid), self._strays(self._states | self._busy.keys())))
 
     def programs(self, pid: int) -> list[int]:
         """Returns the processes below a state that are no states."""
@@ -78,17 +92,23 @@ class TreeGround:
 
     def _strays(self, closed: Collection[int] = ()) -> Iterator[int]:
         # The sets as they are now: a thread may go through the processes.
-        return _running(processes.walk(self._roots, closed), self._own | self._states)
+        return _running(processes.walk(self._roots, frozenset(closed)), self._own | self._states)
 
     async def end_strays(self) -> None:
-        """Ends what cells have left behind; called while no state is at work."""
+        """Ends what cells have left behind, but for `end_fostered`; while no state is at work."""
+        near = frozenset(self._states)
         with contextlib.suppress(OSError):  # what can't be looked for now counts until it is found
-            if not processes.end_all(self._strays):
+            if not processes.end_all(lambda: self._strays(near)):
                 return
             for _ in range(round(_GONE_S / _POLL_S)):
-                if not any(self._strays()):
+                if not any(self._strays(near)):
                     return
                 await asyncio.sleep(_POLL_S)
+
+    def end_fostered(self) -> None:
+        """Ends what is below states that wait, too; while no state is at work."""
+        with contextlib.suppress(OSError):
+            processes.end_all(self._strays)
 
     def tidy_home(self, limit_bytes: int) -> None:
         """Makes the home folder as new if it takes more than half of the limit on disk.

@@ -204,7 +204,7 @@ async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, 
     with nothing_more_opens():
         for look in (
             lambda: processes.measure([sleeper], 1),
-            lambda: processes.count(processes.walk([sleeper]), 1),
+            lambda: list(processes.walk([sleeper])),
             lambda: processes.usage([sleeper], 1),
             lambda: processes.nameless_bytes([sleeper]),
             lambda: use(tmp_path),
