@@ -21,7 +21,6 @@ from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
 from dm_jupyter.agent.search.tree import Search, SearchSettings
 from dm_jupyter.config import model_choice, packages_folder
-from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
@@ -30,8 +29,8 @@ from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool import Strategy as Keep
-from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
+from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
@@ -43,29 +42,13 @@ from training.evaluation.summary import print_summary, write_summary
 from training.judge.choice import judge_choice
 from training.judge.judge import Judge
 from training.metrics.costs import Price
-from training.tasks.registry import SUITES, find_suite
+from training.tasks.registry import find_suite
 from training.tasks.suite import JudgedSuite
 from training.whole_file import write_lines
 
 __all__ = ["main"]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-
-
-_EARLY_STOPS = ("enough_answers", "enough_votes")
-_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
-
-
-def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Ends the command where an option was given that the strategy would not read."""
-    for name in _OF_SEARCH if arguments.strategy != "search" else ():
-        if getattr(arguments, name) != parser.get_default(name):
-            parser.error(f"--{name.replace('_', '-')} needs --strategy search")
-    for name in _EARLY_STOPS if arguments.collect else ():
-        if getattr(arguments, name) is not None:
-            parser.error(f"--collect grows the whole tree: leave --{name.replace('_', '-')} out")
-    if arguments.strategy == "react" and arguments.tries != parser.get_default("tries"):
-        parser.error("--tries needs --strategy vote or search; --k tries each question again")
 
 
 def _strategy(arguments: argparse.Namespace) -> Strategy:
@@ -132,6 +115,7 @@ def _manifest(
         questions=questions,
         judge=options.judge.name if options.judge else "",
         collects=options.collects,
+        installs=arguments.install_packages,
     )
 
 
@@ -140,16 +124,18 @@ def _pool(arguments: argparse.Namespace) -> SandboxPool:
     settings = PoolSettings(strategy=keep, profile=Profile(arguments.profile))
     if arguments.cells_at_once:
         settings = replace(settings, cells_at_once=arguments.cells_at_once)
-    return SandboxPool(settings, installer=_installer() if arguments.install_packages else None)
+    installer = _installer(arguments) if arguments.install_packages else None
+    return SandboxPool(settings, installer=installer)
 
 
-def _installer() -> PackageInstaller:
-    """Installs what a cell lacks: whoever gives the option agrees to all that is listed."""
+def _installer(arguments: argparse.Namespace) -> PackageInstaller:
+    """Installs what a cell lacks: whoever begins a rollout agrees to all that is listed."""
 
     async def agree(_: Sequence[str]) -> bool:
         return True
 
-    return PackageInstaller(Overlay(packages_folder()), AllowList.load(), agree, _say)
+    overlay = Overlay(packages_folder(), lock=arguments.packages_lock)
+    return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
 async def _main(arguments: argparse.Namespace) -> int:
@@ -224,58 +210,9 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
-    return number
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__)
-    add = parser.add_argument
-    add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
-    add("--split", type=Path, required=True, help="the folder of the split")
-    add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
-    add("--limit", type=_positive, help="how many questions to draw (default: all)")
-    add("--seed", type=int, default=7, help="of the draw")
-    add("--k", type=_positive, default=1, help="tries at each question, for pass@k")
-    add("--dialect", default="markdown", help=", ".join(DIALECTS))
-    add("--max-turns", type=_positive, default=10)
-    add("--at-once", type=_positive, default=1, help="tries that go on at the same time")
-    add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
-    add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
-    add("--install-packages", action="store_true", help="install listed packages that cells lack")
-    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
-    add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
-        help="dollars per million tokens read and sampled")  # fmt: skip
-    add("--policy", "--model", dest="model", metavar="MODEL",
-        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
-    add("--base-url", help="an OpenAI-compatible endpoint")
-    add("--api-key-file", type=Path)
-    search = parser.add_argument_group("more than one candidate")
-    add = search.add_argument
-    add("--strategy", choices=("react", "vote", "search"), default="react")
-    add("--tries", type=_positive, default=3, help="runs of a vote; turns drawn at each expansion")
-    add("--iterations", type=_positive, default=40, help="expansions of a tree")
-    add("--sampled-cells", type=_positive, help="turns drawn for a question (default: no limit)")
-    add("--draw-again", action="store_true", help="expand the root again when all paths ended")
-    add("--enough-answers", type=_positive, help="stop once so many paths have answered")
-    add("--enough-votes", type=_positive, help="stop once so many answers agree")
-    add("--collect", action="store_true", help="collect values: rewards by the labels")
-    judge = parser.add_argument_group("suites that a model marks")
-    add = judge.add_argument
-    add("--judge-model", metavar="MODEL")
-    add("--judge-base-url", default="", metavar="URL", help="default: a local model")
-    add("--judge-api-key-file", type=Path, metavar="FILE")
-    return parser
-
-
 def main() -> int:
     """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
-    parser = _parser()
-    arguments = parser.parse_args()
-    _refuse_unread(parser, arguments)
+    arguments = parsed(__doc__)
     try:
         return asyncio.run(_main(arguments))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:

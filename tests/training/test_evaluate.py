@@ -24,6 +24,7 @@ from tests.fakes import ScriptedPolicy
 from tests.training.eval_program import Deterministic
 from tests.training.eval_program import main as evaluate_deterministically
 from training.evaluate import main
+from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
@@ -266,6 +267,7 @@ def test_the_command_writes_its_files_and_prints_a_table(
         assert "another questions" in capsys.readouterr().err
     manifest = json.loads((out / "run.json").read_text())
     assert (manifest["model"], manifest["judge"], manifest["collects"]) == ("scripted", "", False)
+    assert manifest["installs"]
     assert (tmp_path / "data" / "dm_jupyter" / "packages").is_dir()
     assert len((out / "results.jsonl").read_text().splitlines()) == 3
     assert json.loads((out / "summary.json").read_text())["all"]
@@ -301,6 +303,8 @@ def test_the_command_runs_every_strategy(
             ["--strategy", "search", "--collect", "--enough-votes", "2"],
             "--collect grows the whole tree: leave --enough-votes out",
         ),
+        (["--packages-lock", "x", "--no-install-packages"], "needs --install-packages"),
+        (["--packages-lock", "x", "--profile", "interactive"], "needs --install-packages"),
         (["--at-once", "0"], "argument --at-once: 0 is not 1 or more"),
     ],
 )
@@ -328,6 +332,22 @@ def test_faults_of_the_command_are_one_line(
     out = ["--out", str(tmp_path / "broken")]
     assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
     assert "run.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "installs"),
+    [
+        ([], True),
+        (["--no-install-packages"], False),
+        (["--profile", "interactive"], False),
+        (["--profile", "interactive", "--install-packages"], True),
+    ],
+)
+def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
+    options: list[str], installs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["evaluate", "dabench", "--split", "x", *options])
+    assert parsed("").install_packages is installs
 
 
 def test_names_that_look_alike_have_folders_of_their_own(tmp_path: Path) -> None:

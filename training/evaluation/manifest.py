@@ -50,6 +50,8 @@ class Manifest:
     """The model that marks answers, where one does."""
     collects: bool = False
     """Whether a search was told which answers are right: its score is then none."""
+    installs: bool = False
+    """Whether cells get listed packages that they lack."""
 
     def claim(self, folder: Path) -> None:
         """Writes the manifest into a folder of a new run, or checks that the one there is this.

@@ -1,0 +1,94 @@
+"""The options of `python -m training.evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dm_jupyter.core.dialects import DIALECTS
+from kernel_sandbox.pool_settings import PROFILES
+from kernel_sandbox.profile import Profile
+from training.tasks.registry import SUITES
+
+__all__ = ["parsed"]
+
+_EARLY_STOPS = ("enough_answers", "enough_votes")
+_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
+
+
+def parsed(description: str) -> argparse.Namespace:
+    """Returns the options of this process's command line; what is wrong ends it with 2.
+
+    Args:
+        description: of the command, for its help.
+    """
+    parser = _parser(description)
+    arguments = parser.parse_args()
+    if arguments.install_packages is None:  # whoever begins a rollout agrees to all that is listed
+        arguments.install_packages = arguments.profile == Profile.ROLLOUT.value
+    _refuse_unread(parser, arguments)
+    return arguments
+
+
+def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Ends the command where an option was given that the strategy would not read."""
+    for name in _OF_SEARCH if arguments.strategy != "search" else ():
+        if getattr(arguments, name) != parser.get_default(name):
+            parser.error(f"--{name.replace('_', '-')} needs --strategy search")
+    if arguments.packages_lock and not arguments.install_packages:
+        parser.error("--packages-lock needs --install-packages")
+    for name in _EARLY_STOPS if arguments.collect else ():
+        if getattr(arguments, name) is not None:
+            parser.error(f"--collect grows the whole tree: leave --{name.replace('_', '-')} out")
+    if arguments.strategy == "react" and arguments.tries != parser.get_default("tries"):
+        parser.error("--tries needs --strategy vote or search; --k tries each question again")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=description)
+    add = parser.add_argument
+    add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
+    add("--split", type=Path, required=True, help="the folder of the split")
+    add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
+    add("--limit", type=_positive, help="how many questions to draw (default: all)")
+    add("--seed", type=int, default=7, help="of the draw")
+    add("--k", type=_positive, default=1, help="tries at each question, for pass@k")
+    add("--dialect", default="markdown", help=", ".join(DIALECTS))
+    add("--max-turns", type=_positive, default=10)
+    add("--at-once", type=_positive, default=1, help="tries that go on at the same time")
+    add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
+    add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
+    add("--install-packages", action=argparse.BooleanOptionalAction,
+        help="install listed packages that cells lack (default: in rollouts)")  # fmt: skip
+    add("--packages-lock", type=Path, metavar="FILE",
+        help="the versions and hashes that may be installed (default: any version)")  # fmt: skip
+    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
+        help="dollars per million tokens read and sampled")  # fmt: skip
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+    add("--base-url", help="an OpenAI-compatible endpoint")
+    add("--api-key-file", type=Path)
+    search = parser.add_argument_group("more than one candidate")
+    add = search.add_argument
+    add("--strategy", choices=("react", "vote", "search"), default="react")
+    add("--tries", type=_positive, default=3, help="runs of a vote; turns drawn at each expansion")
+    add("--iterations", type=_positive, default=40, help="expansions of a tree")
+    add("--sampled-cells", type=_positive, help="turns drawn for a question (default: no limit)")
+    add("--draw-again", action="store_true", help="expand the root again when all paths ended")
+    add("--enough-answers", type=_positive, help="stop once so many paths have answered")
+    add("--enough-votes", type=_positive, help="stop once so many answers agree")
+    add("--collect", action="store_true", help="collect values: rewards by the labels")
+    judge = parser.add_argument_group("suites that a model marks")
+    add = judge.add_argument
+    add("--judge-model", metavar="MODEL")
+    add("--judge-base-url", default="", metavar="URL", help="default: a local model")
+    add("--judge-api-key-file", type=Path, metavar="FILE")
+    return parser
