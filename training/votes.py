@@ -1,9 +1,10 @@
 """Takes a run of votes apart: `python -m training.votes RUN --split DIR`.
 
 Each try of each vote is scored as if it had been alone, and written to `RUN/tries/N.jsonl`, the
-first as 0. That one is the single try as it would have been, so that
-`python -m training.compare RUN/tries/0.jsonl RUN` says what the vote gained on the same draws. Of
-a compact record, which holds no tries, those that lie in `RUN/tries` already are kept.
+first as 0. That one is the single try as it would have been. The vote is held again among them, by
+the rules of this release, and written to `RUN/tries/vote.jsonl`, so that
+`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says what it gains on the same
+draws. Of a compact record, which holds no tries, those that lie in `RUN/tries` already are kept.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.evaluation.read_run import RunError, read_run
@@ -27,11 +29,21 @@ from training.tasks.registry import find_suite
 from training.tasks.suite import EvalItem, Outcome, Suite
 from training.whole_file import write_lines
 
-__all__ = ["main", "tries_of"]
+__all__ = ["Held", "held_again", "main"]
 
 
-def tries_of(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> list[EvalRecord]:
-    """Returns the tries that a vote was held among, each as a record of its own.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A vote and what it was held among."""
+
+    tries: tuple[EvalRecord, ...]
+    """Each as a record of its own."""
+    chosen: EvalRecord
+    """The one of them that a vote by today's rules takes."""
+
+
+def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> Held:
+    """Returns the tries that a vote was held among, and holds it again.
 
     Args:
         record: of a vote, not a compact one.
@@ -44,17 +56,26 @@ def tries_of(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> 
     """
     if record.search.get("kind") != "vote":
         raise RunError(f"{record.id}, try {record.trial}: the record holds no votes")
-    found = []
+    candidates, tries = [], []
     for place, raw in enumerate(record.search["runs"]):
         try:
             run = Trajectory.from_json(raw)
         except TrajectoryError as error:
             raise RunError(f"{record.id}, try {record.trial}: {error}") from error
-        score = suite.score(item, Outcome(run.answer or "", folder / str(place)))
+        candidate = Candidate(run, folder / str(place))
+        score = suite.score(item, _outcome(candidate))
         read = sum(step.completion.prompt_tokens for step in run.steps)
         spent = Spent(run.tokens, read, run.cells, run.seconds)
-        found.append(EvalRecord.of(item, record.trial, run, score, spent))
-    return found
+        candidates.append(candidate)
+        tries.append(EvalRecord.of(item, record.trial, run, score, spent))
+    chosen = best_by_vote(
+        candidates, lambda one, other: suite.agree(item, _outcome(one), _outcome(other))
+    )
+    return Held(tuple(tries), tries[chosen])
+
+
+def _outcome(candidate: Candidate) -> Outcome:
+    return Outcome(candidate.trajectory.answer or "", candidate.folder or Path("nothing"))
 
 
 def main() -> int:
@@ -75,23 +96,24 @@ def main() -> int:
 def _take_apart(run: Path, split: Path, suite: str | None) -> None:
     records = read_run(run)
     folder = run / "tries"
-    known = _kept(folder)
+    known = _kept(folder, records)
     fresh = [record for record in records if record.trajectory or record.key not in known]
     known |= _scored(fresh, run, split, suite)
-    voted = [known[record.key] for record in records]
-    rows = {f"try {place}": list(tries) for place, tries in enumerate(zip(*voted, strict=True))}
+    held = [known[record.key] for record in records]
+    by_place = zip(*(one.tries for one in held), strict=True)
+    rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
+    rows["vote"] = [one.chosen for one in held]
     folder.mkdir(exist_ok=True)
-    for place, tries in enumerate(rows.values()):
-        write_lines(map(asdict, tries), folder / f"{place}.jsonl")
-    rows["any of them"] = [max(tries, key=lambda one: one.strict) for tries in voted]
-    _print(rows | {"the vote": records})
+    for name, tries in rows.items():
+        write_lines(map(asdict, tries), folder / f"{name}.jsonl")
+    _print(rows, [max(one.tries, key=lambda each: each.strict) for one in held], records)
     print(f"records: {folder}")
 
 
 def _scored(
     records: Sequence[EvalRecord], run: Path, split: Path, name: str | None
-) -> dict[tuple[str, int], list[EvalRecord]]:
-    """The tries of each vote, scored."""
+) -> dict[tuple[str, int], Held]:
+    """Each vote, held again."""
     if not records:
         return {}
     suite = find_suite(name or _suite_name(records[0]))
@@ -101,17 +123,19 @@ def _scored(
         if record.id not in items:
             raise RunError(f"{record.id} is not in {split}: was the run made with another split?")
         files = item_folder(run, record.id, record.trial)
-        scored[record.key] = tries_of(record, items[record.id], suite, files)
+        scored[record.key] = held_again(record, items[record.id], suite, files)
     return scored
 
 
-def _kept(folder: Path) -> dict[tuple[str, int], list[EvalRecord]]:
-    """The tries that were taken apart before: a run that goes on elsewhere has no others."""
-    kept: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
-    for place in range(len(list(folder.glob("*.jsonl")))):
+def _kept(folder: Path, records: Sequence[EvalRecord]) -> dict[tuple[str, int], Held]:
+    """What was taken apart before: a run that goes on elsewhere has no more of it."""
+    tries: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
+    for place in range(len(list(folder.glob("[0-9]*.jsonl")))):
         for record in read_run(folder / f"{place}.jsonl"):
-            kept[record.key].append(record)
-    return dict(kept)
+            tries[record.key].append(record)
+    vote = folder / "vote.jsonl"
+    chosen = {one.key: one for one in (*records, *(read_run(vote) if vote.exists() else ()))}
+    return {key: Held(tuple(found), chosen[key]) for key, found in tries.items() if key in chosen}
 
 
 def _suite_name(record: EvalRecord) -> str:
@@ -120,10 +144,18 @@ def _suite_name(record: EvalRecord) -> str:
     return str(record.trajectory["task"]["metadata"].get("suite"))
 
 
-def _print(rows: Mapping[str, Sequence[EvalRecord]]) -> None:
+def _print(
+    rows: Mapping[str, Sequence[EvalRecord]],
+    any_of_them: Sequence[EvalRecord],
+    as_held: Sequence[EvalRecord],
+) -> None:
     """Prints which share of the questions each is right on, by the strict rules."""
     table = number_table("right by the benchmark's rules", ("",), ("runs", "right", "%", "95 %"))
-    for name, records in rows.items():
+    named = {f"try {name}" if name.isdigit() else "the vote": one for name, one in rows.items()}
+    named["any of them"] = any_of_them
+    if [one.answer for one in as_held] != [one.answer for one in rows["vote"]]:
+        named["the vote as it was held"] = as_held
+    for name, records in named.items():
         share = share_of(records, lambda record: is_right(record, "strict"))
         counts = (str(share.runs), f"{share.right:g}")
         table.add_row(name, *counts, f"{share.share:.1%}", percent_range(share.interval))

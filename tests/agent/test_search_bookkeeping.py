@@ -125,6 +125,16 @@ def test_an_undefined_answer_gives_way_to_any_other() -> None:
     assert best_by_vote(_answers("@n[nan]", None), say_the_same) == 0
 
 
+def test_an_answer_of_another_kind_gives_way_to_one_that_fits() -> None:
+    task = Task("t", "q", answer_format='@p[value] where "value" is a number between 0 and 1')
+    said = ["@p[49572.0]", "@p[49572.0]", "@p[nan]", "@p[0.03]"]
+    candidates = [
+        Candidate(replace(one.trajectory, task=task), value=None) for one in _answers(*said)
+    ]
+    assert best_by_vote(candidates, say_the_same) == 3
+    assert best_by_vote(candidates[:3], say_the_same) == 0
+
+
 def test_by_value_the_highest_that_answered_is_chosen() -> None:
     candidates = [_candidate(None, 0.9), _candidate("@n[1]", 0.2), _candidate("@n[2]", 0.4)]
     assert best_by_value(candidates) == 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.agent.grounding import stated_numbers
+from dm_jupyter.core.answer_format import misfits
 from dm_jupyter.core.closed_form import find_answers, is_undefined
 from dm_jupyter.core.trajectory import Trajectory
 
@@ -53,12 +54,11 @@ def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
     """Returns the place of the first candidate that says what most of them say.
 
     The mode under the given equality, not of raw strings; of equal counts the one said first. An
-    answer that says nothing, such as `nan`, gives way to any other. Without an answer: 0.
+    answer with a value of another kind than its format asks for gives way to any that has none,
+    and one that says nothing, such as `nan`, to both. Without an answer: 0.
     """
     groups = groups_of(candidates, agree)
-    telling = [group for group in groups if not _is_undefined(candidates[group[0]])]
-    ranked = telling or groups
-    return ranked[0][0] if ranked else 0
+    return min(groups, key=lambda group: _unfitness(candidates[group[0]]), default=[0])[0]
 
 
 def best_by_value(candidates: Sequence[Candidate]) -> int:
@@ -97,9 +97,12 @@ def has_answer(candidate: Candidate) -> bool:
     return bool((candidate.trajectory.answer or "").strip())
 
 
-def _is_undefined(candidate: Candidate) -> bool:
-    values = [value for _, value in find_answers(candidate.trajectory.answer or "")]
-    return bool(values) and all(map(is_undefined, values))
+def _unfitness(candidate: Candidate) -> int:
+    """2 for an answer that says nothing, 1 for one that is no answer to such a question, else 0."""
+    said = dict(find_answers(candidate.trajectory.answer or ""))
+    if said and all(map(is_undefined, said.values())):
+        return 2
+    return int(bool(misfits(candidate.trajectory.task.answer_format, said)))
 
 
 def _value(candidate: Candidate) -> float:
