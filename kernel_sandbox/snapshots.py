@@ -171,7 +171,7 @@ class SnapshotTree(Closing):
             return CellResult(CellStatus.DENIED, message=refusal.message), node
         self._numbers += 1
         made = Node(node, None, self._numbers)
-        async with self._working(node, made):
+        async with self.working(node, made):
             state, notice = await self._successor(node, made)
             result = await self._run_in(state, source, on_cell)
             if result.state_lost or result.status in _STOPPED:
@@ -187,8 +187,14 @@ class SnapshotTree(Closing):
         return replace(result, message=f"{notice} {result.message}".strip()), made
 
     @asynccontextmanager
-    async def _working(self, *nodes: Node) -> AsyncIterator[None]:
-        """Protects nodes meanwhile; whoever is last ends what cells have left behind."""
+    async def working(self, *nodes: Node) -> AsyncIterator[None]:
+        """Protects nodes, and what is forked of them, meanwhile.
+
+        Whoever is last ends what cells have left behind.
+
+        Args:
+            nodes: from which something runs.
+        """
         self._at_work += 1
         try:
             with self._budget.using(*nodes):
@@ -237,7 +243,7 @@ class SnapshotTree(Closing):
         """
         if node.parent is None:
             return ()
-        async with self._working(node):
+        async with self.working(node):
             if node.state is not None:
                 return await self._collected(node.state, folder)
             self._numbers += 1

@@ -63,7 +63,8 @@ async def _heap(zygote: Zygote, heap_mib: int, rounds: int) -> _Costs:
         result, node = await tree.run(tree.root, source)
         checked(result)
         for number in range(rounds + 1):
-            costs.forks.append(await _fork(node, number))
+            async with tree.working(node):
+                costs.forks.append(await _fork(node, number))
             costs.cells.append(await _cell(tree, node))
             costs.anew.append(await _again(zygote, source))
         if tree.replayed_cells:
