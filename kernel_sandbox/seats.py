@@ -15,7 +15,8 @@ from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.history import History
 from kernel_sandbox.replay import ReplayRunner
-from kernel_sandbox.snapshots import Node, SnapshotRunner, SnapshotTree
+from kernel_sandbox.snapshot_runner import SnapshotRunner
+from kernel_sandbox.snapshots import Node, SnapshotTree
 from kernel_sandbox.state_budget import StateBudget
 from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import CellResult, CellRunner, Limits
@@ -203,7 +204,7 @@ class SnapshotSeat(Closing):
                 host.zygote, host.limits, self._inputs, budget=host.budget, options=host.options
             )
             self._tree = await tree.__aenter__()
-            self._way = tree.runner()
+            self._way = SnapshotRunner(tree)
 
     @property
     def way(self) -> SnapshotRunner:

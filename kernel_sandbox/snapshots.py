@@ -30,7 +30,7 @@ from kernel_sandbox.teardown import Closing, shielded
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 from kernel_sandbox.workspace import Workspace
 
-__all__ = ["Node", "SnapshotRunner", "SnapshotTree"]
+__all__ = ["Node", "SnapshotTree"]
 
 STATES = 1024
 """Processes that the system lets a tree have, on top of those of one state."""
@@ -328,69 +328,3 @@ class SnapshotTree(Closing):
         self._budget.forget(node)
         if state is not None:
             await state.stop()
-
-    def runner(self, node: Node | None = None) -> SnapshotRunner:
-        """Returns a runner whose state begins as that of a node, the root if none is given."""
-        return SnapshotRunner(self, node or self.root)
-
-
-class SnapshotRunner:
-    """One way through a tree; a `CellRunner` whose state can be branched at any time."""
-
-    def __init__(self, tree: SnapshotTree, node: Node) -> None:
-        """Runs nothing.
-
-        Args:
-            tree: stays the caller's.
-            node: where the way begins.
-        """
-        self.tree = tree
-        self.node = node
-        """The state after the last cell."""
-        self._cell: CellRun | None = None
-        self._lock = asyncio.Lock()
-        self._is_closed = False
-
-    @property
-    def containment(self) -> Containment:
-        """The layers around every state of the tree."""
-        return self.tree.containment
-
-    async def run(self, source: str) -> CellResult:
-        """Runs a cell after those before it; see `SnapshotTree.run`."""
-        async with self._lock:
-            if self._is_closed:
-                raise SessionClosedError("the runner is closed")
-            try:
-                result, self.node = await self.tree.run(self.node, source, self._note)
-            finally:
-                self._cell = None
-            return result
-
-    async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of the state after the last cell; see `SnapshotTree.collect`."""
-        async with self._lock:
-            if self._is_closed:
-                raise SessionClosedError("the runner is closed")
-            return await self.tree.collect(self.node, folder)
-
-    def _note(self, cell: CellRun) -> None:
-        self._cell = cell
-
-    def branch(self) -> SnapshotRunner:
-        """Returns a runner that goes on from here by itself; nothing is copied or run."""
-        return SnapshotRunner(self.tree, self.node)
-
-    async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
-        if self._cell is not None:
-            await self._cell.interrupt()
-
-    async def restart(self) -> None:
-        """Goes back to the empty state."""
-        async with self._lock:
-            self.node = self.tree.root
-
-    async def close(self) -> None:
-        """Lets no further cell run; the states stay until the tree is closed."""
-        self._is_closed = True

@@ -21,12 +21,12 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord, Spent
-from training.evaluation.run import item_folder
+from training.evaluation.run import item_folder, outcome_of
 from training.evaluation.tables import number_table, percent_range, wide_console
 from training.metrics.accuracy import is_right
 from training.metrics.questions import share_of
 from training.tasks.registry import find_suite
-from training.tasks.suite import EvalItem, Outcome, Suite
+from training.tasks.suite import EvalItem, Suite
 from training.whole_file import write_lines
 
 __all__ = ["Held", "held_again", "main"]
@@ -63,19 +63,16 @@ def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -
         except TrajectoryError as error:
             raise RunError(f"{record.id}, try {record.trial}: {error}") from error
         candidate = Candidate(run, folder / str(place))
-        score = suite.score(item, _outcome(candidate))
+        score = suite.score(item, outcome_of(candidate, folder))
         read = sum(step.completion.prompt_tokens for step in run.steps)
         spent = Spent(run.tokens, read, run.cells, run.seconds)
         candidates.append(candidate)
         tries.append(EvalRecord.of(item, record.trial, run, score, spent))
     chosen = best_by_vote(
-        candidates, lambda one, other: suite.agree(item, _outcome(one), _outcome(other))
+        candidates,
+        lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
     )
     return Held(tuple(tries), tries[chosen])
-
-
-def _outcome(candidate: Candidate) -> Outcome:
-    return Outcome(candidate.trajectory.answer or "", candidate.folder or Path("nothing"))
 
 
 def main() -> int:

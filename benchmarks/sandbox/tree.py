@@ -22,7 +22,8 @@ from benchmarks.sandbox.table import Run, Table, verdict
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.pool import PoolSettings
 from kernel_sandbox.replay import ReplayRunner
-from kernel_sandbox.snapshots import SnapshotRunner, SnapshotTree
+from kernel_sandbox.snapshot_runner import SnapshotRunner
+from kernel_sandbox.snapshots import SnapshotTree
 from kernel_sandbox.types import CellResult
 
 _CHILDREN, _DEPTH = 3, len(CELLS)
@@ -45,7 +46,7 @@ _Open = Callable[[Zygote, Path], AbstractAsyncContextManager[tuple[_State, Calla
 @asynccontextmanager
 async def _snapshots(zygote: Zygote, path: Path) -> AsyncIterator[tuple[_State, Callable[[], int]]]:
     async with SnapshotTree(zygote, inputs={NAME: path}) as tree:
-        yield tree.runner(), lambda: tree.replayed_cells
+        yield SnapshotRunner(tree), lambda: tree.replayed_cells
 
 
 @asynccontextmanager

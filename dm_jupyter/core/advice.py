@@ -2,7 +2,8 @@
 
 A small model does what its prompt speaks of. Told of missing values whatever the file was, the
 local one dropped rows in 31 of 32 first cells, 23 of them of files in which nothing was missing.
-Told only where values are missing and the question speaks of them, it dropped rows unasked.
+Told only where values are missing and the question speaks of them, it was right on three of eight
+questions about files with gaps; told wherever values are missing, on five.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
 def answer_names(answer_format: str) -> tuple[str, ...]:
     """Returns the names that a format asks for, each once, in order.
 
-    A format may lack its last bracket: two of DABench's do.
+    A format may lack its last bracket, as two of DABench's do; an answer that does is none.
     """
     return tuple(dict.fromkeys(name for name, _ in find_answers(f"{answer_format}]")))
 

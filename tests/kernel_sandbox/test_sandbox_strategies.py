@@ -14,6 +14,7 @@ from kernel_sandbox.profile import Profile
 from kernel_sandbox.replay import ReplayRunner
 from kernel_sandbox.seats import PersistentSeat
 from kernel_sandbox.session import KernelSession
+from kernel_sandbox.snapshot_runner import SnapshotRunner
 from kernel_sandbox.snapshots import SnapshotTree
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.worker import CellWorker
@@ -67,7 +68,7 @@ async def evicted(zygote, inputs):
 @asynccontextmanager
 async def snapshot(zygote, inputs):
     async with SnapshotTree(zygote, LIMITS, inputs) as tree:
-        yield tree.runner()
+        yield SnapshotRunner(tree)
 
 
 @asynccontextmanager

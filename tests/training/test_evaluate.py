@@ -16,7 +16,8 @@ import pytest_asyncio
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError, UsageError
-from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from tests.cli.endpoint import ScriptedEndpoint
@@ -26,6 +27,7 @@ from tests.training.eval_program import main as evaluate_deterministically
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
+from training.evaluation.failures import Failure, failure_of
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.evaluation.run import SuiteError, evaluate, item_folder
@@ -348,6 +350,15 @@ def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["evaluate", "dabench", "--split", "x", *options])
     assert parsed("").install_packages is installs
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"), [("@n[4]", Failure.WRONG), ("@n[4", Failure.FORMAT)]
+)
+def test_an_answer_that_broke_off_is_not_in_form(answer: str, failure: Failure) -> None:
+    task = Task("t", "?", answer_format="@n[n]")
+    ended = Trajectory(task, "markdown", stop=StopReason.ANSWERED, answer=answer)
+    assert failure_of(ended) == failure
 
 
 def test_names_that_look_alike_have_folders_of_their_own(tmp_path: Path) -> None:

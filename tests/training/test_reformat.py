@@ -41,6 +41,12 @@ async def test_nothing_to_do_asks_nobody(answer: str, tmp_path: Path) -> None:
     assert await _reformat(unused_url(), tmp_path, "free", Task("t", "?")) == "free"
 
 
+async def test_an_answer_that_broke_off_is_not_in_form(tmp_path: Path) -> None:
+    task = Task("t", "?", answer_format="@mean[x]")
+    with ScriptedEndpoint(["@mean[2.5]"]) as endpoint:
+        assert await _reformat(endpoint.base_url, tmp_path, "@mean[2.5", task) == "@mean[2.5]"
+
+
 async def test_a_value_that_was_changed_is_refused_and_asked_for_once_more(tmp_path: Path) -> None:
     with ScriptedEndpoint(["@mean[2.6]", "@mean[2.50]"]) as endpoint:
         assert await _reformat(endpoint.base_url, tmp_path, ANSWER) == "@mean[2.50]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from dm_jupyter.core.closed_form import answer_names
+from dm_jupyter.core.closed_form import answer_names, find_answers
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellStatus
 
@@ -72,5 +72,5 @@ def was_mended(trajectory: Trajectory) -> bool | None:
 
 def _is_in_form(trajectory: Trajectory) -> bool:
     """Whether every name of the prescribed form was answered; a free answer always is."""
-    said = answer_names(trajectory.answer or "")
+    said = {name for name, _ in find_answers(trajectory.answer or "")}
     return all(name in said for name in answer_names(trajectory.task.answer_format))

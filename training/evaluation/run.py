@@ -42,12 +42,7 @@ from training.judge.judge import JudgeError, JudgeUnreachableError
 from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite
 from training.whole_file import write_lines
 
-__all__ = [
-    "SuiteError",
-    "evaluate",
-    "item_folder",
-    "write_results",
-]
+__all__ = ["SuiteError", "evaluate", "item_folder", "outcome_of", "write_results"]
 
 _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
@@ -171,7 +166,7 @@ async def _try(
         run=replace(options.run, seed=options.run.seed + _SEEDS_A_TRIAL * trial),
         dialect=options.dialect,
         agree=lambda one, other: options.suite.agree(
-            item, _outcome(one, folder), _outcome(other, folder)
+            item, outcome_of(one, folder), outcome_of(other, folder)
         ),
     )
     started = time.monotonic()
@@ -186,7 +181,7 @@ async def _try(
     spent = Spent(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
     trajectory = solution.best.trajectory
     try:
-        score = await _score(item, _outcome(solution.best, folder), options)
+        score = await _score(item, outcome_of(solution.best, folder), options)
     except JudgeUnreachableError:
         raise
     except JudgeError:
@@ -201,7 +196,7 @@ def _strategy(item: EvalItem, options: EvalOptions, folder: Path) -> Strategy:
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if _scored(item, _outcome(candidate, folder), options.suite).right else -1.0
+        return 1.0 if _scored(item, outcome_of(candidate, folder), options.suite).right else -1.0
 
     return replace(options.strategy, reward=reward)
 
@@ -212,8 +207,13 @@ def _unread(arena: Arena, why: str) -> Solution:
     return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
 
 
-def _outcome(candidate: Candidate, folder: Path) -> Outcome:
-    """What a candidate left; one without files has a folder that is not there, never ours."""
+def outcome_of(candidate: Candidate, folder: Path) -> Outcome:
+    """Returns what a candidate left; one without files has a folder that is not there.
+
+    Args:
+        candidate: a run that ended.
+        folder: of the try.
+    """
     return Outcome(candidate.trajectory.answer or "", candidate.folder or folder / "nothing")
 
 

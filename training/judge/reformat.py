@@ -53,7 +53,7 @@ class Reformatter:
             JudgeError: the model could not be asked, or changed values twice.
         """
         names = answer_names(task.answer_format)
-        said = answer_names(answer)
+        said = {name for name, _ in find_answers(answer)}
         if not answer.strip() or all(name in said for name in names):
             return answer
         fields = {"question": task.question, "format": task.answer_format, "answer": answer}

@@ -26,7 +26,7 @@ class State:
     errors: int = 0
     """Cells in a row, up to here, that raised."""
     folder: Path | None = None
-    """Where the files of a path lie, once it has ended."""
+    """Where the files lie of an answer, or of the path that stands for none."""
     value: float | None = None
     """What a value model thinks of it."""
 
