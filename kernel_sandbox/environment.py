@@ -91,9 +91,10 @@ def unexpected_names(expected: Iterable[str]) -> tuple[str, ...]:
 
 
 def runtime_base() -> Path:
-    """Returns the folder for private run folders: short, since a socket path has 107 bytes."""
+    """Returns the folder for private run folders, without links; short: a socket has 107 bytes."""
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 (the folder made in it is private)
-    return base if base.is_dir() and os.access(base, os.W_OK) else Path("/tmp")  # noqa: S108
+    usable = base.is_dir() and os.access(base, os.W_OK)
+    return (base if usable else Path("/tmp")).resolve()  # noqa: S108
 
 
 def find_program(name: str) -> str | None:

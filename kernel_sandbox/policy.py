@@ -13,7 +13,7 @@ from kernel_sandbox.containment import Containment
 __all__ = ["Policy", "Report"]
 
 
-_LISTS = ("readable", "packages", "protected", "environment")
+_LISTS = ("packages", "protected", "environment")
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -42,8 +42,9 @@ class Policy:
     """The folder that the kernel works in, and may write."""
     run_dir: str
     """The kernel's private folder, which it may write, too."""
-    readable: tuple[str, ...]
-    """Real files and folders that it may read where they are, besides system and interpreter."""
+    readable: Mapping[str, str]
+    """What it may read where it is, files or folders, besides system and interpreter: its name,
+    and the path without links that the name led to. A name in the working folder has none."""
     packages: tuple[str, ...]
     """Folders of packages, wherever they lie, that it may read and import."""
     overlay: str
@@ -71,6 +72,12 @@ class Policy:
     def report(self) -> Path:
         """The file that the launcher writes its report to."""
         return Path(self.run_dir) / "report.json"
+
+    @property
+    def readable_paths(self) -> tuple[Path, ...]:
+        """What it may read, by the names and by where they led, each once."""
+        both = (path for pair in self.readable.items() for path in pair)
+        return tuple(map(Path, dict.fromkeys(both)))
 
     def write(self, path: Path) -> None:
         """Writes the policy as JSON.

@@ -180,15 +180,16 @@ def confine_late(policy: Policy, containment: Containment) -> Containment:
 
 
 def _rules(policy: Policy) -> landlock.Rules:
-    folders = [Path(policy.workspace), Path(policy.run_dir)]
-    readable = (*view.readable_paths(policy), Path("/proc"))
+    readable = policy.readable_paths
+    base = (*view.base_paths(policy.network), Path("/proc"))
+    folders = (Path(policy.workspace), Path(policy.run_dir))
     if policy.no_view:
         # Python lists the folder that it imports a package from.
-        parents = tuple(Path(package).parent for package in policy.packages)
-        return landlock.Rules(readable, tuple(folders), parents, policy.network)
+        parents = tuple(Path(package).resolve().parent for package in policy.packages)
+        return landlock.Rules(readable, folders, parents, policy.network, system=base)
     # In a view there is nothing to hide, and in a network of its own a kernel may talk to itself.
     private = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108
-    return landlock.Rules(readable, (*folders, *private), (Path("/"),), network=True)
+    return landlock.Rules(readable, (*folders, *private), (Path("/"),), network=True, system=base)
 
 
 def _outside(policy: Policy) -> Path:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from kernel_sandbox.contain import system
+from kernel_sandbox.contain.real_paths import opened
 
 __all__ = ["hold"]
 
@@ -26,7 +26,7 @@ def hold(folder: str, paths: Iterable[Path], optional: Iterable[Path] = ()) -> N
     """Makes the paths read-only, and them and the folders above them immovable.
 
     Args:
-        folder: the working folder, as this process finds it.
+        folder: the working folder, as this process finds it; nobody else can have moved it.
         paths: below the folder, relative to it; each must be there.
         optional: the same, for those that may have gone.
 
@@ -41,30 +41,10 @@ def hold(folder: str, paths: Iterable[Path], optional: Iterable[Path] = ()) -> N
         # The upper ones first: a mount hides what was mounted below its place before.
         for path in sorted(read_only | above, key=lambda path: len(path.parts)):
             try:
-                target = _open(root, path)
+                with opened(path, root) as place:
+                    system.bind(place, place, read_only=path in read_only)
             except OSError as error:
-                if error.errno in _CHANGED and path not in needed:
-                    continue
-                raise
-            try:
-                system.bind_in_place(target, read_only=path in read_only)
-            finally:
-                os.close(target)
+                if error.errno not in _CHANGED or path in needed:
+                    raise
     finally:
         os.close(root)
-
-
-def _open(root: int, path: Path) -> int:
-    """Opens a path below a folder, name by name: a link can stand for none of them."""
-    here = os.dup(root)
-    try:
-        for name in path.parts:
-            flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-            above, here = here, os.open(name, flags, dir_fd=here)
-            os.close(above)
-            if stat.S_ISLNK(os.fstat(here).st_mode):
-                raise OSError(errno.ELOOP, "a link has taken its place", str(path))
-    except BaseException:
-        os.close(here)
-        raise
-    return here

@@ -13,6 +13,7 @@ lies beneath, so whoever may make a file beside `.git` may also move one into it
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from kernel_sandbox.contain import system
 from kernel_sandbox.contain.privileges import drop_privileges
+from kernel_sandbox.contain.real_paths import opened
 from kernel_sandbox.containment import Layer, LayerState
 
 __all__ = ["Rules", "abi", "restrict"]
@@ -58,7 +60,7 @@ _SINCE = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a process may still open; a path that does not exist is skipped."""
+    """What a process may still open. A path that is missing, or has a link in it, is skipped."""
 
     readable: tuple[Path, ...] = ()
     """Files, and folders with all beneath them: read and executed. `/proc` must be listed."""
@@ -68,6 +70,8 @@ class Rules:
     """Folders whose names of files can be read, with those of all folders beneath; no content."""
     network: bool = False
     """Whether TCP stays open."""
+    system: tuple[Path, ...] = ()
+    """Like `readable`, but links are followed: nobody who is restricted can lay one there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,8 @@ def _apply(rules: Rules, handled: _Handled) -> None:
     # An older system takes the longer structure as long as what it does not know is zero.
     ruleset = _call(_CREATE_RULESET, attributes, len(attributes), 0)
     try:
+        for path in rules.system:
+            _allow(ruleset, path.resolve(), _READ & handled.files)
         for path in rules.readable:
             _allow(ruleset, path, _READ & handled.files)
         for path in rules.listable:
@@ -142,17 +148,15 @@ def _apply(rules: Rules, handled: _Handled) -> None:
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    try:
-        target = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # a rule less never loosens
-        return
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            target = stack.enter_context(opened(path))
+        except OSError:  # a rule less never loosens
+            return
         if not stat.S_ISDIR(os.fstat(target).st_mode):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, target)
         _call(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
-    finally:
-        os.close(target)
 
 
 def _opening_fails(path: Path) -> int:

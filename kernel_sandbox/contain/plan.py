@@ -91,8 +91,8 @@ def _policy(
         network=limits.network,
         workspace=str(places.workspace),
         run_dir=str(places.run_dir),
-        readable=tuple(
-            str(_without_links(path, places.workspace))
+        readable=dict(
+            _named(path, places.workspace)
             for path in (*places.readable, *places.packages, *overlay)
         ),
         packages=tuple(map(str, places.packages)),
@@ -109,9 +109,10 @@ def _policy(
     )
 
 
-def _without_links(path: Path, workspace: Path) -> Path:
-    """The path; below the working folder, whose links may change, the one they lead to now."""
-    return path.resolve() if workspace in path.parents else path
+def _named(path: Path, workspace: Path) -> tuple[str, str]:
+    """The path and where it leads now; in the working folder, whose links may change, only that."""
+    real = os.path.realpath(path)
+    return (real if workspace in path.parents else str(path)), real
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:

@@ -15,7 +15,7 @@ __all__ = [
     "MS_NOSUID",
     "MS_PRIVATE",
     "MS_REC",
-    "bind_in_place",
+    "bind",
     "detach",
     "library",
     "make_read_only",
@@ -126,22 +126,25 @@ def _set_read_only(descriptor: int, path: str, flags: int, *, devices: bool = Fa
     )
 
 
-def bind_in_place(descriptor: int, *, read_only: bool) -> None:
-    """Makes a file or folder a mount of its own where it is, with the mounts below it.
+def bind(source: int, place: int, *, read_only: bool, recursive: bool = True) -> None:
+    """Shows a file or folder at a second place, or as a mount of its own where it is.
 
-    It goes by the open file and not by a path, which may lead elsewhere by now.
+    It goes by open files and not by paths, which may lead elsewhere by now.
 
     Args:
-        descriptor: of the file or folder; opened with `O_PATH`.
+        source: a descriptor of the file or folder; opened with `O_PATH`.
+        place: the same of what it hides; may be `source`.
         read_only: whether the mount, with those below it, takes no write.
+        recursive: whether the mounts below the source are shown, too.
     """
-    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
-    tree = _call("syscall", ctypes.c_long(_SYS_OPEN_TREE), descriptor, b"", flags)
+    below = _AT_RECURSIVE if recursive else 0
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | below
+    tree = _call("syscall", ctypes.c_long(_SYS_OPEN_TREE), source, b"", flags)
     try:
         if read_only:
             _set_read_only(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
         move = ctypes.c_long(_SYS_MOVE_MOUNT)
-        _call("syscall", move, tree, b"", descriptor, b"", _MOVE_EMPTY_PATHS)
+        _call("syscall", move, tree, b"", place, b"", _MOVE_EMPTY_PATHS)
     finally:
         os.close(tree)
 

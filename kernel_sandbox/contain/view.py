@@ -12,12 +12,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import kernel_sandbox
 from kernel_sandbox.contain import held_paths, system
+from kernel_sandbox.contain.real_paths import opened
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
@@ -28,7 +30,6 @@ __all__ = [
     "build",
     "has_process_limit",
     "process_numbers",
-    "readable_paths",
 ]
 
 TEMPORARY_BYTES = 256 * 1024**2
@@ -46,14 +47,9 @@ _RESERVED_PIDS = 300
 _THREADS = 256
 
 
-def readable_paths(policy: Policy) -> tuple[Path, ...]:
-    """Returns what a kernel may read: the system, its interpreter, its inputs. Missing ones too."""
-    return (*base_paths(policy.network), *map(Path, policy.readable))
-
-
 @functools.cache
 def base_paths(network: bool) -> tuple[Path, ...]:
-    """Returns what every kernel may read, missing paths too.
+    """Returns what every kernel may read: the system and its interpreter. Missing paths, too.
 
     Args:
         network: whether the kernel may reach one.
@@ -81,7 +77,7 @@ def build(policy: Policy) -> None:
         policy: what to show, and how many processes there may be.
 
     Raises:
-        OSError: a mount was refused.
+        OSError: a mount was refused, or a path of the policy is gone or has a link in it by now.
     """
     root = Path(policy.run_dir) / "view"
     root.mkdir(mode=0o700, exist_ok=True)
@@ -94,13 +90,13 @@ def build(policy: Policy) -> None:
     for path in base_paths(policy.network):
         if path.exists():
             _show(root, path)
-    # The run folder alone, without the mounts below it: this view is one of them.
-    _bind(root, Path(policy.run_dir), Path(policy.run_dir), flags=MS_BIND)
-    _bind(root, Path(policy.workspace), Path(policy.workspace))
-    # After the working folder: what is inside it stays read-only.
-    for path in map(Path, policy.readable):
-        if Path(policy.workspace) not in path.parents:
-            _show(root, path)
+    own = (policy.run_dir, policy.workspace)
+    outside = (x for x in policy.readable if Path(policy.workspace) not in Path(x).parents)
+    # The upper ones first: a mount hides what was mounted below its place before.
+    for name in sorted((*outside, *own), key=lambda name: name.count("/")):
+        with opened(Path(policy.readable.get(name, name))) as found:
+            # The run folder without the mounts below it: this view is one of them.
+            _place(root, found, name, is_own=name in own, recursive=name != policy.run_dir)
     workspace = f"{root}{policy.workspace}"
     held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
     _enter(root)
@@ -118,17 +114,28 @@ def _show(root: Path, path: Path) -> None:
     if str(path) in _SYSTEM and path.is_symlink():
         (root / path.relative_to("/")).symlink_to(path.readlink())
         return
-    system.make_read_only(_bind(root, path.resolve(), path), recursive=True)
+    target = _make_place(f"{root}{path}", is_folder=path.is_dir())
+    system.mount(str(path.resolve()), target, flags=MS_BIND | MS_REC)
+    system.make_read_only(target, recursive=True)
 
 
-def _bind(root: Path, source: Path, place: Path, flags: int = MS_BIND | MS_REC) -> str:
-    target = f"{root}{place}"
-    if source.is_dir():
+def _place(root: Path, source: int, name: str, *, is_own: bool, recursive: bool) -> None:
+    """Shows an open file or folder under a name, read-only unless it is the kernel's own."""
+    target = _make_place(f"{root}{name}", is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
+    place = os.open(target, os.O_PATH | os.O_CLOEXEC)
+    try:
+        system.bind(source, place, read_only=not is_own, recursive=recursive)
+    finally:
+        os.close(place)
+
+
+def _make_place(target: str, *, is_folder: bool) -> str:
+    """Makes what is mounted upon, unless it is there; returns it."""
+    if is_folder:
         os.makedirs(target, exist_ok=True)  # noqa: PTH103 (for each worker a score of times)
     elif not os.path.exists(target):  # noqa: PTH110
         os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
         _touch(target)
-    system.mount(str(source), target, flags=flags)
     return target
 
 

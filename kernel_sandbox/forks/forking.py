@@ -175,9 +175,10 @@ class Forker:  # pragma: no cover (runs in the worker)
     def _rules(self, folder: Path) -> landlock.Rules:
         """Its own folder to write; what the states before it wrote to read; nothing beside."""
         policy = self._policy
-        readable = (*view.readable_paths(policy), Path("/proc"), *self._written)
+        readable = (*policy.readable_paths, *self._written)
         home = Path(policy.run_dir) / "home"
-        return landlock.Rules(readable, (folder, home), network=True)
+        base = (*view.base_paths(policy.network), Path("/proc"))
+        return landlock.Rules(readable, (folder, home), network=True, system=base)
 
 
 def _move(folder: Path) -> None:

@@ -27,7 +27,7 @@ POLICY = Policy(
     network=False,
     workspace="/nowhere",
     run_dir="/nowhere/run",
-    readable=(),
+    readable={},
     packages=(),
     overlay="",
     protected=(),
@@ -372,6 +372,63 @@ def test_an_input_in_the_folder_that_a_link_has_replaced_ends_the_start(places):
     assert "own.csv" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["work", "inputs", "inputs/in.csv"])
+def test_what_a_link_has_replaced_before_the_start_is_neither_read_nor_written(places, name):
+    base, secret = places.workspace.parent, places.workspace.parent / "secrets"
+    for folder in (base / "inputs", secret, secret / "in.csv"):
+        folder.mkdir()
+    given = base / "inputs" / "in.csv"
+    given.write_text("a")
+    policy = plan(Limits(), replace(places, readable=(given,)), tuple(os.environ))
+    (base / name).rename(base / "moved")
+    (base / name).symlink_to(secret)
+    done = confine_in_child(policy, base, dict(os.environ))
+    assert done.returncode == confine.START_FAILED
+    assert f"link by now: '{base / name}" in done.stderr
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
+def test_a_name_that_was_a_link_shows_what_it_led_to_when_it_was_asked_for(places, isolate):
+    base = places.workspace.parent
+    for number in range(2):
+        (base / f"data{number}").mkdir()
+        (base / f"data{number}" / "in.csv").write_text(str(number))
+    name = base / "data"
+    name.symlink_to(base / "data0")
+    policy = plan(Limits(), replace(places, readable=(name,)), tuple(os.environ), isolate=isolate)
+    name.unlink()
+    name.symlink_to(base / "data1")
+    code = f"""
+for folder in ("data", "data0", "data1"):
+    try:
+        print(open({str(base)!r} + "/" + folder + "/in.csv").read())
+    except OSError:
+        print("no")
+"""
+    done = confine_in_child(policy, places.workspace, dict(os.environ), code)
+    assert done.stdout.splitlines()[1:] == (["0", "no", "no"] if isolate else ["no", "0", "no"])
+
+
+def test_a_folder_around_the_own_ones_may_be_read(places):
+    base = places.workspace.parent
+    (base / "other").mkdir()
+    code = f"""
+import os
+print(os.path.isdir({str(base)!r} + "/other"))
+open("new", "w").close()
+open(os.environ["RUN"] + "/new", "w").close()
+try:
+    open({str(base)!r} + "/other/new", "w")
+except OSError as error:
+    print(error.strerror)
+"""
+    lines = run_contained(
+        replace(places, readable=(base,)),
+        f"import os; os.environ['RUN'] = {str(places.run_dir)!r}{code}",
+    )[1]
+    assert lines == ["True", "Read-only file system"]
+
+
 def test_a_link_in_the_folder_leads_to_what_may_be_read(places):
     link = places.workspace / "link.csv"
     link.symlink_to(places.readable[0])
@@ -422,7 +479,7 @@ def test_a_machine_without_namespaces_is_told_from_one_with(places, monkeypatch)
 
 def test_a_view_that_can_not_be_built_ends_the_process_with_its_words(places):
     policy = plan(Limits(), places, tuple(os.environ))
-    broken = replace(policy, readable=("/no/such/input",))
+    broken = replace(policy, readable={"/no/such/input": "/no/such/input"})
     done = confine_in_child(broken, places.workspace, dict(os.environ))
     assert done.returncode == confine.START_FAILED
     assert "the view of the files could not be made" in done.stderr

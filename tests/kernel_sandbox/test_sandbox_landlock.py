@@ -29,7 +29,7 @@ from kernel_sandbox.contain.landlock import Rules, restrict
 base, uid = Path(sys.argv[1]), int(sys.argv[2])
 inside, shown, outside = base / "inside", base / "shown", base / "outside"
 system = tuple(Path(name) for name in ("/usr", "/bin", "/lib", "/lib64"))
-rules = Rules((shown, *system), (inside,))
+rules = Rules((shown,), (inside,), system=system)
 if uid:
     os.setgid(uid)
     os.setuid(uid)
@@ -176,6 +176,20 @@ print(json.dumps([layer.state, attempt((shown / "file").read_text),
     attempt((shown / "file").write_text, "x"), attempt(write, inside / "new")]))
 """
     assert in_child(base, code) == ["active", "done", "done", "EACCES", "EACCES", "EACCES"]
+
+
+@needs_landlock
+def test_a_path_with_a_link_in_it_opens_nothing_unless_it_is_of_the_system(base):
+    (base / "inside" / "own").symlink_to(base / "outside")
+    code = """
+read, write = (outside / "file").read_text, (outside / "file").write_text
+folder = inside / "own"
+layer = restrict(Rules((folder, folder / "deep"), (inside, folder), system=(inside / "link",)))
+print(json.dumps([layer.state, attempt(read), attempt(write, "x"),
+    attempt((shown / "file").read_text), attempt(os.listdir, outside / "deep")]))
+"""
+    (base / "inside" / "link").symlink_to(base / "shown")
+    assert in_child(base, code) == ["active", "EACCES", "EACCES", "done", "EACCES"]
 
 
 @needs_landlock

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
 from kernel_sandbox.forks import live_state
-from kernel_sandbox.forks.forking import TEMPORARY
+from kernel_sandbox.forks.forking import BRANCHES, TEMPORARY
 from kernel_sandbox.forks.live_state import LiveState
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.snapshots import SnapshotTree
@@ -125,6 +125,15 @@ async def test_one_branch_can_neither_read_nor_change_another(tree):
         assert result.error.name == "PermissionError", attempt
     text, _ = await printed(tree, base, "import tempfile\nprint(tempfile.mkstemp()[0] > 0)")
     assert text == "True\n"
+
+
+async def test_a_link_to_all_branches_opens_none_of_them(tree):
+    lay = f"import os\nos.symlink(os.getcwd().split('/{BRANCHES}')[0] + '/{BRANCHES}', 'all')"
+    _, base = await printed(tree, tree.root, lay)
+    path, _ = await printed(tree, base, "open('mine.txt', 'w').close(); print(os.getcwd())")
+    result, _ = await tree.run(base, f"open({path.strip()!r} + '/mine.txt')")
+    assert result.error is not None
+    assert result.error.name == "PermissionError"
 
 
 async def test_what_a_state_wrote_can_be_read_by_its_old_name_later(tree):
