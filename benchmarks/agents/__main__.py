@@ -35,6 +35,7 @@ from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
+from training.evaluation.standing import standing_of
 from training.tasks.dabench import DABench
 
 __all__ = ["compare_shapes", "main", "parsed", "recorded"]
@@ -94,6 +95,7 @@ def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape
         profile=arguments.profile,
         git=git_revision(_CHECKOUT),
         versions=versions(),
+        questions=standing_of(options).questions,
     )
     return Shape(options, manifest, _compact_file(dialect, arguments))
 

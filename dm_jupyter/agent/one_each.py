@@ -11,7 +11,7 @@ from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import PolicyError, first_fault
 from dm_jupyter.core.trajectory import Completion
 
-__all__ = ["one_each"]
+__all__ = ["one_each", "with_seed_of"]
 
 _SEED_STRIDE = 7_919
 """Between the seeds of two turns: far from those of later turns of the same run."""
@@ -32,10 +32,20 @@ async def one_each(
     Raises:
         PolicyError: the model can't be sampled.
     """
-    seeds = [request.seed + _SEED_STRIDE * place for place in range(count)]
+    requests = [with_seed_of(place, request) for place in range(count)]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(sample(replace(request, seed=seed))) for seed in seeds]
+            tasks = [group.create_task(sample(one)) for one in requests]
     except* PolicyError as faults:
         raise first_fault(faults) from faults
     return [task.result() for task in tasks]
+
+
+def with_seed_of(place: int, request: SampleRequest) -> SampleRequest:
+    """Returns the request of one of several turns.
+
+    Args:
+        place: of the turn, from 0.
+        request: what is asked for all of them.
+    """
+    return replace(request, seed=request.seed + _SEED_STRIDE * place)

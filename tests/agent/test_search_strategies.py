@@ -200,6 +200,23 @@ async def test_limits_end_paths_and_the_search(pool: SandboxPool, arena_on: Aren
     assert solution.best.trajectory.stop is not None
 
 
+async def test_the_limits_of_a_run_end_paths_and_the_search(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    policy = Scripted(lambda *_: [cell("print(1)")])
+    search, arena = Search(SearchSettings(candidates=2, iterations=50, depth=9)), arena_on(pool)
+    short = replace(arena, run=RunSettings(max_tokens=11))  # a turn has 10
+    solution = await search.solve(short, policy)
+    assert len(solution.record["nodes"]) == 7
+    assert solution.best.trajectory.stop is StopReason.BUDGET
+    assert solution.best.trajectory.stop_detail == "11 tokens"
+    policy.batches.clear()
+    brief = replace(arena, run=RunSettings(max_seconds=1e-6))
+    solution = await search.solve(brief, policy)
+    assert policy.batches == []
+    assert solution.best.trajectory.stop is StopReason.BUDGET
+
+
 @pytest.mark.parametrize("is_cut", [True, False])
 async def test_without_an_answer_the_last_path_and_its_files_are_kept(
     any_pool: SandboxPool, arena_on: ArenaOn, *, is_cut: bool

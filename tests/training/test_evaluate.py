@@ -207,11 +207,34 @@ async def test_sampling_is_bounded_apart_from_the_runs(
 async def test_a_batch_takes_a_place_for_each_turn_and_never_waits_for_itself() -> None:
     from dm_jupyter.agent.protocols import SampleRequest
 
-    policy = BoundedPolicy(ScriptedPolicy(["a"]), 2)
+    class Batches:
+        """Draws batches; notes their sizes, their seeds and how many turns are under way."""
+
+        name = "batches"
+
+        def __init__(self) -> None:
+            self.running = self.most = 0
+            self.seeds: list[tuple[int, int]] = []
+
+        async def sample(self, *_: object) -> Completion:
+            raise NotImplementedError
+
+        async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+            self.seeds.append((request.seed, count))
+            self.running += count
+            self.most = max(self.most, self.running)
+            await asyncio.sleep(0.01)
+            self.running -= count
+            return [Completion("a", "", 1, 1, 0.0)] * count
+
+    model = Batches()
+    policy = BoundedPolicy(model, 2)
     request = SampleRequest(())
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         tasks = [group.create_task(policy.sample_many(request, 3)) for _ in range(4)]
     assert [len(task.result()) for task in tasks] == [3, 3, 3, 3]
+    assert model.most == 2
+    assert sorted(model.seeds) == [(0, 2)] * 4 + [(2 * 7_919, 1)] * 4
 
 
 def test_records_survive_a_line_that_broke_off(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from dm_jupyter.agent.one_each import with_seed_of
 from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.agent.search.drawing import draw
 from dm_jupyter.core.trajectory import Completion
@@ -14,7 +15,7 @@ __all__ = ["BoundedPolicy"]
 
 
 class BoundedPolicy:
-    """Implements `BatchPolicy`; a batch takes as many places as it has turns."""
+    """Implements `BatchPolicy`; a batch with more turns than there are places is split."""
 
     def __init__(self, policy: Policy, at_once: int) -> None:
         """Wraps a policy.
@@ -39,9 +40,13 @@ class BoundedPolicy:
             return await self._policy.sample(request, on_text)
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns when there is room for them."""
-        async with self._taken(min(count, self._at_once)):
-            return await draw(self._policy, request, count)
+        """Returns `count` turns, as many at a time as there are places."""
+        drawn: list[Completion] = []
+        while len(drawn) < count:
+            some = min(self._at_once, count - len(drawn))
+            async with self._taken(some):
+                drawn += await draw(self._policy, with_seed_of(len(drawn), request), some)
+        return drawn
 
     @asynccontextmanager
     async def _taken(self, count: int) -> AsyncIterator[None]:

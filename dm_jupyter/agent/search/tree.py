@@ -12,6 +12,7 @@ again where the pool keeps snapshots; elsewhere the cells of a path are run agai
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -88,7 +89,11 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The strategy; see `Strategy` for what `solve` takes."""
+    """The strategy; see `Strategy` for what `solve` takes.
+
+    Of the arena's run, `max_tokens` holds for each path, and after `max_seconds` nothing is
+    expanded; turns and cells are limited by the settings of the search.
+    """
 
     settings: SearchSettings = SearchSettings()
     values: Values | None = None
@@ -122,6 +127,7 @@ class _Growth:
 
     async def grow(self) -> None:
         """Expands leaf after leaf until a limit or an early stop."""
+        deadline = time.monotonic() + self._run.max_seconds
         episode = await self._stack.enter_async_context(self._arena.episode())
         start = begin(self._arena.start, self._policy)
         self._states[self._tree.root] = State(self._tree.root, start, episode)
@@ -130,7 +136,7 @@ class _Growth:
             if leaf is None and self._how.draws_again and not self._tree.root.is_terminal:
                 leaf = self._tree.root
             count = self._affordable()
-            if leaf is None or count == 0 or self._is_enough():
+            if leaf is None or count == 0 or self._is_enough() or time.monotonic() > deadline:
                 break
             await self._expand(self._states[leaf], count, number)
 
@@ -223,6 +229,9 @@ class _Growth:
         if trajectory.turns >= self._how.depth:
             detail = f"{self._how.depth} turns"
             return replace(trajectory, stop=StopReason.TURN_LIMIT, stop_detail=detail)
+        if trajectory.tokens >= self._run.max_tokens:
+            detail = f"{self._run.max_tokens} tokens"
+            return replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
         return trajectory
 
     def _count(self, trajectory: Trajectory) -> None:
