@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import html
 import json
 import re
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from tests.training.report_runs import (
     write_run,
 )
 from training.evaluation.records import EvalRecord
+from training.judge.judged import JudgedLog, JudgedRecord
 from training.report import main, write_page
 
 
@@ -190,6 +192,49 @@ def test_the_other_candidates_and_the_turns_of_a_tree_can_be_read(
     assert "Candidate 1:" not in page.words
     assert page.words.count("the turn of &lt;b&gt;one&lt;/b&gt; node") == 3
     assert "node 2, after node 0: @a[1] (chosen path)" in page.words
+
+
+def _judged(folder: Path, *rows: JudgedRecord) -> None:
+    for row in rows:
+        JudgedLog(folder / "judged.jsonl").append(row)
+
+
+def test_what_a_judge_said_stands_beside_the_rules(page_about, tmp_path: Path) -> None:
+    records = [a_record(name=name) for name in ("same", "other", "silent", "changed", "none")]
+    run = write_run(tmp_path / "run", *records)
+    answer, strict = records[0].answer or "", records[0].strict
+    row = JudgedRecord("same", 0, answer, "a-judge", "p", True, strict, strict, "near <b>", "")
+    made_anew = replace(row, id="changed", answer="what it said before", reason="stale")
+    other = replace(row, id="other", judged=not strict, reason="far", reformat="f",
+        reformatted="@mass[1]", reformatted_right=True, reformatted_strict=False)  # fmt: skip
+    silent = replace(row, id="silent", judged=None, reason="", error="no score in the reply")
+    _judged(run, row, other, silent, made_anew)
+    with (run / "judged.jsonl").open("a") as file:
+        file.write('{"id": "no')  # the judge is at work
+    page = page_about(run)
+    keys = [one["data-keys"] or "" for one in page.all("details", "entry")]
+    opinions = [[key for key in one.split("\n") if key.startswith("judge=")] for one in keys]
+    assert opinions == [["judge=agrees"], ["judge=differs"], ["judge=none"], [], []]
+    assert "near &lt;b&gt;" in page.text
+    assert "no score in the reply" in page.words
+    assert "stale" not in page.words
+    for words in (
+        "judge a-judge",
+        "answers judged 2 of 5 tries",
+        "without a verdict 1",
+        "right by the judge 20.0% (1)",
+        "agrees with the benchmark's rules 50.0%, kappa 0.00",
+        "right after reformatting, by the benchmark's rules 0.0% (0)",
+        "right after reformatting, by our rules 20.0% (1)",
+    ):
+        assert words in html.unescape(page.words)
+
+
+def test_a_broken_column_of_a_judge_is_named(tmp_path: Path, capsys) -> None:
+    run = write_run(tmp_path / "run")
+    (run / "judged.jsonl").write_text('{"id": "a"}\n')
+    assert main([str(run), "--html", str(tmp_path / "page.html")]) == 1
+    assert "judged.jsonl, line 1: no record" in capsys.readouterr().err
 
 
 def test_runs_are_compared_by_what_they_were_made_with(page_about, tmp_path: Path) -> None:

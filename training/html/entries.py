@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from training.evaluation.records import EvalRecord
+from training.html.judges import WORDS, JudgeNote, judge_note, opinion_of
 from training.html.notebooks import NotebookPage, notebook_page
 from training.html.pictures import Pictures
 from training.html.search import Tree, Vote
@@ -49,6 +50,8 @@ class Entry:
     """The other candidates of a vote, each with a name and what it answered."""
     vote: VotePage | None
     tree: TreePage | None
+    judge: JudgeNote | None
+    """What a judge said of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
             "failure",
             _pairs(dict.fromkeys(one.failure for one in records if one.failure)),
         ),
+        Filter("judge", "judge", tuple(_opinions(runs))),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(
             Filter(_group(name), name, _pairs(_values(records, name)))
@@ -107,6 +111,11 @@ def _verdicts(records: Sequence[EvalRecord]) -> Iterator[tuple[str, str]]:
         yield "differs", "tries or runs differ"
 
 
+def _opinions(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
+    found = {opinion_of(one.judged) for run in runs for one in run.tries if one.judged}
+    yield from ((opinion, words) for opinion, words in WORDS.items() if opinion in found)
+
+
 def _values(records: Sequence[EvalRecord], name: str) -> list[str]:
     return [value for value in by_group(records, name) if value != UNGROUPED]
 
@@ -115,7 +124,8 @@ def _pairs(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple((_line(value), value) for value in values)
 
 
-def _keys(record: EvalRecord, run: str, differ: bool) -> Iterator[str]:
+def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
+    record = one.record
     yield f"verdict={kind_of(record)}"
     if not record.strict:
         yield "verdict=failed"
@@ -123,6 +133,8 @@ def _keys(record: EvalRecord, run: str, differ: bool) -> Iterator[str]:
         yield "verdict=differs"
     yield f"failure={_line(record.failure)}"
     yield f"run={_line(run)}"
+    if one.judged is not None:
+        yield f"judge={opinion_of(one.judged)}"
     for name, values in record.groups.items():
         yield from (f"{_group(name)}={_line(value)}" for value in values)
 
@@ -155,9 +167,10 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
         title=cut(plain(question), _TITLE_CHARS) or record.id,
         verdict=verdict,
         word=VERDICTS[verdict.kind],
-        keys=tuple(_keys(record, run.name, differ)),
+        keys=tuple(_keys(one, run.name, differ)),
         notebook=notebook_page(trajectory, pictures) if trajectory else None,
         others=tuple(_others(search, pictures)) if isinstance(search, Vote) else (),
         vote=vote_page(search) if isinstance(search, Vote) else None,
         tree=tree_page(search) if isinstance(search, Tree) else None,
+        judge=judge_note(one.judged) if one.judged else None,
     )

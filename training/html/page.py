@@ -22,6 +22,7 @@ from markupsafe import Markup
 from training.html import plots, tables
 from training.html.entries import Entry, entries_of, filters_of
 from training.html.figures import Figures, figures_of
+from training.html.judges import judge_table
 from training.html.notebooks import sandbox_words
 from training.html.pictures import Pictures
 from training.html.source import ReportRun
@@ -56,7 +57,7 @@ def page_of(runs: Sequence[ReportRun], title: str) -> str:
             script=Markup(script),  # noqa: S704  (our own file)
             runs=figures,
             facts=_facts(runs),
-            sections=_sections(figures),
+            sections=_sections(figures, judge_table(runs)),
             entries=entries,
             failed=sum(not entry.record.strict for entry in entries),
             filters=filters_of(runs),
@@ -101,10 +102,10 @@ def _has_several_tries(entries: Sequence[Entry]) -> bool:
     return any(entry.record.trial for entry in entries)
 
 
-def _sections(figures: Sequence[Figures]) -> list[dict[str, Any]]:
+def _sections(figures: Sequence[Figures], judged: tables.FigureTable) -> list[dict[str, Any]]:
     """The parts of the page that show figures: name, heading, plots and tables."""
     parts: list[tuple[str, str, list[plots.Plot | None], list[tables.FigureTable]]] = [
-        ("overall", "Overall", [plots.pass_plot(figures)], [tables.overall(figures)]),
+        ("overall", "Overall", [plots.pass_plot(figures)], [tables.overall(figures), judged]),
         ("groups", "By group", [plots.accuracy_plot(figures)], [tables.groups(figures)]),
         ("failures", "Failures", [plots.failure_plot(figures)], [tables.failures(figures)]),
         ("costs", "Costs", [plots.token_plot(figures)], [tables.costs(figures)]),

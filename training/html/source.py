@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -15,6 +15,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
 from training.html.search import Search, SearchError, search_from_json
+from training.judge.judged import JudgedRecord, read_column
 
 __all__ = ["ReportRun", "Tried", "read_report_runs"]
 
@@ -47,6 +48,8 @@ class Tried:
     """`None` for a compact record."""
     search: Search | None
     """The votes or the tree; `None` for a single try."""
+    judged: JudgedRecord | None = None
+    """What a judge said of this very answer; `None` where none was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,20 @@ def _read(path: Path, name: str) -> ReportRun:
         _tried(record, f"{file}, line {number}")
         for record, number in zip(records, numbers, strict=False)
     )
-    return ReportRun(name, _manifest(file.parent / "run.json"), tries)
+    return ReportRun(name, _manifest(file.parent / "run.json"), _judged(tries, file.parent))
+
+
+def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:
+    """The tries with what a judge said of their answers; of another answer it says nothing."""
+    try:
+        rows = read_column(folder)
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+    beside = ((one, rows.get(one.record.key)) for one in tries)
+    return tuple(
+        replace(one, judged=row) if row is not None and row.answer == one.record.answer else one
+        for one, row in beside
+    )
 
 
 def _tried(record: EvalRecord, place: str) -> Tried:

@@ -14,7 +14,7 @@ from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
 from training.tasks.suite import EvalItem
 
-__all__ = ["JudgedLog", "JudgedRecord", "expected_text", "item_of", "judgeable"]
+__all__ = ["JudgedLog", "JudgedRecord", "expected_text", "item_of", "judgeable", "read_column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,7 @@ class JudgedLog:
         whole = raw[: raw.rfind(b"\n") + 1]
         if len(whole) < len(raw):
             os.truncate(self._path, len(whole))
-        rows = {}
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                row = JudgedRecord(**json.loads(line))
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{self._path}, line {number}: no record ({error})") from error
-            rows[row.key] = row
-        return rows
+        return _rows(whole, self._path)
 
     def append(self, row: JudgedRecord) -> None:
         """Writes one line and makes sure that it is on the disk.
@@ -91,6 +84,32 @@ class JudgedLog:
             file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def read_column(folder: Path) -> dict[tuple[str, int], JudgedRecord]:
+    """Returns a run's column, without changing anything; empty where the run has none.
+
+    Raises:
+        ValueError: a line is no record; but for the last one, where it is still being written.
+        OSError: it can't be read.
+    """
+    path = folder / "judged.jsonl"
+    if not path.exists():
+        return {}
+    raw = path.read_bytes()
+    return _rows(raw[: raw.rfind(b"\n") + 1], path)
+
+
+def _rows(whole: bytes, path: Path) -> dict[tuple[str, int], JudgedRecord]:
+    """The last line of each run."""
+    rows = {}
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            row = JudgedRecord(**json.loads(line))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: no record ({error})") from error
+        rows[row.key] = row
+    return rows
 
 
 def judgeable(folder: Path) -> list[EvalRecord]:
