@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
-from kernel_sandbox import processes
+from kernel_sandbox import consumption, processes
 from kernel_sandbox.cell import CellRun
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.guarded import GuardedKernel
@@ -132,10 +132,10 @@ class AttachedKernel(GuardedKernel):
         text = value.get("data", {}).get("text/plain")
         return text if isinstance(text, str) else None
 
-    def usage(self) -> tuple[processes.Usage, float]:
+    def usage(self) -> tuple[consumption.Usage, float]:
         """Returns what the kernel uses now, and its processor time in seconds."""
         pid = self._process.pid if self._process is not None else 0
-        return processes.measure([pid], self.limits.memory_bytes), processes.cpu_seconds(pid)
+        return consumption.measure([pid], self.limits.memory_bytes), consumption.cpu_seconds(pid)
 
     async def interrupt(self) -> None:
         """Interrupts the kernel as its kernelspec asks."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from kernel_sandbox import processes
+from kernel_sandbox import consumption
 
 __all__ = ["Evictable", "StateBudget"]
 
@@ -56,7 +56,7 @@ class StateBudget:
             pid: its process.
             ancestor: the process whose memory all states inherited, if there is one.
         """
-        self._sizes[state] = processes.private_bytes_at_most(pid, ancestor)
+        self._sizes[state] = consumption.private_bytes_at_most(pid, ancestor)
         self._sizes.move_to_end(state)
         self._bounded[state] = pid
 
@@ -84,7 +84,7 @@ class StateBudget:
         """Measures states as long as their bounds do not fit, then ends those that nobody uses."""
         while self.used_bytes > self.limit_bytes and self._bounded:
             state = next(iter(self._bounded))
-            self._sizes[state] = processes.private_bytes(self._bounded.pop(state))
+            self._sizes[state] = consumption.private_bytes(self._bounded.pop(state))
         for state in [state for state in self._sizes if state not in self._busy]:
             if self.used_bytes <= self.limit_bytes:
                 return

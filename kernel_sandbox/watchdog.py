@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from kernel_sandbox import processes
+from kernel_sandbox import consumption, processes
 from kernel_sandbox.open_files import is_shortage
 from kernel_sandbox.types import MIB, Limits
 
@@ -99,14 +99,14 @@ class Watchdog:
 
     def begin(self) -> None:
         """Starts the count of a cell's peak, and the frequent looks."""
-        self._peak_bytes = processes.resident_bytes(self._kernel)
+        self._peak_bytes = consumption.resident_bytes(self._kernel)
         self._is_busy = True
         self._wake.set()
 
     def finish(self) -> int | None:
         """Ends the frequent looks; returns the cell's peak in bytes, `None` if never seen."""
         self._is_busy = False
-        self._peak_bytes = max(self._peak_bytes, processes.resident_bytes(self._kernel))
+        self._peak_bytes = max(self._peak_bytes, consumption.resident_bytes(self._kernel))
         return self._peak_bytes or None
 
     async def guard(self) -> Breach:
@@ -150,7 +150,7 @@ class Watchdog:
             )
         if self._ran_out():
             return out_of_memory(limits)
-        used = processes.usage(found, limits.memory_bytes).memory_bytes
+        used = consumption.usage(found, limits.memory_bytes).memory_bytes
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limits.memory_bytes:
             return Breach(
@@ -197,7 +197,7 @@ class Watchdog:
         limit = self._limits.disk_bytes
         enough = before.size_bytes + limit
         used = await asyncio.to_thread(disk_use, self._folders, stop, enough)
-        nameless = await asyncio.to_thread(processes.nameless_bytes, self._find())
+        nameless = await asyncio.to_thread(consumption.nameless_bytes, self._find())
         if used.size_bytes + nameless > enough:
             return _full(limit)
         return _closed() if used.closed > before.closed else None

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox import processes
+from kernel_sandbox import consumption
 from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool
@@ -180,10 +180,10 @@ async def test_the_quick_bound_of_a_states_memory_is_one():
     async with SandboxPool(settings) as pool, pool.runner() as runner:
         for code in ("1", "block = b'x' * (40 << 20)", "import numpy as np; a = np.ones(1 << 23)"):
             assert (await runner.run(code)).ok
-            exact = processes.private_bytes(runner.seat._worker.pid)
+            exact = consumption.private_bytes(runner.seat._worker.pid)
             assert exact - 2 * MIB <= pool.metrics().live_bytes <= exact + 60 * MIB
-    assert processes.private_bytes_at_most(None, None) == 0
-    assert processes.private_bytes_at_most(2**22 + 1, os.getpid()) == 0
+    assert consumption.private_bytes_at_most(None, None) == 0
+    assert consumption.private_bytes_at_most(2**22 + 1, os.getpid()) == 0
 
 
 async def test_a_cancelled_trajectory_leaves_its_place(pool):

@@ -14,7 +14,7 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from traitlets.config import Config
 
 import kernel_sandbox
-from kernel_sandbox import environment, processes
+from kernel_sandbox import consumption, environment, processes
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.provisioner import SandboxProvisioner
 
@@ -162,8 +162,8 @@ async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkey
 
 
 def test_what_is_gone_uses_nothing():
-    assert processes.resident_bytes(2**22 + 1) == 0
-    assert processes.measure([2**22 + 1], 0).processes == 0
+    assert consumption.resident_bytes(2**22 + 1) == 0
+    assert consumption.measure([2**22 + 1], 0).processes == 0
     assert processes.find_kernel(2**22 + 1, 5) is None
     processes.end(2**22 + 1, is_monitor=False)
     assert processes.sweep(Path("/nowhere")) == 0

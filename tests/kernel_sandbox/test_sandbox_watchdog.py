@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import processes, watchdog
+from kernel_sandbox import consumption, processes, watchdog
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
 
@@ -200,13 +200,13 @@ def nothing_more_opens():
 
 
 async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, tmp_path):
-    assert processes.measure([sleeper], 1).memory_bytes > 0
+    assert consumption.measure([sleeper], 1).memory_bytes > 0
     with nothing_more_opens():
         for look in (
-            lambda: processes.measure([sleeper], 1),
+            lambda: consumption.measure([sleeper], 1),
             lambda: list(processes.walk([sleeper])),
-            lambda: processes.usage([sleeper], 1),
-            lambda: processes.nameless_bytes([sleeper]),
+            lambda: consumption.usage([sleeper], 1),
+            lambda: consumption.nameless_bytes([sleeper]),
             lambda: use(tmp_path),
         ):
             with pytest.raises(OSError, match="Too many open files"):
