@@ -52,11 +52,12 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def _strategy(arguments: argparse.Namespace) -> Strategy:
+    candidates = {} if arguments.temperature is None else {"temperature": arguments.temperature}
     match arguments.strategy:
         case "react":
             return React()
         case "vote":
-            return Vote(arguments.tries)
+            return Vote(arguments.tries, **candidates)
     settings = SearchSettings(
         candidates=arguments.tries,
         depth=arguments.max_turns,
@@ -68,7 +69,7 @@ def _strategy(arguments: argparse.Namespace) -> Strategy:
     )
     if arguments.collect:
         settings = settings.for_collecting()
-    return Search(settings)
+    return Search(replace(settings, **candidates))
 
 
 def _options(arguments: argparse.Namespace) -> EvalOptions:
@@ -84,9 +85,22 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         strategy=strategy,
         collects=arguments.collect,
         dialect=arguments.dialect,
-        run=RunSettings(max_turns=arguments.max_turns, max_cells=arguments.max_turns),
+        run=_run_settings(arguments),
         at_once=arguments.at_once,
     )
+
+
+def _run_settings(arguments: argparse.Namespace) -> RunSettings:
+    settings = RunSettings(
+        max_turns=arguments.max_turns,
+        max_cells=arguments.max_turns,
+        max_tokens=arguments.max_tokens,
+        max_seconds=arguments.max_seconds,
+        turn_tokens=arguments.turn_tokens,
+    )
+    if arguments.temperature is None:
+        return settings
+    return replace(settings, temperature=arguments.temperature)
 
 
 def _manifest(

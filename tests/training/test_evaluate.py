@@ -319,6 +319,31 @@ def test_the_command_runs_every_strategy(
 
 
 @pytest.mark.parametrize(
+    ("strategy", "usual"), [("react", [0.2]), ("vote", [0.2, 0.7]), ("search", [0.7])]
+)
+def test_sampling_is_as_the_command_says(
+    strategy: str, usual: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = _split(tmp_path / "split")
+    said = ["--temperature", "0.5", "--turn-tokens", "77", "--max-tokens", "99",
+            "--max-seconds", "60"]  # fmt: skip
+    drawn = {}
+    for name, more in (("usual", []), ("said", said)):
+        with ScriptedEndpoint([RIGHT]) as endpoint:
+            arguments = ["dabench", "--split", str(split), "--out", str(tmp_path / name),
+                         "--limit", "1", "--profile", "interactive", "--policy", "scripted",
+                         "--base-url", endpoint.base_url, "--strategy", strategy]  # fmt: skip
+            if strategy == "search":
+                arguments += ["--iterations", "1"]
+            assert _command([*arguments, *more], monkeypatch) == 0
+            drawn[name] = {(body["temperature"], body["max_tokens"]) for body in endpoint.bodies}
+    assert drawn["usual"] == {(temperature, 1_000) for temperature in usual}
+    assert drawn["said"] == {(0.5, 77)}
+    settings = json.loads((tmp_path / "said" / "run.json").read_text())["settings"]
+    assert (settings["max_tokens"], settings["max_seconds"]) == (99, 60)
+
+
+@pytest.mark.parametrize(
     ("options", "needs"),
     [
         (["--collect"], "--collect needs --strategy search"),
@@ -331,6 +356,7 @@ def test_the_command_runs_every_strategy(
         (["--packages-lock", "x", "--no-install-packages"], "needs --install-packages"),
         (["--packages-lock", "x", "--profile", "interactive"], "needs --install-packages"),
         (["--at-once", "0"], "argument --at-once: 0 is not 1 or more"),
+        (["--temperature", "3"], "argument --temperature: 3.0 is not between 0 and 2"),
     ],
 )
 def test_an_option_that_nothing_would_read_is_refused(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.search.tree import SearchSettings
 from dm_jupyter.core.dialects import DIALECTS
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
@@ -51,6 +53,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _temperature(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 2:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and 2")
+    return number
+
+
 def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=description)
     add = parser.add_argument
@@ -61,7 +70,6 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--seed", type=int, default=7, help="of the draw")
     add("--k", type=_positive, default=1, help="tries at each question, for pass@k")
     add("--dialect", default="markdown", help=", ".join(DIALECTS))
-    add("--max-turns", type=_positive, default=10)
     add("--at-once", type=_positive, default=1, help="tries that go on at the same time")
     add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
     add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
@@ -76,6 +84,18 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
+    defaults, hotter = RunSettings(), SearchSettings().temperature
+    sampling = parser.add_argument_group("sampling and limits of a try")
+    add = sampling.add_argument
+    add("--max-turns", type=_positive, default=defaults.max_turns,
+        help="turns and cells; of a search the depth")  # fmt: skip
+    add("--turn-tokens", type=_positive, default=defaults.turn_tokens, help="sampled in one turn")
+    add("--max-tokens", type=_positive, default=defaults.max_tokens,
+        help="sampled in all turns; in a search in those of one path")  # fmt: skip
+    add("--max-seconds", type=_positive, default=defaults.max_seconds,
+        help="clock time; in a search, nothing is expanded after it")  # fmt: skip
+    add("--temperature", type=_temperature,
+        help=f"default: {defaults.temperature}; of several candidates {hotter}")  # fmt: skip
     search = parser.add_argument_group("more than one candidate")
     add = search.add_argument
     add("--strategy", choices=("react", "vote", "search"), default="react")
