@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -26,6 +26,7 @@ from kernel_sandbox.errors import (
     SessionClosedError,
 )
 from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.packages import PackageInstaller
 from kernel_sandbox.pool import PoolMetrics, PoolSettings
 from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import Limits
@@ -64,6 +65,7 @@ class RayPool(Closing):
         limits: Limits | None = None,
         *,
         options: WorkerOptions | None = None,
+        make_installer: Callable[[], PackageInstaller] | None = None,
     ) -> None:
         """Starts nothing yet.
 
@@ -71,10 +73,13 @@ class RayPool(Closing):
             settings: how much each node takes on; `None` for as many cells at once as it has cores.
             limits: what each trajectory may use.
             options: how workers are started.
+            make_installer: called on each node, it makes what gets there, unasked, what cells
+                import and the environment lacks; `None` for nothing. Ray carries the function.
         """
         self.settings = settings
         self.limits = limits or Limits()
         self.options = options or WorkerOptions()
+        self._make_installer = make_installer
         self._places_each = (settings or PoolSettings()).trajectories_at_once
         self._places = asyncio.Semaphore(0)
         self._queued = 0
@@ -93,6 +98,7 @@ class RayPool(Closing):
             NodeLostError: no node has cores to give, or all of them died.
             KernelStartError: a zygote did not come up.
             ContainmentError: a node can't confine workers as the profile asks.
+            PackageError: the installer can't be made on a node.
         """
         if not load_ray().is_initialized():
             raise SandboxError("Ray is not initialised: call ray.init(...) before the pool starts")
@@ -131,7 +137,7 @@ class RayPool(Closing):
     async def _start(self, node: RayNode) -> SandboxError | None:
         settings = self.settings or PoolSettings(cells_at_once=max(1, int(node.cores)))
         try:
-            await node.start(settings, self.limits, self.options)
+            await node.start(settings, self.limits, self.options, self._make_installer)
         except SandboxError as error:
             log.warning("no pool on node %s: %s", node.name, error)
             if isinstance(error, NodeLostError):

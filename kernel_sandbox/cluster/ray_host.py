@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from kernel_sandbox.cluster.staging import StagedFiles
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SessionClosedError
 from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.packages import PackageInstaller
 from kernel_sandbox.pool import PooledRunner, PoolMetrics, PoolSettings, SandboxPool
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.teardown import shielded
@@ -28,15 +29,24 @@ class RayHost:
     ends the zygote and its workers with it, also when the actor is killed.
     """
 
-    def __init__(self, settings: PoolSettings, limits: Limits, options: WorkerOptions) -> None:
+    def __init__(
+        self,
+        settings: PoolSettings,
+        limits: Limits,
+        options: WorkerOptions,
+        make_installer: Callable[[], PackageInstaller] | None = None,
+    ) -> None:
         """Starts nothing yet; `start` does, in the thread of the event loop.
 
         Args:
             settings: how much the node takes on.
             limits: what each trajectory may use.
             options: how workers are started.
+            make_installer: as for `RayPool`.
         """
-        self._pool = SandboxPool(settings, limits, options=options)
+        self._settings, self._limits, self._options = settings, limits, options
+        self._make_installer = make_installer
+        self._started: SandboxPool | None = None
         self._files = StagedFiles()
         self._open: dict[int, tuple[PooledRunner, AsyncExitStack]] = {}
 
@@ -46,9 +56,20 @@ class RayHost:
         Raises:
             KernelStartError: its zygote did not come up.
             ContainmentError: the machine can't confine workers as the profile asks.
+            PackageError: the installer can't be made here.
         """
-        await self._pool.__aenter__()
-        return self._pool.containment
+        installer = await asyncio.to_thread(self._make_installer) if self._make_installer else None
+        options = self._options
+        pool = SandboxPool(self._settings, self._limits, options=options, installer=installer)
+        self._started = pool
+        await pool.__aenter__()
+        return pool.containment
+
+    @property
+    def _pool(self) -> SandboxPool:
+        if self._started is None:
+            raise SessionClosedError("the pool was not started")
+        return self._started
 
     async def stage(self, digest: str, data: bytes) -> None:
         """Keeps the content of an input.
@@ -159,7 +180,8 @@ class RayHost:
         """Ends every trajectory and the local pool, and removes the files."""
         for number in tuple(self._open):
             await self.close(number)
-        await self._pool.close()
+        if self._started is not None:
+            await self._started.close()
         self._files.remove()
 
 

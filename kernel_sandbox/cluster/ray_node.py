@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernel_sandbox.cluster.ray_host import RayHost
@@ -19,6 +19,7 @@ from kernel_sandbox.errors import (
     SessionClosedError,
 )
 from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.packages import PackageInstaller
 from kernel_sandbox.pool import PoolSettings
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
@@ -75,18 +76,26 @@ class RayNode:
         self._numbers = itertools.count()
         self._staged: dict[str, asyncio.Task[Any]] = {}
 
-    async def start(self, settings: PoolSettings, limits: Limits, options: WorkerOptions) -> None:
+    async def start(
+        self,
+        settings: PoolSettings,
+        limits: Limits,
+        options: WorkerOptions,
+        make_installer: Callable[[], PackageInstaller] | None = None,
+    ) -> None:
         """Starts the actor; returns when its zygote is warm.
 
         Args:
             settings: how much the node takes on.
             limits: what each trajectory may use.
             options: how workers are started.
+            make_installer: as for `RayPool`.
 
         Raises:
             NodeLostError: the actor did not come up, or died.
             KernelStartError: its zygote did not come up.
             ContainmentError: the node can't confine workers as the profile asks.
+            PackageError: the installer can't be made there.
         """
         strategies = importlib.import_module("ray.util.scheduling_strategies")
         placement = {
@@ -96,7 +105,7 @@ class RayNode:
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(self.id, soft=False),
         }
         actor = self._ray.remote(RayHost).options(**placement)
-        self._actor = actor.remote(settings, limits, options)
+        self._actor = actor.remote(settings, limits, options, make_installer)
         self.limits = limits
         try:
             self.containment = await self.call("start")

@@ -19,11 +19,19 @@ import pytest_asyncio
 
 from kernel_sandbox import ray_pool
 from kernel_sandbox.cluster.ray_host import RayHost
-from kernel_sandbox.errors import SandboxError, SessionClosedError, WorkspaceError
+from kernel_sandbox.errors import (
+    PackageError,
+    SandboxError,
+    SessionClosedError,
+    WorkspaceError,
+)
 from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.install.overlay import Overlay
+from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
 from kernel_sandbox.ray_pool import NodeLostError, RayMissingError, RayPool
 from kernel_sandbox.types import CellStatus, Limits
+from tests.wheels import index_variables, make_wheel
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 SETTINGS = PoolSettings(modules=(), trajectories_at_once=3, cells_at_once=2)
@@ -108,6 +116,36 @@ async def test_a_host_gives_the_files_that_were_made_as_bytes(host, tmp_path, mo
         await host.collect(1)
 
 
+@in_module_loop
+async def test_a_host_installs_what_cells_lack_on_its_own_node(tmp_path, monkeypatch):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name, text in index_variables(folder).items():
+        monkeypatch.setenv(name, text)
+    make_wheel(folder, "dm_alpha")
+    overlays = tmp_path / "overlays"
+    host = RayHost(SETTINGS, Limits(), WorkerOptions(), lambda: alpha_installer(overlays))
+    with pytest.raises(SessionClosedError, match="not started"):
+        await host.metrics()
+    await host.start()
+    try:
+        await host.open(1, {})
+        raw = await host.run(1, "import dm_alpha\ndm_alpha.version")
+        assert raw["outputs"][-1]["data"]["text/plain"] == "'1.0'"
+    finally:
+        await host.end()
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    broken = RayHost(SETTINGS, Limits(), WorkerOptions(), lambda: alpha_installer(taken))
+    with pytest.raises(PackageError, match="can't be made"):
+        await broken.start()
+    await broken.end()
+
+
+def alpha_installer(overlays):
+    return PackageInstaller(Overlay(overlays), AllowList({"dm_alpha": "dm-alpha"}))
+
+
 # With Ray.
 
 
@@ -168,6 +206,25 @@ async def test_trajectories_spread_over_the_nodes_by_their_cores(pool):
         assert metrics.total.active == 3
         assert sorted(node.active for node in metrics.nodes.values()) == [1, 2]
     assert (await pool.metrics()).total.active == 0
+
+
+@needs_ray
+async def test_every_node_makes_an_installer_of_its_own(cluster, tmp_path):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    variables = index_variables(folder)
+    make_wheel(folder, "dm_alpha")
+
+    def make():
+        os.environ.update(variables)
+        allowed = AllowList({"dm_alpha": "dm-alpha"})
+        return PackageInstaller(Overlay(tmp_path / f"of-{os.getpid()}"), allowed)
+
+    made = RayPool(SETTINGS, Limits(wall_s=60), make_installer=make)
+    async with made as pool, AsyncExitStack() as stack:
+        for runner in [await stack.enter_async_context(pool.runner()) for _ in range(3)]:
+            assert value(await runner.run("import dm_alpha\ndm_alpha.version")) == "'1.0'"
+    assert len(list(tmp_path.glob("of-*"))) == 2
 
 
 @needs_ray
