@@ -44,7 +44,22 @@ class Request:
     max_turns: int | None = None
     seed: int | None = None
     into: Literal["cells", "output"] | None = None
-    """`None` tries cells first."""
+    """`None` tries cells first, unless an option is for the output alone."""
+
+    @property
+    def for_output_alone(self) -> tuple[str, ...]:
+        """The options that were given and that cells of their own do not take.
+
+        There the server's settings count, no answer comes back, and no key is handed on.
+        """
+        given = {
+            "--format": self.answer_format,
+            "--base-url": self.base_url,
+            "--api-key-file": self.api_key_file,
+            "--max-turns": self.max_turns,
+            "--seed": self.seed,
+        }
+        return tuple(name for name, value in given.items() if value not in (None, ""))
 
 
 def takes_arguments(magic: F) -> F:
@@ -99,7 +114,7 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument(
             "--api-key-file",
             type=Path,
-            help="holds the endpoint's key (or set DM_JUPYTER_API_KEY); goes with --into output",
+            help="holds the endpoint's key (or set DM_JUPYTER_API_KEY)",
         ),
         argument("--max-turns", type=_count, help="turns of the model (default 10)"),
         argument("--seed", type=int, help="of the sampling (default 0)"),
@@ -110,7 +125,8 @@ def _options(argument: Any) -> tuple[Any, ...]:
 _FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
 _INTO_HELP = (
     "cells: new cells below, where JupyterLab with dm-jupyter shows the notebook (the default "
-    "there); output: all in the output of this cell"
+    "there, unless --format, --base-url, --api-key-file, --max-turns or --seed is given); output: "
+    "all in the output of this cell"
 )
 
 

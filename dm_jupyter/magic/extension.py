@@ -85,19 +85,23 @@ async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff
         task = None  # a restricted kernel does not see every file that the other side does
         if not _is_restricted():
             task = task_about(request.files, request.question, request.answer_format)
-        if request.into == "cells" and request.api_key_file is not None:
-            raise UsageError("--api-key-file goes with --into output: no key is handed on")
+        alone = " and ".join(request.for_output_alone)
+        if request.into == "cells" and alone:
+            raise UsageError(
+                f"{alone} can't go with --into cells, where the server's settings count"
+            )
         notice = ""
-        if request.into != "output" and request.api_key_file is None:
+        if request.into != "output" and not alone:
             handoff = await hand_over(shell, request)
             if handoff is not None:
                 return handoff
             if request.into == "cells":
                 notice = "nobody here writes cells for the analyst: it works in this output"
         if task is None:
+            way = f"leave {alone} out or " if alone else "open it in one with dm-jupyter or "
             raise UsageError(
-                "this kernel is restricted and reaches no model: open the notebook in a JupyterLab "
-                "that has dm-jupyter, or choose an ordinary Python kernel"
+                f"this kernel is restricted and reaches no model: in JupyterLab, {way}choose an "
+                "ordinary Python kernel"
             )
         return await answer_here(shell, task, request, notice)
 

@@ -2,10 +2,10 @@
 
 This side opens the comm `dm-jupyter` with `question`, `files` (as they were written), `folder`
 (what they are relative to), `cell_id` (`None` where the client names no cells), `request_id` and
-`options` (those that were given). The other side answers with one message, `{"kind": "accepted",
-"run_id": …}` or `{"kind": "refused", "message": …}`. Then this side closes the comm with
-`{"kind": "received"}`, or after two seconds without an answer with `{"kind": "abandoned"}`: that
-question must not be worked on any more.
+`options` (the model's name, where one was given). The other side answers with one message,
+`{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`. Then this side closes
+the comm with `{"kind": "received"}`, or after two seconds without an answer with
+`{"kind": "abandoned"}`: that question must not be worked on any more.
 
 All of it can be forged by code in the kernel, so the other side trusts none of it. A key never
 goes this way.
@@ -86,20 +86,13 @@ def _soon(loop: asyncio.AbstractEventLoop, function: Any, content: Any) -> None:
 
 
 def _question(shell: InteractiveShell, request: Request) -> dict[str, Any]:
-    options = {
-        "answer_format": request.answer_format or None,
-        "model": request.model,
-        "base_url": request.base_url,
-        "max_turns": request.max_turns,
-        "seed": request.seed,
-    }
     return {
         "question": request.question,
         "files": list(request.files),
         "folder": str(Path.cwd()),
         "cell_id": _cell_id(shell),
         "request_id": uuid.uuid4().hex,
-        "options": {name: value for name, value in options.items() if value is not None},
+        "options": {"model": request.model} if request.model else {},
     }
 
 

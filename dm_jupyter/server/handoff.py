@@ -76,8 +76,6 @@ def question_of(data: Mapping[str, Any], notebook_path: str, root: Path) -> Ask:
     options = data.get("options") or {}
     if not isinstance(data.get("question"), str) or not isinstance(files, list):
         raise ValueError("no question was handed over")  # noqa: TRY004
-    if options.get("base_url"):
-        raise ValueError("in JupyterLab the endpoint is the server's setting: leave --base-url out")
     model = options.get("model") or ""
     return Ask(
         request_id=str(data.get("request_id", "")),

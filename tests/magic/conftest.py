@@ -35,7 +35,20 @@ def shell(folder: Path) -> Iterator[InteractiveShell]:
 
 
 @pytest.fixture
-def options() -> Iterator[str]:
-    """Options of a model that counts the rows and says so, for two questions."""
+def counting() -> Iterator[str]:
+    """The address of a model, `tiny`, that counts the rows and says so, for two questions."""
     with ScriptedEndpoint(["print(len(df))\n```", "There are **3** rows."] * 2) as endpoint:
-        yield f"--base-url {endpoint.base_url} --model tiny"
+        yield endpoint.base_url
+
+
+@pytest.fixture
+def options(counting: str) -> str:
+    """The options that name it."""
+    return f"--base-url {counting} --model tiny"
+
+
+@pytest.fixture
+def set_model(folder: Path, counting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes it the model of whoever names none."""
+    monkeypatch.setenv("DM_JUPYTER_BASE_URL", counting)
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "tiny")

@@ -158,7 +158,12 @@ def test_an_interrupt_in_a_terminal_stops_the_run_and_its_kernel(folder: Path) -
         (
             "%%analyze 'my people.csv' --into cells --api-key-file k\nn?",
             UsageError,
-            "--api-key-file goes with --into output",
+            "--api-key-file can't go with --into cells",
+        ),
+        (
+            '%analyze "my people.csv" "n?" --into cells --seed 1 --format @n[count]',
+            UsageError,
+            "--format and --seed can't go with --into cells, where the server's settings count",
         ),
         (
             "%%analyze 'my people.csv' --base-url http://h/v1\nn?",
@@ -220,7 +225,7 @@ async def test_a_restricted_kernel_without_a_listener_says_what_to_do(
     done = await _run(shell, "%%analyze elsewhere.csv\nHow many?")
     assert isinstance(done.error_in_exec, UsageError)
     told = capsys.readouterr().out
-    assert told.startswith("dm-jupyter: this kernel is restricted and reaches no model: open ")
+    assert told.startswith("dm-jupyter: this kernel is restricted and reaches no model: ")
     monkeypatch.setenv(OFF_VARIABLE, "1")
     await _run(shell, "%%analyze elsewhere.csv\nHow many?")
     assert "this kernel is restricted" not in capsys.readouterr().out

@@ -47,7 +47,7 @@ async def test_the_work_and_the_answer_are_the_outputs_of_the_cell(folder: Path)
 async def test_a_listener_takes_the_question_and_the_cell_ends_at_once(folder: Path) -> None:
     listener = Listener(("comm_msg", {"kind": "accepted", "run_id": "r1"}))
     asking, using = await executed(
-        f"{ANALYZE} --max-turns 4 --model m --format @n[count]\nHow many rows?",
+        f"{ANALYZE} --model m\nHow many rows?",
         "_.run_id",
         listener=listener,
     )
@@ -61,7 +61,7 @@ async def test_a_listener_takes_the_question_and_the_cell_ends_at_once(folder: P
         "files": ["my people.csv"],
         "folder": str(folder),
         "cell_id": None,
-        "options": {"answer_format": "@n[count]", "model": "m", "max_turns": 4},
+        "options": {"model": "m"},
     }
     assert listener.closings == [{"kind": "received"}]
 
@@ -85,10 +85,11 @@ async def test_a_refusal_and_a_missing_file_are_one_line_each(folder: Path) -> N
 
 
 @pytest.mark.slow
-async def test_without_a_listener_the_work_is_done_in_the_cell(folder: Path, options: str) -> None:
+@pytest.mark.usefixtures("set_model")
+async def test_without_a_listener_the_work_is_done_in_the_cell(folder: Path) -> None:
     quiet, told = await executed(
-        f"{ANALYZE} {options}\nHow many rows?",
-        f'answer = %analyze "my people.csv" "How many rows?" {options} --into cells',
+        f"{ANALYZE}\nHow many rows?",
+        'answer = %analyze "my people.csv" "How many rows?" --into cells',
     )
     assert texts(quiet)[-1] == "There are **3** rows."
     assert "df = pd.read_csv" in texts(quiet)[0]
@@ -97,14 +98,26 @@ async def test_without_a_listener_the_work_is_done_in_the_cell(folder: Path, opt
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("set_model", "folder")
 @pytest.mark.parametrize("replies", [[("comm_close", {})], []])
 async def test_a_closed_comm_and_no_answer_mean_that_nobody_listens(
-    folder: Path, options: str, replies: list[tuple[str, dict[str, str]]]
+    replies: list[tuple[str, dict[str, str]]],
 ) -> None:
     listener = Listener(*replies)
-    (cell,) = await executed(f"{ANALYZE} {options}\nHow many rows?", listener=listener)
+    (cell,) = await executed(f"{ANALYZE}\nHow many rows?", listener=listener)
     assert texts(cell)[-1] == "There are **3** rows."
     assert listener.closings == ([] if replies else [{"kind": "abandoned"}])
+
+
+@pytest.mark.usefixtures("folder")
+async def test_an_answer_in_a_form_for_code_comes_back_whoever_listens() -> None:
+    listener = Listener(("comm_msg", {"kind": "accepted", "run_id": "r1"}))
+    with ScriptedEndpoint(["print(f'@n[{len(df)}]')\n```"]) as endpoint:
+        options = f"--base-url {endpoint.base_url} --model tiny --format @n[count]"
+        line = f'answer = %analyze "my people.csv" "How many?" {options}'
+        _, using = await executed(line, "answer.values", listener=listener)
+    assert texts(using) == ["{'n': '3'}"]
+    assert not listener.questions
 
 
 @pytest.mark.slow
