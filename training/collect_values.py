@@ -49,7 +49,7 @@ class ValueExample:
     node: int
     depth: int
     messages: list[dict[str, str]]
-    """The conversation up to here."""
+    """What a value model is shown of the state (`shown_state`)."""
     value: float
     """Q, -1 to 1: the mean of what the node was told, 0 for an expansion, and the rewards below."""
     visits: int
@@ -78,11 +78,10 @@ def _refuse_unfit(record: EvalRecord) -> None:
             f"{record.id}: the record holds no tree; run `training.evaluate` with "
             "--strategy search --collect"
         )
-    if any(
-        node["stop"] == "answered" and node["reward"] is None for node in record.search["nodes"]
-    ):
+    if not record.search.get("collected"):
         raise CollectError(
-            f"{record.id}: its answers have no rewards; run the search again with --collect"
+            f"{record.id}: the search was not told which answers are right, or an older release "
+            "made it; run it again with --collect"
         )
     if record.trajectory["task"]["metadata"].get("evaluation_only"):
         raise CollectError(f"{record.id}: its licence allows evaluation only, no training")
@@ -102,7 +101,7 @@ def _of_task(task: str, trees: list[dict[int, Mapping[str, Any]]]) -> Iterator[V
             tree=tree,
             node=node["id"],
             depth=node["depth"],
-            messages=[message for one in path for message in one["messages"]],
+            messages=node["state"],
             value=node["value_sum"] / node["visits"],
             visits=node["visits"],
             reward=node["reward"],

@@ -18,8 +18,9 @@ from typing import Any
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
-from dm_jupyter.agent.search.tree import Search, SearchSettings
+from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task

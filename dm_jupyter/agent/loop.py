@@ -39,7 +39,7 @@ from dm_jupyter.core.trajectory import (
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult
 
-__all__ = ["RunSettings", "begin", "request_for", "run", "step"]
+__all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ async def run(
         while trajectory.stop is None:
             remaining_s = deadline - time.monotonic()
             if limit := _exhausted(trajectory, settings, remaining_s):
-                trajectory = _given_up(trajectory, *limit)
+                trajectory = give_up(trajectory, *limit)
                 break
             scope = asyncio.timeout(remaining_s)
             try:
@@ -122,7 +122,7 @@ async def run(
                     raise
             except ContextFullError:
                 detail = "the model's context is full"
-                trajectory = _given_up(trajectory, StopReason.BUDGET, detail)
+                trajectory = give_up(trajectory, StopReason.BUDGET, detail)
     except asyncio.CancelledError:
         emit(RunFinished(replace(trajectory, stop=StopReason.CANCELLED)))
         raise
@@ -191,8 +191,14 @@ def _exhausted(
     return None
 
 
-def _given_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory:
-    """Ends the run: without an answer, or with the one that was sent back and never bettered."""
+def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory:
+    """Ends the run: without an answer, or with the one that was sent back and never bettered.
+
+    Args:
+        trajectory: not ended yet.
+        stop: why it ends, where it has no answer.
+        detail: which limit that was.
+    """
     dialect = dialect_named(trajectory.dialect)
     for step in trajectory.steps:
         answer = dialect.printed_answer(trajectory, step.result) if step.result else None

@@ -13,8 +13,9 @@ import pytest_asyncio
 from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Vote
-from dm_jupyter.agent.search.tree import Search, SearchSettings
+from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.agent.search.try_harder import rehearse
 from dm_jupyter.core.errors import ContextFullError, DataFileError, EndpointUnreachableError
 from dm_jupyter.core.task import Task
@@ -241,6 +242,9 @@ async def test_early_stops(pool: SandboxPool, arena_on: ArenaOn) -> None:
     agreed = SearchSettings(enough_votes=2)
     await Search(agreed).solve(arena_on(pool), policy)
     assert policy.batches == [3, 3]
+    unfit = Scripted(lambda *_: [answer("@n[nan]"), answer("@n[nan]"), cell("print(1)")])
+    await Search(replace(agreed, iterations=2)).solve(arena_on(pool), unfit)
+    assert unfit.batches == [3, 3]
 
 
 async def test_an_exhausted_search_may_draw_again(pool: SandboxPool, arena_on: ArenaOn) -> None:
@@ -294,7 +298,11 @@ async def test_collecting_rewards_right_and_wrong_answers(
     assert (settings.exploration, settings.temperature) == (1.25, 1.0)
     search = Search(settings, reward=lambda one: 1.0 if one.trajectory.answer == "@n[2]" else -1.0)
     solution = await search.solve(arena_on(pool), policy)
-    assert [node["reward"] for node in solution.record["nodes"]] == [None, -1.0, 1.0]
+    nodes = solution.record["nodes"]
+    assert [node["reward"] for node in nodes] == [None, -1.0, 1.0]
+    assert solution.record["collected"]
+    assert nodes[0]["state"] == nodes[0]["messages"]
+    assert nodes[1]["state"] == [*nodes[0]["state"], *nodes[1]["messages"]]
 
 
 async def test_an_open_node_says_nothing_before_it_is_expanded(
@@ -318,7 +326,32 @@ async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: A
     settings = SearchSettings(candidates=2, iterations=9)
     solution = await Search(settings).solve(arena_on(pool), Scripted(says))
     assert solution.best.trajectory.answer == "@n[2]"
-    assert solution.record["nodes"][1]["terminal"]
+    full = solution.record["nodes"][1]
+    assert (full["terminal"], full["reward"], full["stop"]) == (True, -1.0, "budget")
+
+
+@pytest.mark.parametrize("how", ["errors", "depth", "turns", "context"])
+async def test_an_answer_that_was_sent_back_stands_where_its_path_ends(
+    pool: SandboxPool, arena_on: ArenaOn, how: str
+) -> None:
+    def says(_: str, turn: int) -> list[str]:
+        if turn == 0:
+            return ["```python\nprint('@n[many]')\n```"]
+        if how == "context":
+            raise ContextFullError("too long")
+        return ["```python\n1/0\n```"]
+
+    settings = SearchSettings(candidates=1, errors=2 if how == "errors" else 9)
+    settings = replace(settings, depth=2 if how == "depth" else 9)
+    settings = replace(settings, max_cells=2 if how == "turns" else 6)
+    task = Task("t", "How many?", answer_format='@n[n] where "n" is a number')
+    arena = replace(arena_on(pool), dialect="markdown", task=task)
+    collecting = Search(settings, reward=lambda _: 1.0)
+    solution = await collecting.solve(arena, Scripted(says))
+    assert solution.best.trajectory.stop is StopReason.ANSWERED
+    assert solution.best.trajectory.answer == "@n[many]"
+    if how != "turns":  # where nothing more may be drawn, the path is none that ended
+        assert [node["reward"] for node in solution.record["nodes"]][-1] == 1.0
 
 
 async def test_a_context_that_is_full_at_once(pool: SandboxPool, arena_on: ArenaOn) -> None:

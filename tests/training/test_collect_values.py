@@ -22,23 +22,25 @@ def _node(number: int, parent: int | None, reward: float | None, **changes: Any)
         "terminal": reward is not None, "stop": None if reward is None else "answered",
         "answer": None, "errors": 0, "messages": [{"role": "assistant", "content": str(number)}],
     }  # fmt: skip
-    return node | changes
+    return node | {"state": (node | changes)["messages"]} | changes
 
 
 def _record(*nodes: dict[str, Any], **metadata: Any) -> EvalRecord:
     trajectory = {"task": {"metadata": metadata}}
-    search = {"kind": "search", "nodes": list(nodes), "chosen": 0}
+    search = {"kind": "search", "nodes": list(nodes), "chosen": 0, "collected": True}
     return replace(tried("q1", True), trajectory=trajectory, search=search)
 
 
 def test_a_path_gives_each_of_its_states_with_the_mean_of_its_rewards() -> None:
     root = _node(0, None, None, visits=3, value_sum=1.0)
     middle = _node(1, 0, None, visits=2, value_sum=0.0)
-    examples = list(examples_of([_record(root, middle, _node(2, 1, 1.0), _node(3, 1, -1.0))]))
+    shown = [{"role": "user", "content": "all but the turn that failed"}]
+    right = _node(2, 1, 1.0, state=shown)
+    examples = list(examples_of([_record(root, middle, right, _node(3, 1, -1.0))]))
     assert [(one.node, one.value, one.reward) for one in examples] == [
         (0, pytest.approx(1 / 3), None), (1, 0.0, None), (2, 1.0, 1.0), (3, -1.0, -1.0),
     ]  # fmt: skip
-    assert [message["content"] for message in examples[2].messages] == ["0", "1", "2"]
+    assert examples[2].messages == shown
 
 
 def test_at_most_four_right_and_four_wrong_paths_are_taken() -> None:
@@ -82,8 +84,10 @@ def test_four_of_each_kind_is_for_all_trees_of_a_task() -> None:
 
 
 def test_a_search_that_was_not_told_what_is_right_is_refused() -> None:
+    given_up = _record(_node(0, None, None), _node(1, 0, -1.0, stop="void"))
+    search = {**given_up.search, "collected": False}
     with pytest.raises(CollectError, match="again with --collect"):
-        list(examples_of([_record(_node(0, None, None), _node(1, 0, None, stop="answered"))]))
+        list(examples_of([replace(given_up, search=search)]))
 
 
 def test_records_without_a_tree_and_questions_for_evaluation_are_refused() -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.search.tree import SearchSettings
+from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.core.dialects import DIALECTS
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile

@@ -11,7 +11,15 @@ from dm_jupyter.core.answer_format import misfits
 from dm_jupyter.core.closed_form import find_answers, is_undefined
 from dm_jupyter.core.trajectory import Trajectory
 
-__all__ = ["Agree", "Candidate", "best_by_value", "best_by_vote", "groups_of", "say_the_same"]
+__all__ = [
+    "Agree",
+    "Candidate",
+    "best_by_value",
+    "best_by_vote",
+    "groups_of",
+    "is_fit",
+    "say_the_same",
+]
 
 _RELATIVE_TOLERANCE = 1e-6
 
@@ -95,6 +103,11 @@ def say_the_same(one: Candidate, other: Candidate) -> bool:
 def has_answer(candidate: Candidate) -> bool:
     """Whether the run ended with an answer."""
     return bool((candidate.trajectory.answer or "").strip())
+
+
+def is_fit(candidate: Candidate) -> bool:
+    """Whether it has an answer to such a question: a vote takes no other where there is one."""
+    return has_answer(candidate) and _unfitness(candidate) == 0
 
 
 def _unfitness(candidate: Candidate) -> int:

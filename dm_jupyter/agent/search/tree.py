@@ -15,28 +15,30 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 from dm_jupyter.agent.episodes import Arena, Episode
-from dm_jupyter.agent.loop import RunSettings, begin, request_for, step
+from dm_jupyter.agent.loop import RunSettings, begin, give_up, request_for, step
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import (
     Candidate,
     best_by_value,
     best_by_vote,
     groups_of,
+    is_fit,
 )
 from dm_jupyter.agent.search.drawing import Drawn, draw
 from dm_jupyter.agent.search.puct import Node, SearchTree
+from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.solution import Solution
-from dm_jupyter.agent.search.tree_record import State, tree_to_json
+from dm_jupyter.agent.search.states import State
+from dm_jupyter.agent.search.tree_record import tree_to_json
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellStatus
 
-__all__ = ["Reward", "Search", "SearchSettings", "Values"]
+__all__ = ["Reward", "Search", "Values"]
 
 Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
 """A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
@@ -47,47 +49,6 @@ _GIVEN_UP = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """How a tree is grown and when it is enough. Checked when made."""
-
-    candidates: int = 3
-    """Turns drawn at each expansion: Jupiter's K."""
-    depth: int = 10
-    """Turns of a path."""
-    iterations: int = 40
-    """Expansions of a tree."""
-    exploration: float = 0.0
-    """c of PUCT: 1.25 for collecting, 0 for inference."""
-    errors: int = 3
-    """Cells in a row that raised and end a path."""
-    temperature: float = 0.7
-    """1.0 for collecting."""
-    max_cells: int | None = None
-    """Turns drawn for a task in all; `None` for as many as the iterations take."""
-    enough_answers: int | None = None
-    """Stops once so many paths have answered; `None` for never."""
-    enough_votes: int | None = None
-    """Stops once so many of them say the same; `None` for never."""
-    draws_again: bool = False
-    """Whether the root is expanded again when every path has ended; else the search is over."""
-    select: Literal["vote", "value"] = "vote"
-    """How one of the answers is chosen."""
-
-    def __post_init__(self) -> None:
-        for name in ("candidates", "depth", "iterations", "errors"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"SearchSettings.{name} must be 1 or more")
-        if self.select not in ("vote", "value"):
-            raise ValueError(f"SearchSettings.select must be vote or value, got {self.select!r}")
-
-    def for_collecting(self) -> SearchSettings:
-        """Returns the settings with which Jupiter collects values: broad, and to the end."""
-        return replace(
-            self, exploration=1.25, temperature=1.0, enough_answers=None, enough_votes=None
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
     """The strategy; see `Strategy` for what `solve` takes.
 
@@ -95,7 +56,7 @@ class Search:
     expanded; turns and cells are limited by the settings of the search.
     """
 
-    settings: SearchSettings = SearchSettings()
+    settings: SearchSettings = field(default_factory=SearchSettings)
     values: Values | None = None
     """A value model; `None` without one."""
     reward: Reward | None = None
@@ -151,7 +112,8 @@ class _Growth:
             return True
         if how.enough_votes is None:
             return False
-        groups = groups_of(self._candidates(), self._arena.agree)
+        fit = [candidate for candidate in self._candidates() if is_fit(candidate)]
+        groups = groups_of(fit, self._arena.agree)
         return bool(groups) and len(groups[0]) >= how.enough_votes
 
     async def _expand(self, leaf: State, count: int, number: int) -> None:
@@ -160,8 +122,7 @@ class _Growth:
         try:
             drawn = await draw(self._policy, request, count)
         except ContextFullError:
-            self._tree.end(leaf.node)
-            self._tree.back_up(leaf.node, _GIVEN_UP)
+            await self._end(leaf)
             return
         self._drawn += count
         branches = [await self._branch(leaf) for _ in range(count)]
@@ -200,10 +161,21 @@ class _Growth:
         )
         state = self._states[node] = State(node, ended, episode, errors)
         self._count(ended)
+        await self._keep_answer(state)
+        return state
+
+    async def _end(self, leaf: State) -> None:
+        """Ends a path that was open: nothing more can be drawn from it."""
+        detail = "the model's context is full"
+        leaf.trajectory = give_up(leaf.trajectory, StopReason.BUDGET, detail)
+        self._tree.end(leaf.node)
+        await self._keep_answer(leaf)
+        self._tell(leaf)
+
+    async def _keep_answer(self, state: State) -> None:
         if state.has_answer:
             await self._finish(state)
             self._answers.append(state)
-        return state
 
     async def _let_go(self, state: State, own: AsyncExitStack) -> None:
         """Closes the branch of an ended path; the youngest stays while none has answered."""
@@ -224,14 +196,11 @@ class _Growth:
         if trajectory.stop is not None:
             return trajectory
         if errors >= self._how.errors:
-            detail = f"{errors} errors in a row"
-            return replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+            return give_up(trajectory, StopReason.BUDGET, f"{errors} errors in a row")
         if trajectory.turns >= self._how.depth:
-            detail = f"{self._how.depth} turns"
-            return replace(trajectory, stop=StopReason.TURN_LIMIT, stop_detail=detail)
+            return give_up(trajectory, StopReason.TURN_LIMIT, f"{self._how.depth} turns")
         if trajectory.tokens >= self._run.max_tokens:
-            detail = f"{self._run.max_tokens} tokens"
-            return replace(trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+            return give_up(trajectory, StopReason.BUDGET, f"{self._run.max_tokens} tokens")
         return trajectory
 
     def _count(self, trajectory: Trajectory) -> None:
@@ -244,15 +213,19 @@ class _Growth:
         """Tells what is known of the new nodes to them and to those above."""
         await self._estimate([one for one in states if not one.was_given_up])
         for state in states:
-            if state.was_given_up:
-                state.node.reward = _GIVEN_UP
-            elif state.has_answer and self._search.reward is not None:
-                state.node.reward = self._search.reward(state.candidate)
-            value = state.value if state.node.reward is None else state.node.reward
-            if value is not None or state.has_answer:
-                self._tree.back_up(state.node, value or 0.0)
+            self._tell(state)
         if self._search.values is None:
             self._tree.back_up(leaf.node, 0.0)
+
+    def _tell(self, state: State) -> None:
+        """Tells what is known of a node to it and to those above."""
+        if state.was_given_up:
+            state.node.reward = _GIVEN_UP
+        elif state.has_answer and self._search.reward is not None:
+            state.node.reward = self._search.reward(state.candidate)
+        value = state.value if state.node.reward is None else state.node.reward
+        if value is not None or state.has_answer:
+            self._tree.back_up(state.node, value or 0.0)
 
     async def _estimate(self, states: list[State]) -> None:
         if self._search.values is not None and states:
@@ -279,15 +252,26 @@ class _Growth:
             self._tokens,
             self._prompt_tokens,
             self._cells,
-            record=tree_to_json(list(self._states.values()), best.node.number),
+            record=tree_to_json(
+                list(self._states.values()),
+                best.node.number,
+                is_collected=self._search.reward is not None,
+            ),
         )
 
     async def _last_path(self) -> State:
-        """The path of the youngest node, ended where the search was before it was."""
+        """The youngest open path with an answer that was sent back, else that of the last node."""
         last = self._states[self._tree.nodes[-1]]
-        if last.trajectory.stop is None:
-            detail = "turns drawn in the search"
-            last.trajectory = replace(last.trajectory, stop=StopReason.BUDGET, stop_detail=detail)
+        for node in reversed(self._tree.nodes):
+            state = self._states[node]
+            if state.trajectory.stop is None:
+                detail = "turns drawn in the search"
+                ended = give_up(state.trajectory, StopReason.BUDGET, detail)
+                if state is last or ended.answer is not None:
+                    state.trajectory = ended
+                if ended.answer is not None:
+                    last = state
+                    break
         await self._finish(last)
         return last
 

@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.episodes import Episode
-from dm_jupyter.agent.search.candidates import Candidate
-from dm_jupyter.agent.search.puct import Node
+from dm_jupyter.agent.search.states import State, shown_state
 from dm_jupyter.core.dialects import dialect_named
-from dm_jupyter.core.trajectory import StopReason, Trajectory
 
-__all__ = ["State", "tree_to_json"]
-
-
-@dataclass(slots=True)
-class State:
-    """A node of the tree and the run that it stands for."""
-
-    node: Node
-    trajectory: Trajectory
-    episode: Episode
-    errors: int = 0
-    """Cells in a row, up to here, that raised."""
-    folder: Path | None = None
-    """Where the files lie of an answer, or of the path that stands for none."""
-    value: float | None = None
-    """What a value model thinks of it."""
-
-    @property
-    def has_answer(self) -> bool:
-        """Whether the path has answered."""
-        return self.trajectory.stop is StopReason.ANSWERED
-
-    @property
-    def was_given_up(self) -> bool:
-        """Whether the path has ended without an answer."""
-        return self.trajectory.stop is not None and not self.has_answer
-
-    @property
-    def candidate(self) -> Candidate:
-        """The run, as something to choose."""
-        return Candidate(self.trajectory, self.folder, self.value)
+__all__ = ["tree_to_json"]
 
 
-def tree_to_json(states: Sequence[State], chosen: int) -> dict[str, Any]:
-    """Returns the tree: `{"kind": "search", "nodes": […], "chosen": …}`.
+def tree_to_json(states: Sequence[State], chosen: int, *, is_collected: bool) -> dict[str, Any]:
+    """Returns the tree: `{"kind": "search", "nodes": […], "chosen": …, "collected": …}`.
 
-    Each node holds the messages that its own turn added; those of the whole path are the ones of
-    the nodes on the way from the root, whose messages are the prompt.
+    Each node holds as `messages` what its own turn added; the root's are the prompt. Where values
+    are collected, it holds as `state` what a value model is shown of it: a dialect may show less
+    than the turns of the path, and each of them otherwise than the model wrote it.
 
     Args:
         states: of all nodes, in the order of their numbers.
         chosen: number of the node whose answer was chosen.
+        is_collected: whether the search was told which answers are right.
     """
     ordered = sorted(states, key=lambda state: state.node.number)
-    return {"kind": "search", "nodes": [_node_to_json(one) for one in ordered], "chosen": chosen}
+    nodes = [_node_to_json(one) for one in ordered]
+    if is_collected:
+        for node, state in zip(nodes, ordered, strict=True):
+            node["state"] = [message.to_json() for message in shown_state(state.trajectory)]
+    return {"kind": "search", "nodes": nodes, "chosen": chosen, "collected": is_collected}
 
 
 def _node_to_json(state: State) -> dict[str, Any]:
