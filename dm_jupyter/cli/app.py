@@ -46,9 +46,15 @@ def ask(
     max_turns: Annotated[int, typer.Option(min=1, help="turns of the model")] = 10,
     max_seconds: Annotated[float, typer.Option(min=1, help="clock time of the run")] = 1800,
     answer_format: Annotated[
-        str, typer.Option("--format", help="form of the answer, such as '@mean_fare[value]'")
+        str, typer.Option("--format", help="form of the answer, such as '@mean_fare\\[value]'")
     ] = "",
-    dialect: Annotated[str, typer.Option(help="markdown, datamind or react")] = "markdown",
+    dialect: Annotated[
+        str,
+        # Written out, so that `--help` imports no dialect; a test holds it to `DIALECTS`.
+        typer.Option(
+            help="one of markdown, datamind, react, jupiter, react-published, datamind-published"
+        ),
+    ] = "markdown",
     memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
     cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
     strict: Annotated[
@@ -91,7 +97,9 @@ def ask(
 
 @app.command(epilog=EXIT_CODES)
 def profile(
-    file: Annotated[Path, typer.Argument(help="a csv, json, parquet, Excel or SQLite file")],
+    file: Annotated[
+        Path, typer.Argument(help="a csv, tsv, Excel, ods, json, parquet or SQLite file")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
 ) -> None:
     """Print what the model would be shown of a data file."""

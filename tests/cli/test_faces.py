@@ -9,6 +9,7 @@ from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.cli import doctor
 from dm_jupyter.cli.app import app
 from dm_jupyter.cli.show import Screen
+from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
 from kernel_sandbox.containment import Containment, Layer, LayerState
@@ -54,6 +55,15 @@ def test_profile_of_a_missing_file_is_exit_code_3(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["profile", str(tmp_path / "gone.csv")])
     assert done.exit_code == 3
     assert "gone.csv" in done.output
+
+
+def test_help_shows_the_form_of_an_answer_every_dialect_and_every_kind_of_file() -> None:
+    wide = CliRunner(env={"COLUMNS": "300"})
+    asking = wide.invoke(app, ["ask", "--help"]).output
+    assert "such as '@mean_fare[value]'" in asking
+    assert f"one of {', '.join(DIALECTS)} " in asking
+    profiling = wide.invoke(app, ["profile", "--help"]).output
+    assert "a csv, tsv, Excel, ods, json, parquet or SQLite file" in profiling
 
 
 CONTAINMENT = Containment((Layer("screen", LayerState.ACTIVE, "advice"),))
