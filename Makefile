@@ -17,7 +17,7 @@ PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 BROWSER_TESTS := browser and not slow and not model
 
-.PHONY: setup no-node check format test test-browser test-all model demo picture lab screenshots bench docs clean
+.PHONY: setup no-node check format test test-browser test-all model demo lab screenshots bench docs clean
 
 setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
 
@@ -88,9 +88,6 @@ model: setup
 
 demo: setup model
 	$(BIN)/python -m examples.demo
-
-picture: setup model
-	$(BIN)/python -m examples.picture
 
 lab: setup model
 	@test -f $(BUNDLE) || { echo "'make lab' shows the side panel, so it needs Node.js." >&2; exit 1; }

@@ -168,8 +168,8 @@ async def _main(arguments: argparse.Namespace) -> int:
         with RunProgress(options.suite.name) as progress:
 
             def start(standing: Standing) -> None:
-                _manifest(options, arguments, policy, standing.questions).claim(options.out)
                 _refuse_others(standing, options.out)
+                _manifest(options, arguments, policy, standing.questions).claim(options.out)
                 right = sum(record.right for record in standing.done.values())
                 progress.begin(len(standing.tries), len(standing.done), right)
 

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
@@ -39,7 +39,7 @@ class Held:
     tries: tuple[EvalRecord, ...]
     """Each as a record of its own."""
     chosen: EvalRecord
-    """The one of them that a vote by today's rules takes."""
+    """The one of them that a vote by today's rules takes, at the cost of all."""
 
 
 def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> Held:
@@ -72,7 +72,18 @@ def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -
         candidates,
         lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
     )
+    _refuse_lost_files(record, tries, folder)
     return Held(tuple(tries), tries[chosen])
+
+
+def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: Path) -> None:
+    """Some suites score files: without them, each answer would be a wrong one.
+
+    Raises:
+        RunError: the vote was right, its files are gone, and no try is right any more.
+    """
+    if record.strict and not folder.is_dir() and not any(one.strict for one in tries):
+        raise RunError(f"{record.id}: its files are gone, so it can't be scored again: {folder}")
 
 
 def main() -> int:
@@ -99,12 +110,24 @@ def _take_apart(run: Path, split: Path, suite: str | None) -> None:
     held = [known[record.key] for record in records]
     by_place = zip(*(one.tries for one in held), strict=True)
     rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
-    rows["vote"] = [one.chosen for one in held]
+    rows["vote"] = [
+        _at_the_cost_of(record, one.chosen) for record, one in zip(records, held, strict=True)
+    ]
     folder.mkdir(exist_ok=True)
     for name, tries in rows.items():
         write_lines(map(asdict, tries), folder / f"{name}.jsonl")
     _print(rows, [max(one.tries, key=lambda each: each.strict) for one in held], records)
     print(f"records: {folder}")
+
+
+def _at_the_cost_of(vote: EvalRecord, chosen: EvalRecord) -> EvalRecord:
+    return replace(
+        chosen,
+        tokens=vote.tokens,
+        prompt_tokens=vote.prompt_tokens,
+        sampled_cells=vote.sampled_cells,
+        seconds=vote.seconds,
+    )
 
 
 def _scored(

@@ -17,7 +17,15 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError, UsageError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Completion,
+    Step,
+    StopReason,
+    Trajectory,
+    Turn,
+    Void,
+)
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
 from tests.cli.endpoint import ScriptedEndpoint
@@ -286,10 +294,16 @@ def test_the_command_writes_its_files_and_prints_a_table(
         assert "another settings" in capsys.readouterr().err
         assert _command([*common, "--limit", "2"], monkeypatch) == 1
         assert "holds 1 tries that this draw leaves out" in capsys.readouterr().err
+        assert json.loads((out / "run.json").read_text())["limit"] is None
         questions = (split / "questions.jsonl").read_text()
+        kept = (out / "run.json").read_text()
         (split / "questions.jsonl").write_text(questions.replace("How many", "How few"))
         assert _command(common, monkeypatch) == 1
         assert "another questions" in capsys.readouterr().err
+        (split / "questions.jsonl").write_text(questions.replace('"3"', '"4"'))
+        assert _command(common, monkeypatch) == 1
+        assert "another questions" in capsys.readouterr().err
+        assert (out / "run.json").read_text() == kept
     manifest = json.loads((out / "run.json").read_text())
     assert (manifest["model"], manifest["judge"], manifest["collects"]) == ("scripted", "", False)
     assert manifest["installs"]
@@ -474,3 +488,25 @@ async def test_the_scripted_run_is_what_it_says(tmp_path: Path) -> None:
     assert results["q4"]["answer"] == "@n[4]"
     assert {row["cells"] for row in results.values()} == {3}
     assert Deterministic.name == "deterministic"
+
+
+def test_a_right_answer_in_another_form_is_no_wrong_value() -> None:
+    ended = Trajectory(Task("t", "?"), "markdown", stop=StopReason.ANSWERED, answer="34.65")
+    assert failure_of(ended, is_right_by_ours=True) == Failure.FORMAT
+
+
+@pytest.mark.parametrize(
+    ("actions", "failure"),
+    [
+        ((), Failure.TURNS),
+        ((Answer("sent back"),), Failure.TURNS),
+        ((Void("nothing"), Answer("sent back")), Failure.TURNS),
+        ((Answer("sent back"), Void("nothing")), Failure.VOID),
+    ],
+)
+def test_only_a_last_turn_without_code_and_answer_is_void(
+    actions: tuple[Answer | Void, ...], failure: Failure
+) -> None:
+    steps = tuple(Step(Completion("a", "", 1, 1, 0.0), Turn("", action)) for action in actions)
+    ended = Trajectory(Task("t", "?"), "markdown", steps=steps, stop=StopReason.BUDGET)
+    assert failure_of(ended) == failure

@@ -76,6 +76,29 @@ def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
     assert "the vote as it was held" in printed
 
 
+def test_a_vote_costs_what_all_of_its_tries_cost(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = {"tokens": 70, "prompt_tokens": 900, "sampled_cells": 5, "seconds": 12.5}
+    run = write_run(tmp_path / "run", [replace(_vote(["@n[3]", "@n[3]"]), **spent)])
+    for _ in range(2):  # the second time from what the first has written
+        assert _main(monkeypatch, run, "--split", split) == 0
+        (vote,) = read_run(run / "tries" / "vote.jsonl")
+        assert {name: getattr(vote, name) for name in spent} == spent
+        (compact,) = [record.compacted() for record in read_run(run)]
+        (run / "records.jsonl").unlink()
+        RecordLog(run / "records.jsonl").append(compact)
+
+
+def test_files_that_are_gone_are_named_where_they_are_what_is_scored(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unlike = replace(_vote(["@n[4]", "@n[4]"]), right=True, strict=True)
+    run = write_run(tmp_path / "run", [unlike])
+    assert _main(monkeypatch, run, "--split", split) == 1
+    assert "its files are gone, so it can't be scored again" in capsys.readouterr().err
+
+
 def test_a_run_that_went_on_from_compact_records_keeps_the_tries_of_those(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

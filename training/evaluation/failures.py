@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from dm_jupyter.core.closed_form import answer_names, find_answers
-from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.core.trajectory import StopReason, Trajectory, Void
 from kernel_sandbox.types import CellStatus
 
 __all__ = ["Failure", "failure_of", "was_mended"]
@@ -15,13 +15,14 @@ class Failure(StrEnum):
     """Why a run is not right."""
 
     FORMAT = "format"
-    """It answered, and not in the form that was asked for."""
+    """It answered, and not in the form that was asked for, or that the strict rules take."""
     WRONG = "wrong value"
     """It answered in form, and something else than expected."""
     CODE = "code error not mended"
     """It ended without an answer, its last cell having raised."""
     TURNS = "turn limit"
-    """It ended without an answer after cells that ran, by turns, cells, tokens or seconds."""
+    """It ended without an answer by turns, cells, tokens, seconds or a full context, and nothing
+    else was wrong."""
     VOID = "void"
     """Its last turn held neither code nor an answer."""
     TIMEOUT = "timeout"
@@ -46,15 +47,22 @@ _BY_STATUS = {
 }
 
 
-def failure_of(trajectory: Trajectory) -> Failure:
-    """Returns the kind of failure of a run whose answer is wrong or missing."""
+def failure_of(trajectory: Trajectory, *, is_right_by_ours: bool = False) -> Failure:
+    """Returns the kind of failure of a run whose answer is not right by the strict rules, or none.
+
+    Args:
+        trajectory: of the run.
+        is_right_by_ours: whether our rules, which forgive the form, take the answer.
+    """
     if trajectory.stop is StopReason.ANSWERED:
-        return Failure.WRONG if _is_in_form(trajectory) else Failure.FORMAT
+        is_formal = is_right_by_ours or not _is_in_form(trajectory)
+        return Failure.FORMAT if is_formal else Failure.WRONG
     if trajectory.stop is StopReason.FAULT:
         return Failure.FAULT
     last = trajectory.steps[-1] if trajectory.steps else None
     if last is None or last.result is None:
-        return Failure.VOID
+        is_void = last is not None and isinstance(last.turn.action, Void)
+        return Failure.VOID if is_void else Failure.TURNS
     return _BY_STATUS.get(last.result.status, Failure.TURNS)
 
 

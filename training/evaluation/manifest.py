@@ -45,7 +45,7 @@ class Manifest:
     git: str
     versions: dict[str, str]
     questions: str = ""
-    """The first 12 hex digits of the sha256 of the split's questions."""
+    """The first 12 hex digits of the sha256 of the split's questions and labels."""
     judge: str = ""
     """The model that marks answers, where one does."""
     collects: bool = False

@@ -89,7 +89,7 @@ class EvalRecord:
             parts=dict(score.parts),
             strict_parts=dict(score.strict_parts),
             grades=dict(score.grades),
-            failure="" if score.strict else failure_of(trajectory),
+            failure="" if score.strict else failure_of(trajectory, is_right_by_ours=score.right),
             answer=trajectory.answer,
             turns=trajectory.turns,
             cells=trajectory.cells,

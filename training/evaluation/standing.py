@@ -25,7 +25,7 @@ class Standing:
     others: int
     """Records of tries that are not in the draw."""
     questions: str
-    """Fingerprint of the split's questions."""
+    """Fingerprint of the split's questions, with what is expected."""
 
     @property
     def to_do(self) -> list[tuple[EvalItem, int]]:
@@ -52,8 +52,8 @@ def standing_of(options: EvalOptions) -> Standing:
 
 def _fingerprint(items: Sequence[EvalItem]) -> str:
     asked = [
-        (one.task.id, one.task.question, one.task.constraints, one.task.answer_format)
+        (one.task.id, one.task.question, one.task.constraints, one.task.answer_format, one.label)
         for one in items
     ]
-    text = json.dumps(asked).encode()
+    text = json.dumps(asked, default=str).encode()
     return hashlib.sha256(text).hexdigest()[:12]
