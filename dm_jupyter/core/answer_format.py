@@ -19,7 +19,8 @@ _QUOTED = re.compile(_QUOTE)
 _MORE_NAMES = re.compile(rf"(?:,? (?:and )?{_QUOTE})*")
 """The rest of a list: `"a", "b", and "c" are numbers`."""
 _CLAUSE_END = re.compile(rf"\n|\.(?=\s|$)|,? and {_QUOTE} (?:is|are|should)\b")
-_RANGE = re.compile(r"\b(?:between|range of|from) (-?\d+(?:\.\d+)?) (?:and|to) (-?\d+(?:\.\d+)?)")
+_LIMIT = r"(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+_RANGE = re.compile(rf"\b(?:between|range of|from) {_LIMIT} (?:and|to) {_LIMIT}(?![\d%])")
 _CHOICE = re.compile(r"\b(?:either|can be|one of|exact values?|takes the value)\b")
 _NUMBER = re.compile(r"\b(?:number|float|floating[- ]point|integer|decimal)s?\b")
 _OTHER = re.compile(r"\b(?:list|string|tuple|names?|dictionary|array|date)s?\b")
@@ -83,7 +84,7 @@ def _unmet(clause: str, value: str) -> str:
     if number is None:
         return "a single number"
     if limits := _RANGE.search(clause):
-        low, high = float(limits[1]), float(limits[2])
+        low, high = (float(limit.replace(",", "")) for limit in limits.groups())
         if not low <= number <= high:
             return f"a number between {limits[1]} and {limits[2]}{_ORDER if high == 1 else ''}"
     return ""

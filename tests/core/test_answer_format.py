@@ -35,6 +35,13 @@ BOTH = (
             {"a": "-3"},
             "@a has to be a number between 0 and 120, not -3.",
         ),
+        ('@n[c] where "c" is a number between 0 and 1,000.', {"n": "500"}, ""),
+        (
+            '@n[c] where "c" is a number between 1 and 1,000,000, with no comma.',
+            {"n": "1000001"},
+            "@n has to be a number between 1 and 1,000,000, not 1000001.",
+        ),
+        ('@n[c] where "c" is a number between 0 and 100%.', {"n": "101"}, ""),
         (P_VALUE, {"p": "Yes"}, "@p has to be a single number, not Yes."),
         (P_VALUE, {"p": "nan"}, ""),
         (P_VALUE, {}, ""),
