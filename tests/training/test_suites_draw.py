@@ -68,6 +68,13 @@ def test_what_does_not_come_out_even_goes_to_a_group_by_chance() -> None:
     assert favoured == {"a", "b", "c"}
 
 
+def test_what_does_not_come_out_even_is_not_the_smallest_groups_by_right() -> None:
+    items = grouped({"a": 10, "b": 20, "c": 30})
+    favoured = {shares(draw(items, 4, seed)).most_common(1)[0][0] for seed in range(20)}
+    assert favoured == {"a", "b", "c"}
+    assert {*shares(draw(items, 32, seed=1)).values()} == {10, 11}
+
+
 @given(SIZES, st.data())
 def test_no_group_gets_more_than_one_more_than_another_that_has_more(
     sizes: dict[str, int], data: st.DataObject

@@ -124,8 +124,9 @@ def draw(items: Sequence[EvalItem], limit: int | None, seed: int) -> list[EvalIt
     """Returns `limit` items in their order: the same ones for the same items and seed.
 
     Items that name a group in `metadata["draw_group"]` are drawn so that each group gets the same
-    share; what a small group can't fill goes to the others. Items without one are a group of
-    their own, and where there is one group only, all items have the same chance.
+    share; what a small group can't fill goes to the others, and what does not come out even to
+    any of those that have more, by chance. Items without a group form
+    one of their own, and where there is one group only, all items have the same chance.
 
     Args:
         items: what to draw from.
@@ -156,11 +157,12 @@ def draw(items: Sequence[EvalItem], limit: int | None, seed: int) -> list[EvalIt
 
 
 def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
-    """How many to take of each: as equal as the sizes allow, the first ones one more."""
-    shares = [0] * len(sizes)
+    """How many to take of each: as equal as the sizes allow, the rest to the first ones."""
+    shares = list(sizes)
+    waiting = sorted(range(len(sizes)), key=sizes.__getitem__)
     left = total
-    for turn, place in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        waiting = len(sizes) - turn
-        shares[place] = min(sizes[place], -(-left // waiting))
-        left -= shares[place]
+    while waiting and sizes[waiting[0]] <= left // len(waiting):
+        left -= sizes[waiting.pop(0)]
+    for turn, place in enumerate(sorted(waiting)):
+        shares[place] = left // len(waiting) + (turn < left % len(waiting))
     return shares
