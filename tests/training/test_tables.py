@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,11 @@ TABLES = st.integers(1, 4).flatmap(
         (5, "5.0", True),
         (0.1 + 0.2, "0.3", True),
         (123456789, "123456790", False),
+        (10000001, "10000000.0", False),
+        (10000001, "10000001.0", True),
+        (10000001.0, "1e7", False),
+        (10000001, "10000000.5", True),
+        (1.2345678901234567e17, "1.2345678901234568e+17", True),
         (0.333333, "0.33", False),
         (None, "", True),
         (float("nan"), "NULL", True),
@@ -77,6 +83,29 @@ def test_dust_in_two_columns_of_numbers_pairs_off() -> None:
     assert not tables_equal(gold, [(1.0 + 1e-12, 5.0), (1.0, 8.0)])
 
 
+@pytest.mark.parametrize("count", [10, 1200])
+def test_rows_pair_off_whatever_dust_their_first_column_has(count: int) -> None:
+    for share in (0.3, 0.3000005):  # the second is where six digits round up or down
+        gold = [(share + (row % 2 - 0.5) * 1e-12, row) for row in range(count)]
+        said = [(str(share), str(row)) for row in range(count)]
+        assert tables_equal(gold, said)
+        assert tables_equal(said, gold)
+        assert not tables_equal(gold, [*said[:-1], (str(share), "0")])
+
+
+def test_a_whole_number_lies_close_to_what_is_none() -> None:
+    gold = [(10000000, "a"), (10000001, "b"), (10000001.5, "c")]
+    assert tables_equal(gold, [(10000000.5, "a"), (10000001, "b"), (10000002.5, "c")])
+    assert not tables_equal(gold, [(10000002, "a"), (10000001, "b"), (10000001.5, "c")])
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(-99, 99)), max_size=30), st.randoms())
+def test_dust_changes_no_table(rows: list[tuple[float, int]], chance: random.Random) -> None:
+    dusty = [(first * (1 + chance.uniform(-1e-12, 1e-12)), second) for first, second in rows]
+    chance.shuffle(dusty)
+    assert tables_equal(rows, dusty)
+
+
 def test_empty_tables() -> None:
     assert tables_equal([], [])
     assert not tables_equal([], [(1,)])
@@ -85,7 +114,9 @@ def test_empty_tables() -> None:
 
 def test_csv_is_read_below_its_header() -> None:
     assert read_csv('\ufeffa,b\n1,x\n\n2,"y, z"\n') == [["1", "x"], ["2", "y, z"]]
-    assert read_csv("a\n1\n\n") == [["1"], [""]]
+    assert read_csv("a\n1\n\n2\n") == [["1"], [""], ["2"]]
+    assert read_csv("n\n5\n\n\n") == [["5"]]
+    assert read_csv('n\n5\n""\n') == [["5"], [""]]
     assert read_csv(",a\n0,7\n1,8\n") == [["7"], ["8"]]
     assert read_csv(",a\n5,7\n") == [["5", "7"]]
     with pytest.raises(ValueError, match="no header line"):

@@ -1,11 +1,11 @@
 """Short answers in words and numbers, compared by what they say and not how they are written.
 
-An answer is read as a sequence of words and numbers. Numbers agree within 1e-6 relative, once
-thousands separators, currency signs, percent signs and zeros at the end are gone; words agree
-without case and punctuation, and without `the`, or an `a` or `an` in front. The order of items
-matters. Deviates from TableBench's published normaliser (arXiv 2408.09174), which strips points
-and signs too, so that 10.6 equals 106 and -3 equals 3: here the point inside a number and the sign
-before it stay. A different rounding is a different number.
+An answer is read as a sequence of words and numbers. Numbers agree within 1e-6 relative and whole
+ones exactly, once thousands separators, currency signs, percent signs and zeros at the end are
+gone (so that `5.0` is whole); words agree without case and punctuation, and without `the`, or an
+`a` or `an` in front. The order of items matters. Deviates from TableBench's published normaliser
+(arXiv 2408.09174), which strips points and signs too, so that 10.6 equals 106 and -3 equals 3: here
+the point inside a number and the sign before it stay. A different rounding is a different number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import unicodedata
 
 from dm_jupyter.core.closed_form import find_answers
-from training.scoring.values import Number, parse_number
+from training.scoring.values import Number, both_whole, parse_number
 
 __all__ = ["Token", "answers_equal", "final_answer", "is_stated", "read_tokens", "tokens_equal"]
 
@@ -102,7 +102,7 @@ def tokens_equal(one: Token, other: Token) -> bool:
     """Returns whether two tokens are the same word or the same number."""
     if isinstance(one, str) or isinstance(other, str):
         return one == other
-    if isinstance(one, int) and isinstance(other, int):
+    if both_whole(one, other):
         return one == other
     try:
         return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)

@@ -8,9 +8,10 @@ The rules, and what they are not:
 - Headers are ignored. The number of columns must agree. Their order is free for tables of at most
   6 columns: there the columns of the answer may be permuted, all rows alike. A cell then
   has to fit by its value alone, so that `max, min` for `min, max` passes; that is the price.
-- Cells: numbers within 1e-6 relative (whole numbers exactly), dates with or without midnight,
-  missing values alike however written, text with its case but without outer spaces. A rounded
-  0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would pass wrong sums.
+- Cells: numbers within 1e-6 relative (whole numbers exactly, `5.0` among them), dates with or
+  without midnight, missing values alike however written, text with its case but without outer
+  spaces. A rounded 0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would
+  pass wrong sums.
 
 `tables_identical` is the narrow comparison beside it: nothing may be permuted, nothing is rounded.
 """
@@ -24,7 +25,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from training.scoring.values import MAX_NUMBER_CHARS, Number, parse_date
+from training.scoring.values import MAX_NUMBER_CHARS, Number, both_whole, parse_date
 
 __all__ = ["Cell", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
 
@@ -36,7 +37,7 @@ ABSOLUTE_TOLERANCE = 1e-9
 """For numbers around zero, where sums of floats leave dust."""
 MAX_PERMUTED_COLUMNS = 6
 MAX_PAIRED_ROWS = 500
-"""Rows that agree in text, and differ in the last digits, that are paired one by one."""
+"""Rows that agree but for the last digits, and with each other too, paired one by one."""
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
@@ -51,7 +52,8 @@ _Same = Callable[[Sequence[_Row], Sequence[_Row], float], bool]
 def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     """Returns the rows of a csv text below its header line.
 
-    A blank line is a missing value where the table has one column, and nothing elsewhere.
+    A blank line is a missing value where the table has one column, and nothing elsewhere; at the
+    end of the text it is nothing in any table.
 
     Args:
         text: any text.
@@ -68,6 +70,8 @@ def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     if not lines:
         raise ValueError("not a csv table: it has no header line")
     header, *body = lines
+    while body and not body[-1]:
+        body.pop()
     rows = [line or [""] for line in body if line or len(header) == 1]
     has_index = len(header) > 1 and not header[0].strip() and not keep_index
     if has_index and [row[0] for row in rows] == [str(count) for count in range(len(rows))]:
@@ -153,10 +157,6 @@ def _canonical(cell: Cell) -> _Canonical:
     return parse_date(text) or text
 
 
-def _is_number(cell: _Canonical) -> bool:
-    return isinstance(cell, int | float)
-
-
 def _fits(one: _Canonical, other: _Canonical, tolerance: float) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return _close(one, other, tolerance)
@@ -164,8 +164,12 @@ def _fits(one: _Canonical, other: _Canonical, tolerance: float) -> bool:
 
 
 def _close(one: Number, other: Number, tolerance: float) -> bool:
-    if one == other or (isinstance(one, int) and isinstance(other, int)):
+    if one == other or both_whole(one, other):
         return one == other
+    return _near(one, other, tolerance)
+
+
+def _near(one: Number, other: Number, tolerance: float) -> bool:
     try:
         return math.isclose(one, other, rel_tol=tolerance, abs_tol=ABSOLUTE_TOLERANCE)
     except OverflowError:  # an int beyond every float
@@ -205,18 +209,43 @@ def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float)
 
 
 def _same_bag(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
-    """Whether the rows pair off: exact ones first, then by text, then number by number."""
+    """Whether the rows pair off: exact ones first, then those whose cells lie close together."""
     expected, found = Counter(gold), Counter(said)
-    missing, extra = _by_text(expected - found), _by_text(found - expected)
-    if missing.keys() != extra.keys():
+    missing, extra = [*(expected - found).elements()], [*(found - expected).elements()]
+    places = [_places(column, tolerance) for column in zip(*missing, *extra, strict=True)]
+    groups, others = _by_place(missing, places), _by_place(extra, places)
+    if groups.keys() != others.keys():
         return False
-    return all(_pair_off(rows, extra[key], tolerance) for key, rows in missing.items())
+    return all(_pair_off(rows, others[key], tolerance) for key, rows in groups.items())
 
 
-def _by_text(rows: Counter[_Row]) -> dict[_Row, list[_Row]]:
-    groups: dict[_Row, list[_Row]] = defaultdict(list)
-    for row in rows.elements():
-        groups[tuple("\0number" if _is_number(cell) else cell for cell in row)].append(row)
+def _places(column: Sequence[_Canonical], tolerance: float) -> dict[Number, int]:
+    """The place of each number of a column, the same for numbers that could be equal.
+
+    A number has the place of the next smaller one where that is within the tolerance; rounding
+    instead would part two that lie on both sides of an edge.
+    """
+    numbers = sorted({cell for cell in column if isinstance(cell, int | float)})
+    are_whole = all(both_whole(number, number) for number in numbers)
+    places: dict[Number, int] = {}
+    place = 0
+    for before, number in zip([None, *numbers], numbers, strict=False):
+        if before is None or are_whole or not _near(before, number, tolerance):
+            place += 1
+        places[number] = place
+    return places
+
+
+def _by_place(
+    rows: Sequence[_Row], places: Sequence[dict[Number, int]]
+) -> dict[tuple[object, ...], list[_Row]]:
+    groups: dict[tuple[object, ...], list[_Row]] = defaultdict(list)
+    for row in rows:
+        key = [
+            ("number", place[cell]) if isinstance(cell, int | float) else cell
+            for cell, place in zip(row, places, strict=True)
+        ]
+        groups[tuple(key)].append(row)
     return groups
 
 

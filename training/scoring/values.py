@@ -17,6 +17,7 @@ __all__ = [
     "Close",
     "Group",
     "Number",
+    "both_whole",
     "equal",
     "fold",
     "kind_of",
@@ -31,6 +32,8 @@ Close = Callable[[Number, Number], bool]
 
 MAX_DEPTH = 8
 """Lists in lists deeper than this equal only the same text."""
+MAX_EXACT = 2**53
+"""Beyond this a float has no room for a fraction, and a whole one may be rounding dust."""
 MAX_NUMBER_CHARS = 320
 """Longer digit strings are text: no float has more places before the point."""
 
@@ -98,6 +101,16 @@ def parse_number(text: str) -> Number | None:
         return None
     digits = match[1].replace(",", "")
     return int(digits) if re.fullmatch(r"[+-]?[0-9]+", digits) else float(digits)
+
+
+def both_whole(one: Number, other: Number) -> bool:
+    """Returns whether two numbers are whole, also where one is a float such as 5.0.
+
+    Such numbers are counts or codes, for which no tolerance holds: they are equal or not.
+    """
+    if isinstance(one, int) and isinstance(other, int):
+        return True
+    return all(abs(number) < MAX_EXACT and number == number // 1 for number in (one, other))
 
 
 def parse_date(text: str) -> tuple[int, ...] | None:
