@@ -106,6 +106,27 @@ def test_sql_runs_agree_by_their_tables_and_else_by_their_words(
     assert not suite.agree(item, one, other)
 
 
+def test_a_first_column_without_a_name_may_be_an_index_or_a_result(
+    write_questions: Write, tmp_path: Path
+) -> None:
+    make_database(tmp_path)
+    suite = SUITES["sql"]
+    counted, bare = suite.load(
+        write_questions(
+            sql_question(rows=[[0, "a"], [1, "b"]]), sql_question(id="n", rows=[["a"], ["b"]])
+        )
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "result_1.csv").write_text(",n\n0,a\n1,b\n")
+    assert suite.score(counted, Outcome("", work)).right
+    assert suite.score(counted, Outcome("", work)).strict
+    assert suite.score(bare, Outcome("", work)).right
+    assert not suite.score(bare, Outcome("", work)).strict
+    (tmp_path / "result_1.csv").write_text("id,n\n1,b\n0,a\n")
+    assert suite.agree(counted, Outcome("", work), Outcome("", tmp_path))
+
+
 def test_sql_says_which_kind_of_answer_and_which_database(
     write_questions: Write, tmp_path: Path
 ) -> None:
@@ -135,6 +156,8 @@ def test_sql_gives_the_evidence_of_a_question_along(write_questions: Write, tmp_
         ("@answer[2]", True),
         ("Between 2 and 5.", False),
         ("There are 12 albums.", False),
+        ("2 or 1990", False),
+        ("Those after 1990 are not counted.", False),
         ("", False),
     ],
 )
@@ -159,7 +182,12 @@ def test_sql_states_text_and_never_a_missing_value(write_questions: Write, tmp_p
         write_questions(sql_question(rows=[["Iron Maiden"]]), sql_question(id="r", rows=[[None]]))
     )
     (day,) = suite.load(write_questions(sql_question(rows=[["1962-02-18 00:00:00"]])))
-    assert suite.score(day, Outcome("Born on 1962-02-18.", tmp_path)).right
+    for said in ("Born on 1962-02-18.", "It is 1962-02-18 00:00:00"):
+        assert suite.score(day, Outcome(said, tmp_path)).right
+    assert not suite.score(day, Outcome("1962-02-18 or 1962-02-19", tmp_path)).right
+    assert not suite.score(text, Outcome("It is not Iron Maiden.", tmp_path)).right
+    assert not suite.score(text, Outcome("@answer[Accept or Iron Maiden]", tmp_path)).right
+    assert suite.score(text, Outcome("Accept? No: @answer[Iron Maiden]", tmp_path)).right
     assert suite.score(text, Outcome("It is iron maiden.", tmp_path)).right
     assert not suite.score(missing, Outcome("None", tmp_path)).right
 

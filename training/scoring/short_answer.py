@@ -17,7 +17,15 @@ import unicodedata
 from dm_jupyter.core.closed_form import find_answers
 from training.scoring.values import Number, both_whole, parse_number
 
-__all__ = ["Token", "answers_equal", "final_answer", "is_stated", "read_tokens", "tokens_equal"]
+__all__ = [
+    "Token",
+    "answers_equal",
+    "final_answer",
+    "is_stated",
+    "read_tokens",
+    "tokens_equal",
+    "words_before",
+]
 
 Token = Number | str
 
@@ -44,12 +52,15 @@ def read_tokens(text: str, *, thousands: bool = True) -> tuple[Token, ...]:
         text: any text.
         thousands: whether `314,577` is one number; else it is two.
     """
-    plain = _CURRENCY.sub("", unicodedata.normalize("NFC", text).translate(_SIGNS))
-    tokens = [_token(match) for match in _TOKENS[thousands].finditer(plain)]
+    tokens = [_token(match) for match in _TOKENS[thousands].finditer(_plain(text))]
     kept = tuple(part for part in tokens if part != "the")
     if len(kept) > 1 and kept[0] in {"a", "an"}:
         kept = kept[1:]
     return kept or tuple(tokens)
+
+
+def _plain(text: str) -> str:
+    return _CURRENCY.sub("", unicodedata.normalize("NFC", text).translate(_SIGNS))
 
 
 def _token(match: re.Match[str]) -> Token:
@@ -87,6 +98,17 @@ def is_stated(value: str, answer: str) -> bool:
         if any(_sequences_equal(wanted, said[at : at + len(wanted)]) for at in starts):
             return True
     return False
+
+
+def words_before(value: str, answer: str) -> str | None:
+    """Returns what stands before the value with which a sentence ends; None where it does not."""
+    wanted, plain = read_tokens(value), _plain(answer)
+    starts = [match.start() for match in _TOKENS[True].finditer(plain)]
+    longest = sum(1 for _ in _TOKENS[True].finditer(_plain(value)))
+    for start in reversed(starts[-longest:]):
+        if _sequences_equal(wanted, read_tokens(plain[start:])):
+            return plain[:start]
+    return None
 
 
 def _readings(text: str) -> set[tuple[Token, ...]]:

@@ -19,18 +19,14 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.short_answer import (
-    Token,
-    answers_equal,
-    is_stated,
-    read_tokens,
-    tokens_equal,
-)
+from training.scoring.short_answer import answers_equal
+from training.scoring.statements import states
 from training.scoring.tables import read_csv, tables_equal, tables_identical
 from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore, Outcome
@@ -42,6 +38,8 @@ CONSTRAINTS = (
     "header line and without an index; a sql block saves its rows there by itself."
 )
 MAX_RESULT_BYTES = 64 * 2**20
+MIDNIGHT = " 00:00:00"
+"""What a date has behind it in a database, and nobody writes."""
 
 _RESULT_NAME = re.compile(r"result_([0-9]{1,9})\.csv")
 _Rows = tuple[tuple[Any, ...], ...]
@@ -102,27 +100,26 @@ class SqlQuestions:
         The order of the rows is the label's to ask for, so that votes don't look at it. Words
         count only where neither run saved a table.
         """
-        tables = [_rows(_saved_text(outcome.folder)) for outcome in (one, other)]
-        first, second = tables
-        if first is not None and second is not None:
-            return tables_equal(first, second)
-        if first is not None or second is not None:
-            return False
+        first, second = (_readings(_saved_text(outcome.folder)) for outcome in (one, other))
+        if first or second:
+            return any(tables_equal(rows, others) for rows, others in product(first, second))
         said = _said(one.answer)
         return bool(said) and answers_equal(said, _said(other.answer))
 
 
 def _is_result(label: SqlLabel, text: str, *, order_matters: bool) -> bool:
-    rows = _rows(text)
-    return rows is not None and any(
-        tables_equal(gold, rows, order_matters=order_matters) for gold in label.tables
+    return any(
+        tables_equal(gold, rows, order_matters=order_matters)
+        for gold in label.tables
+        for rows in _readings(text)
     )
 
 
 def _is_file(label: SqlLabel, text: str) -> bool:
-    rows = _rows(text, keep_index=True)
-    return rows is not None and any(
-        tables_identical(gold, rows, order_matters=label.order_matters) for gold in label.tables
+    return any(
+        tables_identical(gold, rows, order_matters=label.order_matters)
+        for gold in label.tables
+        for rows in _readings(text)[-1:]
     )
 
 
@@ -130,12 +127,17 @@ def _is_stated(label: SqlLabel, question: str, answer: str) -> bool:
     return any(_is_said(cell, question, answer) for cell in label.cells)
 
 
-def _rows(text: str, *, keep_index: bool = False) -> list[list[str]] | None:
-    """The table of a csv text; None where it is none, which is a wrong answer."""
+def _readings(text: str) -> list[list[list[str]]]:
+    """The tables that a csv text may mean, the last with all of its columns; often they are one.
+
+    A first column without a name that counts the rows is pandas' index, or a result. There is none
+    where the text is no csv, which is a wrong answer.
+    """
     try:
-        return read_csv(text, keep_index=keep_index)
+        bare, whole = read_csv(text), read_csv(text, keep_index=True)
     except ValueError:
-        return None
+        return []
+    return [whole] if bare == whole else [bare, whole]
 
 
 def _saved_text(folder: Path) -> str:
@@ -162,30 +164,17 @@ def _last_result(folder: Path) -> Path | None:
 
 
 def _is_said(cell: object, question: str, answer: str) -> bool:
-    """Whether the answer states the value: as its only number, or as whole words.
-
-    Numbers that stand in the question may be repeated ("after 1950"); a list of guesses is
-    no statement. A tagged answer, `@answer[…]`, is read alone.
-    """
-    said = _said(answer)
-    wanted = "" if cell is None else str(cell).removesuffix(" 00:00:00")
-    if not is_stated(wanted, said):
-        return False
-    value, *more = read_tokens(wanted)
-    if isinstance(value, str) or more:
-        return True
-    allowed = [value, *_numbers(question)]
-    return all(any(tokens_equal(one, number) for one in allowed) for number in _numbers(said))
+    """Whether the answer states the value; a tagged answer, `@answer[…]`, is read alone."""
+    wanted, said = "" if cell is None else str(cell), _said(answer)
+    if wanted.endswith(MIDNIGHT):
+        wanted, said = wanted.removesuffix(MIDNIGHT), said.replace(MIDNIGHT, "")
+    return states(wanted, said, question)
 
 
 def _said(answer: str) -> str:
     """The last tagged value, or the whole answer without one."""
     tagged = [value for _, value in find_answers(answer)]
     return tagged[-1] if tagged else answer.strip()
-
-
-def _numbers(text: str) -> list[Token]:
-    return [token for token in read_tokens(text) if not isinstance(token, str)]
 
 
 def _item(record: Record) -> EvalItem:
