@@ -51,11 +51,11 @@ _CHOICES = _listed(
 )
 _AND, _OR = _listed("and und"), _listed("or oder")
 _ARTICLES = _listed("a an der die das dem den des ein eine einen einem einer")
-_ASIDE = re.compile(r",\s(?:which|who|der|die|das)\s[^,;.\n]*\.?\s*$")
+_ASIDE = re.compile(r",\s(?:which|who|der|die|das)\s[^,;.\n]*(?:\.\s*)?$")
 """A clause about the value behind it."""
 _BREAK = re.compile(r"[.!?;](?:\s|$)|[\n;?]")
 """Where a sentence ends."""
-_QUOTES = re.compile(r"[\s\"'*`_\u201c\u201e\u2018\u00ab]+$")
+_QUOTES = " \n\t\"'*`_\u201c\u201e\u2018\u00ab"
 """What may stand right in front of a value."""
 
 
@@ -104,8 +104,9 @@ def _ends_with(value: str, answer: str, question: str) -> bool:
     words, asked = read_tokens(before), read_tokens(question)
     if not _numbers_are_among(words, asked) or not _words(words).isdisjoint(_DENIALS | _CHOICES):
         return False
-    if _QUOTES.sub("", before).endswith((":", ",", "/", "&", "+")):
-        return _QUOTES.sub("", before).endswith(":")
+    mark = before.rstrip(_QUOTES)[-1:]
+    if mark and mark in ":,/&+":
+        return mark == ":"
     last = _word_before(words)
     if is_stated(value, question):
         return last in _VERBS
