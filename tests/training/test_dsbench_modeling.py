@@ -85,6 +85,10 @@ def test_the_agent_gets_train_and_test_and_not_the_answer(item: EvalItem) -> Non
         ("id,price,price\n3,1,1\n4,1,1\n", None, 0.0, 0.0),
         ("id,price\n3\n4,150\n", None, 0.0, 0.0),
         ("", None, 0.0, 0.0),
+        ("id,cost\n3,100\n4,150\n", None, 0.0, 0.0),
+        ("id,price\n4.0,150\n3.0,100\n", 0.0, 1.0, 0.0),
+        ("id,price\n 3,100\n4,150\n", 0.0, 1.0, 1.0),
+        ("id,price\n3,100\n3.0,150\n", None, 0.0, 1.0),
     ],
 )
 def test_a_submission_is_scored_by_its_way_from_the_baseline(
@@ -101,6 +105,29 @@ def test_a_submission_is_scored_by_its_way_from_the_baseline(
     assert verdict.grades["strict_gap"] == pytest.approx(strict_gap)
     assert verdict.parts == {"submitted": score is not None, "above_baseline": gap > 0}
     assert (verdict.right, verdict.strict) == (gap > 0, strict_gap > 0)
+
+
+def test_a_submission_without_the_class_column_is_none(
+    item: EvalItem, submit: Callable[[str], Outcome]
+) -> None:
+    truth = ({"id": "0", "price": "a"}, {"id": "1", "price": "b"})
+    label = ModelingLabel("accuracy", "id", ("price",), truth, baseline=0.5, best=1.0)
+    verdict = DSBenchModeling().score(EvalItem(item.task, label), submit("id\n0\n1\n"))
+    assert not any((*verdict.parts.values(), *verdict.strict_parts.values()))
+    assert "score" not in verdict.grades
+    said = submit("id,price\n1.0,b\n0.0,a\n")
+    assert DSBenchModeling().score(EvalItem(item.task, label), said).grades["score"] == 1.0
+
+
+def test_keys_with_zeros_in_front_stay_apart(
+    item: EvalItem, submit: Callable[[str], Outcome]
+) -> None:
+    truth = ({"id": "007", "price": "100"}, {"id": "7", "price": "150"})
+    label = ModelingLabel("mae", "id", ("price",), truth, baseline=20.0, best=0.0)
+    said = submit("id,price\n7,150\n007,100\n")
+    assert DSBenchModeling().score(EvalItem(item.task, label), said).grades["gap"] == 1.0
+    same = submit("id,price\n7,150\n7.0,100\n")
+    assert not DSBenchModeling().score(EvalItem(item.task, label), same).parts["submitted"]
 
 
 def test_no_submission_and_no_folder_are_a_score(item: EvalItem, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dm_jupyter.core.task import Task
 from training.scoring.gap import relative_gap
 from training.scoring.metrics_table import METRICS, MetricError, score_columns
 from training.scoring.tables import tables_equal
+from training.scoring.values import Number, parse_number
 from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore, Outcome
 
@@ -102,7 +103,9 @@ class DSBenchModeling:
 
 
 def _scored(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> float | None:
-    """The metric of rows in the truth's order; None where it has none."""
+    """The metric of rows in the truth's order; None where it has none or a target is missing."""
+    if not rows or any(target not in rows[0] for target in label.targets):
+        return None
     try:
         return score_columns(label.metric, _columns(label, label.truth), _columns(label, rows))
     except MetricError:
@@ -114,16 +117,26 @@ def _gap(label: ModelingLabel, score: float | None) -> float:
 
 
 def _columns(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[list[str]]:
-    return [[row.get(target) or "" for row in rows] for target in label.targets]
+    return [[row[target] for row in rows] for target in label.targets]
 
 
 def _by_key(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows in the truth's order; none where a key is missing, new or there twice."""
-    found = {row.get(label.key, ""): row for row in rows}
-    wanted = [row[label.key] for row in label.truth]
-    if len(found) != len(rows) or found.keys() != set(wanted):
-        return []
-    return [found[key] for key in wanted]
+    """The rows in the truth's order; none where a key is missing, new or there twice.
+
+    Keys that fit as written are taken so, since a code `007` may stand beside `7`.
+    """
+    for read in (str, _folded_key):
+        found = {read(row.get(label.key, "")): row for row in rows}
+        wanted = [read(row[label.key]) for row in label.truth]
+        if len(found) == len(rows) == len(wanted) and found.keys() == set(wanted):
+            return [found[key] for key in wanted]
+    return []
+
+
+def _folded_key(text: str) -> Number | str:
+    """What a key says: 0 for `0.0`, as pandas writes whole numbers beside a missing one."""
+    number = parse_number(text)
+    return text.strip() if number is None else number
 
 
 def _submission(folder: Path) -> list[dict[str, str]]:
