@@ -119,6 +119,19 @@ def test_answers_are_right_by_what_they_say(
         ("100", "111", False),
         ("0", "0.001", False),
         ("12%", "0.125", True),
+        ("12%", "0.13", True),
+        ("12%", "0.12", True),
+        ("18.90%", "19.0", True),
+        ("18.90", "19.0%", True),
+        ("18.90%", "21", False),
+        ("18.90%", "2100%", False),
+        ("10000", "10500", True),
+        ("10000", "10,500", True),
+        ("10,000", "10500", True),
+        ("10,000", "11,500", False),
+        ("10,000", "10", False),
+        ("904, 916", "950, 950", True),
+        ("904, 916", "950, 816", False),
         ("1, 2", "1", False),
     ],
 )
@@ -140,7 +153,20 @@ def test_runs_agree_by_their_short_answers() -> None:
     assert not suite.agree(item, Outcome("", Path()), Outcome(" ", Path()))
 
 
-@given(st.text(), st.text(), st.sampled_from(["Ranking", "TrendForecasting"]))
+KINDS = st.sampled_from(["Ranking", "TrendForecasting"])
+
+
+@given(st.integers(10, 10**7), st.integers(-9, 9), KINDS)
+def test_however_a_number_is_written_it_is_as_near(label: int, percent: int, kind: str) -> None:
+    said = label * (100 + percent) / 100
+    written = [f"{said:.2f}", f"{said:,.2f}", f"{said:.2f}%", f"${said:,.2f}"]
+    for text in (f"{label}", f"{label:,}", f"{label}.0%"):
+        scores = [TableBench().score(item_of(text, kind), Outcome(x, Path())) for x in written]
+        assert {score.parts["published"] for score in scores} == {kind != "Ranking" or not percent}
+        assert {score.right for score in scores} == {not percent}
+
+
+@given(st.text(), st.text(), KINDS)
 def test_no_text_raises(label: str, answer: str, kind: str) -> None:
     for text in (answer, f"@answer[{answer}]"):
         score = TableBench().score(item_of(label, kind), Outcome(text, Path()))

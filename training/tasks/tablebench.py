@@ -85,15 +85,15 @@ class TableBench:
 
         Ours is `training.scoring.short_answer`, strict DABench's strict rule on one value:
         the published scorer strips points and signs, and is not reproduced. `parts` has, beside
-        `answer`, the benchmark's own reading without that as `published`: comma items in order,
-        numbers within 10 % for forecasts, statistics and correlations, exact elsewhere.
+        `answer`, the benchmark's own reading without that as `published`: ours, and for forecasts,
+        statistics and correlations numbers within 10 % as well, alone or as comma items in order.
         """
         said = final_answer(outcome.answer)
         label: str = item.label
-        share = LENIENT_SHARE if item.task.concepts[-1] in LENIENT else 0.0
+        is_lenient = item.task.concepts[-1] in LENIENT
         right = bool(said) and answers_equal(label, said)
         strict = bool(said) and strictly_equal(label, said)
-        published = bool(said) and (right or _items_within(label, said, share))
+        published = right or (bool(said) and is_lenient and _is_near(label, said))
         return ItemScore(
             right, strict, {"answer": right, "published": published}, {"answer": strict}
         )
@@ -104,19 +104,28 @@ class TableBench:
         return bool(said) and answers_equal(said, final_answer(other.answer))
 
 
-def _items_within(label: str, said: str, share: float) -> bool:
-    """Whether comma items fit one by one, numbers within a share of the label's."""
+def _is_near(label: str, said: str) -> bool:
+    """Whether the number, or else each of the comma items, is within 10 % of the label's.
+
+    `10,500` is one number before it is two items.
+    """
+    if _item_is_near(label, said):
+        return True
     items, others = label.split(","), said.split(",")
-    return len(items) == len(others) and all(
-        _item_within(one, other, share) for one, other in zip(items, others, strict=True)
+    return 1 < len(items) == len(others) and all(
+        _item_is_near(one, other) for one, other in zip(items, others, strict=True)
     )
 
 
-def _item_within(label: str, said: str, share: float) -> bool:
+def _item_is_near(label: str, said: str) -> bool:
+    """Whether a number is within 10 %, percent signs divided by 100 or set aside as ours does."""
     expected, found = read_number(label), read_number(said)
     if expected is None or found is None:
         return answers_equal(label, said)
-    return is_within(expected, found, share)
+    scales = [100 if text.strip().endswith("%") else 1 for text in (label, said)]
+    return is_within(expected, found, LENIENT_SHARE) or is_within(
+        expected * scales[0], found * scales[1], LENIENT_SHARE
+    )
 
 
 def _question_file(split: Path) -> Path:
