@@ -110,6 +110,41 @@ def test_choices(answer: str, right: bool, strict: bool, load: Callable[..., Eva
     assert (score.right, score.strict, score.parts["exact"]) == (right, strict, right)
 
 
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ("A", "a"),
+        ("(A)", "a"),
+        ("**A**, since it is the mean.", "a"),
+        ("A or B", None),
+        ("A, B or C", None),
+        ("A is wrong, B is right", None),
+        ("B is right and A is wrong", None),
+        ("B or a", None),
+        ("b: a paired test", "b"),
+        ("B, not A.", None),
+        ("Ab", None),
+    ],
+)
+def test_a_choice_beside_another_one_is_none(
+    answer: str, chosen: str | None, load: Callable[..., EvalItem]
+) -> None:
+    for label in "abc":
+        item = load(CHOICE, answer=label.upper(), multiple_choices=["A", "b", "C"])
+        outcome = Outcome(f"@answer[{answer}]", Path())
+        assert QRData().score(item, outcome).right is (label == chosen)
+        assert QRData().agree(item, outcome, outcome) is (chosen is not None)
+
+
+@pytest.mark.parametrize("answer", ["(a) foo", "a) foo", "(A) Foo.", '"(a) foo"'])
+def test_a_choice_may_have_brackets_of_its_own(answer: str, load: Callable[..., EvalItem]) -> None:
+    item = load(CHOICE, answer="(a) foo", multiple_choices=["(a) foo", "(b) [bar]"])
+    assert QRData().score(item, Outcome(answer, Path())).right
+    other = load(CHOICE, answer="(b) [bar]", multiple_choices=["(a) foo", "(b) [bar]"])
+    assert QRData().score(other, Outcome("@answer[(b) [bar]]", Path())).right
+    assert not QRData().score(other, Outcome(answer, Path())).right
+
+
 def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., EvalItem]) -> None:
     number, choice, suite = load(NUMERICAL), load(CHOICE), QRData()
 
@@ -120,6 +155,9 @@ def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., EvalIt
 
     assert agree(number, "@answer[100]", "@answer[102]")
     assert not agree(number, "@answer[100]", "@answer[103.05]")  # 3 % of one and not of the other
+    assert agree(number, "@answer[5.36]", "@answer[5.36%]")
+    assert agree(number, "@answer[0.0536]", "@answer[5.36%]")
+    assert not agree(number, "@answer[0.0536]", "@answer[5.36]")
     assert not agree(number, "", "")
     assert not agree(number, "many", "many")
     assert agree(choice, "@answer[No.]", "@answer[no]")

@@ -25,6 +25,9 @@ CHOICE_FORMAT = '@answer[value] where "value" is one of: '
 TOLERANCE = 0.03
 """A share of the label, the benchmark's own (its `eval.py`)."""
 
+_CHOSEN_A = re.compile(r"(?<!\w)a(?!\w)(?! (?!(?:and|or|nor|but|is|isn't|are|was|were)\b)\w)")
+"""The choice `a`, and not the article in front of another word."""
+
 
 @dataclass(frozen=True, slots=True)
 class QRLabel:
@@ -55,8 +58,8 @@ class QRData:
 
         Strict is the published script: the first number of the text, less than 3 % off, or a text
         that begins with the right choice. Ours takes 3 % as well, of a text that is one number,
-        and a choice as whole words. 5.36 answers `5.36%`; 536% does not. `parts` has, beside
-        `answer`, `exact` for an answer that needs no tolerance.
+        and a choice as whole words, with no other choice behind it. 5.36 answers `5.36%`; 536%
+        does not. `parts` has, beside `answer`, `exact` for an answer that needs no tolerance.
         """
         said = final_answer(outcome.answer)
         label: QRLabel = item.label
@@ -66,7 +69,11 @@ class QRData:
         return ItemScore(right, strict, {"answer": right, "exact": exact}, {"answer": strict})
 
     def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
-        """Returns whether each answer is right where the other is the label."""
+        """Returns whether each answer is right where the other is the label.
+
+        Where one alone has a percent sign, it is the label: 5.36 agrees with 5.36% and so does
+        0.0536.
+        """
         said, others = final_answer(one.answer), final_answer(other.answer)
         if not said or not others:
             return False
@@ -74,35 +81,50 @@ class QRData:
         if label.choices:
             chosen = _chosen(said, label.choices)
             return chosen is not None and chosen == _chosen(others, label.choices)
-        return _is_close(said, others) and _is_close(others, said)
+        return any(
+            is_within(number, other, TOLERANCE) and is_within(other, number, TOLERANCE)
+            for number, other in (*_readings(said, others), *_readings(others, said))
+        )
 
 
 def _is_right(label: QRLabel, said: str) -> bool:
     if label.choices:
-        return _chosen(said, label.choices) == fold(label.answer)
-    return _is_close(label.answer, said)
-
-
-def _is_close(label: str, said: str) -> bool:
-    """Whether a number is close to the label; it may leave out a percent sign of the label's."""
-    expected, found = read_number(label), read_number(said)
-    if expected is None or found is None:
-        return False
-    is_bare = label.strip().endswith("%") and not said.strip().endswith("%")
-    return is_within(expected, found, TOLERANCE) or (
-        is_bare and is_within(100 * expected, found, TOLERANCE)
+        return _chosen(said, label.choices) == _plain(label.answer)
+    return any(
+        is_within(expected, found, TOLERANCE) for expected, found in _readings(label.answer, said)
     )
 
 
+def _readings(label: str, said: str) -> list[tuple[float, float]]:
+    """The numbers of label and answer; the answer may leave out a percent sign of the label's."""
+    expected, found = read_number(label), read_number(said)
+    if expected is None or found is None:
+        return []
+    is_bare = label.strip().endswith("%") and not said.strip().endswith("%")
+    return [(expected, found), *([(100 * expected, found)] if is_bare else [])]
+
+
 def _chosen(said: str, choices: Sequence[str]) -> str | None:
-    """The choice that a text begins with, as whole words; the longest where several fit."""
-    text = fold(said).strip("\"'*([ ")
-    fitting = [
-        fold(choice)
-        for choice in choices
-        if re.match(re.escape(fold(choice)) + r"(?!\w)", text) is not None
-    ]
-    return max(fitting, key=len, default=None)
+    """The choice that a text begins with, as whole words; the longest where several fit.
+
+    None where another one stands behind it: that is a guess at both.
+    """
+    text, offered = _plain(said), {plain for choice in choices if (plain := _plain(choice))}
+    fitting = [plain for plain in offered if re.match(re.escape(plain) + r"(?!\w)", text)]
+    chosen = max(fitting, key=len, default=None)
+    if chosen is None:
+        return None
+    rest = text[len(chosen) :]
+    return None if any(_is_named(other, rest) for other in offered - {chosen}) else chosen
+
+
+def _is_named(choice: str, text: str) -> bool:
+    found = re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text)
+    return found is not None and (choice != "a" or _CHOSEN_A.search(text) is not None)
+
+
+def _plain(choice: str) -> str:
+    return fold(choice).strip("\"'*()[] ")
 
 
 def _is_strictly_right(label: QRLabel, said: str) -> bool:
