@@ -197,7 +197,8 @@ def test_no_text_raises(response: str, label: str) -> None:
         ("@a[1] @b[x]", "@B['X'] first, then @a[1.00]"),
         ("@a[1] @b[x]", "@a[1] @b[x] @c[7]"),
         ("@a[[1, 2]]", "@a[1, 2]"),
-        ("@a[0.4] @a[0.40] @a[0.7]", "@a[0.7] @a[0.4]"),
+        ("@a[1]\n@a[2]", "@a[2]"),
+        ("@a[2] @a[1] @A[2.0]", "@a[3] @a[2]"),
     ],
 )
 def test_responses_agree_by_the_values_of_the_names_asked_for(one: str, other: str) -> None:
@@ -221,6 +222,30 @@ def test_other_values_missing_ones_and_silence_do_not_agree(one: str, other: str
     assert not agree(other, one, ("a", "b"))
 
 
+def test_names_asked_for_each_group_agree_by_all_their_different_values() -> None:
+    def agree_for_each(one: str, other: str) -> bool:
+        assert agree(one, other, ("a",), is_for_each=True) == agree(
+            other, one, ("a",), is_for_each=True
+        )
+        return agree(one, other, ("a",), is_for_each=True)
+
+    assert agree_for_each("@a[0.4] @a[0.40] @a[0.7]", "@a[0.7] @a[0.4]")
+    assert not agree_for_each("@a[0.4] @a[0.7]", "@a[0.7]")
+    assert not agree_for_each("@a[0.4] @a[0.7]", "@a[0.5] @a[0.7]")
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=3), st.lists(NUMBERS, max_size=3), NUMBERS)
+def test_responses_that_agree_are_both_right_or_both_wrong(
+    one: list[str], other: list[str], label: str
+) -> None:
+    said, others = (
+        "".join(f"@x[{value}]" for value in values) for values in (one, [*other, one[-1]])
+    )
+    assert agree(said, others, ("x",))
+    verdicts = {score(text, [("x", label)]).all_right for text in (said, others)}
+    assert len(verdicts) == 1
+
+
 def test_without_names_every_value_counts() -> None:
     assert agree("@A b[1]", "@a_b[1.0]")
     assert not agree("@a[1]", "@a[1] @b[2]")
@@ -233,8 +258,10 @@ def test_names_that_differ_in_case_alone_agree_apart() -> None:
 
 def test_many_values_agree_word_by_word_only() -> None:
     many = " ".join(f"@a[[{number}, x]]" for number in range(MAX_AGREEING + 1))
-    assert agree(many, many, ("a",))
-    assert not agree(many, many.replace("[[", "[").replace("]]", "]"), ("a",))
+    bare = many.replace("[[", "[").replace("]]", "]")
+    assert agree(many, many, ("a",), is_for_each=True)
+    assert not agree(many, bare, ("a",), is_for_each=True)
+    assert agree(many, bare, ("a",))
 
 
 @given(st.text(), st.text(), st.lists(NAMES, max_size=2))

@@ -95,8 +95,20 @@ def test_dabench_runs_agree_by_the_names_asked_for(write_questions: Write, tmp_p
 
     assert agree("@mean[2.5]", "so @Mean[2.50] and @note[x]")
     assert not agree("@mean[2.5]", "@mean[2.51]")
+    assert agree("@mean[3] no: @mean[2.5]", "@mean[2.5]")
     assert not agree("@note[x]", "@note[x]")
     assert not agree("", "")
+
+
+def test_dabench_runs_agree_by_all_values_where_the_format_asks_for_each(
+    write_questions: Write, tmp_path: Path
+) -> None:
+    split = write_questions({**QUESTION, "format": "For each group:\n@c[value]"})
+    (split / "table.csv").write_text("x\n1\n")
+    (item,) = SUITES["dabench"].load(split)
+    one, other, half = (Outcome(text, tmp_path) for text in ("@c[1] @c[2]", "@c[2] @c[1]", "@c[2]"))
+    assert SUITES["dabench"].agree(item, one, other)
+    assert not SUITES["dabench"].agree(item, one, half)
 
 
 def test_xlsx_reads_the_tag_or_else_the_whole_answer(

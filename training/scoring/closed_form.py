@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,17 @@ class ClosedFormScore:
         names = dict.fromkeys(part.name for part in self.parts)
         return {n: all(part.right for part in self.parts if part.name == n) for n in names}
 
+    @property
+    def numbered(self) -> dict[str, SubAnswer]:
+        """The parts by name; one that stands k times has a number from the second on: `c#2`."""
+        counts: Counter[str] = Counter()
+        parts = {}
+        for part in self.parts:
+            counts[part.name] += 1
+            count = counts[part.name]
+            parts[f"{part.name}#{count}" if count > 1 else part.name] = part
+        return parts
+
 
 def score(
     response: str, label_pairs: Iterable[tuple[str, str]], rules: RuleSet = "sensible"
@@ -93,19 +105,23 @@ def score(
     return _score_sensible(find_answers(response), pairs)
 
 
-def agree(one: str, other: str, names: Iterable[str] = ()) -> bool:
+def agree(one: str, other: str, names: Iterable[str] = (), *, is_for_each: bool = False) -> bool:
     """Returns whether two responses give the same values by the sensible rules, without a label.
 
-    Each is judged with the other as the label, both ways round. A name that was given several
-    times agrees when its different values do, in any order. Without any value nothing agrees.
+    Each is judged with the other as the label, both ways round. Of a name that was given several
+    times the last value counts, as it does in `score`. Without any value nothing agrees.
 
     Args:
         one: a response.
         other: another response.
         names: the names that count; none given means all.
+        is_for_each: whether each name is asked for several times, such as for each group; a name
+            then agrees when its different values do, in any order.
     """
     asked = tuple(names)
-    pairs, others = _different_answers(one, asked), _different_answers(other, asked)
+    pairs, others = (_different_answers(text, asked) for text in (one, other))
+    if not is_for_each:
+        pairs, others = _last_of_each(pairs), _last_of_each(others)
     if pairs.keys() == others.keys():
         return bool(pairs)
     if max(len(pairs), len(others)) > MAX_AGREEING:
@@ -115,12 +131,13 @@ def agree(one: str, other: str, names: Iterable[str] = ()) -> bool:
     )
 
 
-def _different_answers(
-    text: str, names: Sequence[str]
-) -> dict[tuple[str, Number | str | None], tuple[str, str]]:
-    """Each different (name, value) by what it says; the name as it was asked for."""
+_Answers = dict[tuple[str, Number | str | None], tuple[str, str]]
+
+
+def _different_answers(text: str, names: Sequence[str]) -> _Answers:
+    """Each different (name, value) by what it says, the last said last; the name as asked for."""
     spelled = {_fold_name(name): name for name in reversed(names)}
-    found = {}
+    found: _Answers = {}
     for said, value in find_answers(text):
         name = said if said in names else spelled.get(_fold_name(said))
         if name is None and not names:
@@ -128,8 +145,15 @@ def _different_answers(
         if name is not None:
             number = parse_number(value)
             is_plain = number is not None and math.isfinite(number)
-            found[name, number if is_plain else fold(value)] = (name, value)
+            key = name, number if is_plain else fold(value)
+            found.pop(key, None)
+            found[key] = (name, value)
     return found
+
+
+def _last_of_each(answers: _Answers) -> _Answers:
+    last = {name: key for key, (name, _) in answers.items()}
+    return {key: answers[key] for key in last.values()}
 
 
 def _covers(labels: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]]) -> bool:

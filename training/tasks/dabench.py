@@ -6,7 +6,7 @@ evaluation only (CC BY-NC 4.0): items of this suite are never trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from pathlib import Path
 
 from dm_jupyter.core.closed_form import answer_names
@@ -17,6 +17,8 @@ from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore, Outcome
 
 __all__ = ["DABench"]
+
+_FOR_EACH = re.compile(r"\bfor (?:each|every)\b", re.IGNORECASE)
 
 
 class DABench:
@@ -46,23 +48,22 @@ class DABench:
         return ItemScore(
             ours.all_right,
             strict.all_right,
-            _numbered(ours.parts),
-            _numbered(strict.parts),
+            {name: part.right for name, part in ours.numbered.items()},
+            {name: part.right for name, part in strict.numbered.items()},
             has_sub_answers=True,
         )
 
     def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
-        """Returns whether all values under the names asked for are equal by our rules."""
-        names = answer_names(item.task.answer_format)
-        return closed_form.agree(one.answer, other.answer, names)
+        """Returns whether all values under the names asked for are equal by our rules.
 
-
-def _numbered(parts: Iterable[closed_form.SubAnswer]) -> dict[str, bool]:
-    verdicts: dict[str, bool] = {}
-    for part in parts:
-        count = sum(key == part.name or key.startswith(f"{part.name}#") for key in verdicts)
-        verdicts[f"{part.name}#{count + 1}" if count else part.name] = part.right
-    return verdicts
+        Of a name that was given several times the last value counts, but where the format asks
+        for its names "for each" of something, as one published question does.
+        """
+        asked = item.task.answer_format
+        is_for_each = _FOR_EACH.search(asked) is not None
+        return closed_form.agree(
+            one.answer, other.answer, answer_names(asked), is_for_each=is_for_each
+        )
 
 
 def _item(record: Record) -> EvalItem:
