@@ -170,6 +170,28 @@ def test_a_label_that_names_nothing_is_shown_whole() -> None:
     assert [part.expected for part in verdict_of(repeated).parts] == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("label", "parts", "answer", "answered"),
+    [
+        ([["c", "1"], ["c", "2"]], {"c": True, "c#2": True}, "@c[1]\n@c[2]", ["1", "2"]),
+        ([["c", "1"], ["c", "2"]], {"c": True, "c#2": True}, "@c[2] @c[1]", ["1", "2"]),
+        ([["c", "1"], ["c", "2"]], {"c": False, "c#2": True}, "@c[3] @c[2]", ["3", "2"]),
+        ([["mean_age", "34.65"]], {"mean_age": True}, "@Mean Age[34.65]", ["34.65"]),
+        ([["x", "1"]], {"x": False}, "@x[1] @x[2]", ["2"]),
+        ([["x", "1"]], {"x": False}, "@y[1]", [None]),
+        ({"mean_age": 34.65}, {"mean_age": True}, "@Mean Age[34.650]", ["34.650"]),
+        (None, {"mean_age": True}, "@Mean Age[34.65]", ["34.65"]),
+        (None, {"c": True, "c#2": True}, "@c[1] @c[2]", [None, None]),
+    ],
+)
+def test_beside_each_label_stands_the_answer_that_the_scorer_held_against_it(
+    label: object, parts: dict[str, bool], answer: str, answered: list[str | None]
+) -> None:
+    verdict = verdict_of(replace(a_record(), label=label, parts=parts, answer=answer))
+    assert [part.answered for part in verdict.parts] == answered
+    assert [part.right for part in verdict.parts] == list(parts.values())
+
+
 def test_votes_are_shown_largest_group_first() -> None:
     vote = search_from_json({**VOTE, "runs": []})
     assert isinstance(vote, Vote)

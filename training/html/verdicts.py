@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dm_jupyter.core.closed_form import find_answers
 from training.evaluation.records import EvalRecord
 from training.html.words import plain
+from training.scoring import closed_form
 
 __all__ = ["Part", "Verdict", "kind_of", "verdict_of"]
 
@@ -57,9 +57,9 @@ def kind_of(record: EvalRecord) -> str:
 
 def verdict_of(record: EvalRecord) -> Verdict:
     """Returns the verdict of a record."""
-    expected = _named_values(record.label)
-    parts = tuple(_parts(record, expected))
-    is_told = bool(expected) and {part.name for part in parts} >= set(expected)
+    paired = _paired(record)
+    parts = tuple(_parts(record, paired))
+    is_told = bool(paired) and {part.name for part in parts} >= paired.keys()
     return Verdict(
         kind=kind_of(record),
         answer=None if record.answer is None else plain(record.answer, _MAX_CHARS),
@@ -69,31 +69,34 @@ def verdict_of(record: EvalRecord) -> Verdict:
     )
 
 
-def _parts(record: EvalRecord, expected: Mapping[str, str]) -> Iterator[Part]:
-    answered = dict(find_answers(record.answer or ""))
+def _parts(record: EvalRecord, paired: Mapping[str, closed_form.SubAnswer]) -> Iterator[Part]:
     for name, right in record.parts.items():
-        said = answered.get(name)
+        part = paired.get(name) or _unlabelled(record, name)
         yield Part(
             name,
-            expected.get(name),
-            None if said is None else plain(said, _MAX_CHARS),
+            _label_words(part.label) if name in paired else None,
+            None if part.answer is None else plain(part.answer, _MAX_CHARS),
             bool(right),
             record.strict_parts.get(name),
         )
 
 
-def _named_values(label: Any) -> dict[str, str]:
-    """The values of a label that names each; where a name stands twice, the later is numbered."""
+def _paired(record: EvalRecord) -> dict[str, closed_form.SubAnswer]:
+    """The values of a label that names each, with the answers that the scorer held against them."""
+    label = record.label
     if isinstance(label, Mapping):
-        return {str(name): _label_words(value) for name, value in label.items()}
-    values: dict[str, str] = {}
-    if not isinstance(label, list) or not all(_is_pair(one) for one in label):
-        return values
-    names = [name for name, _ in label]
-    for place, (name, value) in enumerate(label):
-        before = names[:place].count(name)
-        values[f"{name}#{before + 1}" if before else name] = _label_words(value)
-    return values
+        pairs = [(str(name), _as_text(value)) for name, value in label.items()]
+    elif isinstance(label, list) and all(_is_pair(one) for one in label):
+        pairs = [(name, value) for name, value in label]
+    else:
+        pairs = []
+    return closed_form.score(record.answer or "", pairs).numbered
+
+
+def _unlabelled(record: EvalRecord, name: str) -> closed_form.SubAnswer:
+    """What was said to a name; nothing where it stands twice, as no label says which is which."""
+    text = "" if f"{name}#2" in record.parts else record.answer or ""
+    return closed_form.score(text, [(name, "")]).parts[0]
 
 
 def _is_pair(value: Any) -> bool:
@@ -101,5 +104,8 @@ def _is_pair(value: Any) -> bool:
 
 
 def _label_words(label: Any) -> str:
-    text = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, indent=1)
-    return plain(text, _MAX_CHARS)
+    return plain(_as_text(label), _MAX_CHARS)
+
+
+def _as_text(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, indent=1)
