@@ -1,7 +1,7 @@
 """Whether an answer in words states one value, and no list of guesses, no denial, no mere mention.
 
-Only plain statements are taken, those that no grammar is needed for; a tagged value and a bare one
-always are. Told apart here:
+Only plain statements are taken, those that no grammar is needed for; the bare value always is. Told
+apart here:
 
 - Words, and what has several parts such as a date, come last ("The genre is Rock."), but for
   an aside (", which …"). In front of them stands a verb, a preposition or a word of the question,
@@ -9,8 +9,8 @@ always are. Told apart here:
   is not the question's.
 - A number may stand anywhere ("There are 347 albums."), but is the only one: beside it stand
   numbers of the question alone ("after 1990"), right before it no denial, next to it no "or".
-- What the question says already ("the top 5", "Rock or Jazz") is only repeated, unless a verb or a
-  colon stands right in front of it, or a number stands there more often than in the question.
+- What the question says already ("the top 5", "Rock or Jazz") is only repeated, unless a verb or
+  "answer:" stands right in front of it, or a number is there more often than in the question.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _VERBS = _listed(
     "ist sind war waren beträgt betragen lautet lauten heißt heißen hat haben gibt"
 )
 _PREPOSITIONS = _listed("in on at by to of for as with von im am auf aus zu bei")
+_ANSWERS = _listed("answer result value antwort ergebnis wert")
 _DENIALS = _listed(
     "no not nor non none never neither nothing nobody cannot cant dont doesnt didnt isnt arent "
     "wasnt werent wont couldnt wouldnt shouldnt hasnt havent hadnt without unlikely hardly unknown "
@@ -82,7 +83,7 @@ def _states_number(value: Token, answer: str, question: str) -> bool:
     if not _numbers_are_among(said, (value, *asked)):
         return False
     places = [place for place, token in enumerate(said) if tokens_equal(value, token)]
-    before = [_word_before(said[:place]) for place in places]
+    before = [_word_before(said[max(0, place - 3) : place]) for place in places]
     if any(word in _DENIALS | _OR for word in before):
         return False
     if any(said[place + 1] in _OR for place in places if place + 1 < len(said)):
@@ -104,13 +105,17 @@ def _ends_with(value: str, answer: str, question: str) -> bool:
     words, asked = read_tokens(before), read_tokens(question)
     if not _numbers_are_among(words, asked) or not _words(words).isdisjoint(_DENIALS | _CHOICES):
         return False
-    mark = before.rstrip(_QUOTES)[-1:]
-    if mark and mark in ":,/&+":
-        return mark == ":"
-    last = _word_before(words)
+    mark, last = before.rstrip(_QUOTES)[-1:], _word_before(words)
+    if mark and mark in ",/&+":
+        return False
     if is_stated(value, question):
-        return last in _VERBS
-    return last in _VERBS | _PREPOSITIONS | {*asked} - _AND
+        return last in _VERBS or (mark == ":" and last in _ANSWERS)
+    linking = _VERBS | _ANSWERS if mark == ":" else _VERBS | _PREPOSITIONS
+    return last in linking or _singular(last) in {*map(_singular, asked)} - _AND
+
+
+def _singular(word: Token) -> Token:
+    return word.removesuffix("s") if isinstance(word, str) else word
 
 
 def _word_before(tokens: Sequence[Token]) -> Token:
