@@ -49,6 +49,10 @@ from training.whole_file import write_lines
 
 __all__ = ["main"]
 
+_UNKNOWN = (
+    "{out} holds {count} tries and no run.json, so nothing tells that they were made as these are: "
+    "copy it along with the records where you can."
+)
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -169,6 +173,8 @@ async def _main(arguments: argparse.Namespace) -> int:
 
             def start(standing: Standing) -> None:
                 _refuse_others(standing, options.out)
+                if standing.done and not (options.out / "run.json").exists():
+                    _say(_UNKNOWN.format(out=options.out, count=len(standing.done)))
                 _manifest(options, arguments, policy, standing.questions).claim(options.out)
                 right = sum(record.right for record in standing.done.values())
                 progress.begin(len(standing.tries), len(standing.done), right)

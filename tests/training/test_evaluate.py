@@ -304,6 +304,10 @@ def test_the_command_writes_its_files_and_prints_a_table(
         assert _command(common, monkeypatch) == 1
         assert "another questions" in capsys.readouterr().err
         assert (out / "run.json").read_text() == kept
+        (split / "questions.jsonl").write_text(questions)
+        (out / "run.json").unlink()
+        assert _command(common, monkeypatch) == 0
+        assert "holds 3 tries and no run.json" in capsys.readouterr().err
     manifest = json.loads((out / "run.json").read_text())
     assert (manifest["model"], manifest["judge"], manifest["collects"]) == ("scripted", "", False)
     assert manifest["installs"]
