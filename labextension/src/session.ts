@@ -19,12 +19,11 @@ import { FileReconciler } from './reconciler';
 import { QuietSaver } from './saving';
 import { markRunning, showInserted } from './showing';
 
+/** Messages after which nothing more comes of a run, unless it is undone. */
+const ENDS: readonly RunMessage['kind'][] = ['run_closed', 'run_undone'];
+
 /** Messages after which the file should hold what the document holds. */
-const CLOSING: readonly RunMessage['kind'][] = [
-  'cell_closed',
-  'run_closed',
-  'run_undone'
-];
+const CLOSING: readonly RunMessage['kind'][] = ['cell_closed', ...ENDS];
 
 export interface ISessionOptions {
   readonly panel: NotebookPanel;
@@ -95,6 +94,7 @@ export class NotebookSession implements IDisposable {
   receiveAttached(message: IAttached): void {
     const isGained = message.is_owner && !this._isOwner;
     const isFirst = !this._isAttached;
+    const cutOff = this._wasCutOff ? [...this._open] : [];
     const isBack = this._wasCutOff;
     this._isAttached = true;
     this._wasCutOff = false;
@@ -103,10 +103,11 @@ export class NotebookSession implements IDisposable {
     this._isShared = message.is_shared;
     if (!this._writes) {
       this._queue.clear();
+      void this._fetch(cutOff);
       return;
     }
     if (isGained) {
-      void this._settle(message, isFirst);
+      void this._settle(message, isFirst, cutOff);
       if (!isFirst) {
         this._rewind();
       }
@@ -121,7 +122,7 @@ export class NotebookSession implements IDisposable {
     this._acknowledge(this._queue.applied, false);
     this._acknowledge(this._saved, true);
     if (isBack) {
-      void this._catchUp();
+      void this._catchUp(cutOff);
     }
     this._saver.retry();
   }
@@ -165,6 +166,11 @@ export class NotebookSession implements IDisposable {
       return;
     }
     this._received.set(message.run_id, message.seq);
+    if (ENDS.includes(message.kind)) {
+      this._open.delete(message.run_id);
+    } else {
+      this._open.add(message.run_id);
+    }
     if (!this._writes) {
       return;
     }
@@ -195,20 +201,28 @@ export class NotebookSession implements IDisposable {
     this._attach();
   }
 
-  /** Finds out, for a tab that has come to write, what its document holds. */
-  private async _settle(message: IAttached, isFirst: boolean): Promise<void> {
-    const inFile = Object.entries(message.in_file);
-    if (isFirst && inFile.length === 0) {
+  /**
+   * Finds out, for a tab that has come to write, what its document holds. Of the runs that were
+   * open when the tab was cut off, a file that is read again holds all that the server has put away.
+   */
+  private async _settle(
+    message: IAttached,
+    isFirst: boolean,
+    cutOff: readonly string[]
+  ): Promise<void> {
+    if (isFirst && Object.keys(message.in_file).length === 0) {
       return;
     }
     this._queue.pause();
     try {
       if (await this._agreesWithFile()) {
+        const put = await this._fetch(cutOff);
+        const inFile = Object.entries({ ...put, ...message.in_file });
         inFile.forEach(([runId, seq]) => this._queue.skipTo(runId, seq));
         this._saved = new Map([...this._saved, ...inFile]);
       } else if (!isFirst) {
         // The document has edits of the person's, so it is not read again but filled up.
-        await this._replayUnsaved();
+        await this._fetch([...cutOff, ...this._unsaved()]);
       }
     } catch (error) {
       console.warn('The notebook could not be compared with its file', error);
@@ -233,13 +247,15 @@ export class NotebookSession implements IDisposable {
   }
 
   /**
-   * After a break: gets what was missed of runs that the file was not known to hold. The server
-   * may have written the file meanwhile, and forgets what it owes a tab when the file holds it.
+   * After a break: gets what was missed of runs that had not ended, and of those that the file was
+   * not known to hold. The server may have written the file meanwhile, and forgets what it owes a
+   * tab when the file holds it.
    */
-  private async _catchUp(): Promise<void> {
-    if (this._unsaved().length > 0) {
+  private async _catchUp(cutOff: readonly string[]): Promise<void> {
+    const runIds = [...cutOff, ...this._unsaved()];
+    if (runIds.length > 0) {
       this._reconciler.begin();
-      this._reconciler.expect(await this._replayUnsaved());
+      this._reconciler.expect(await this._fetch(runIds));
     }
   }
 
@@ -250,10 +266,12 @@ export class NotebookSession implements IDisposable {
       .map(([runId]) => runId);
   }
 
-  /** Fetches all messages of those runs; returns how far each has come. */
-  private async _replayUnsaved(): Promise<{ [runId: string]: number }> {
+  /** Fetches all messages of runs; returns how far each has come. */
+  private async _fetch(
+    runIds: readonly string[]
+  ): Promise<{ [runId: string]: number }> {
     const reached: { [runId: string]: number } = {};
-    for (const runId of this._unsaved()) {
+    for (const runId of new Set(runIds)) {
       try {
         const messages = await this._replay(runId);
         messages.forEach(message => this._take(message));
@@ -317,5 +335,7 @@ export class NotebookSession implements IDisposable {
   private _isDisposed = false;
   private _wasCutOff = false;
   private _received = new Map<string, number>();
+  /** The runs whose end has not been seen. */
+  private _open = new Set<string>();
   private _saved: ReadonlyMap<string, number> = new Map();
 }

@@ -9,6 +9,7 @@ import {
   insertCell,
   operated,
   printed,
+  runClosed,
   runOpened,
   stepOpened
 } from './messages';
@@ -27,6 +28,12 @@ const WITH_OUTPUT: RunMessage[] = [
   cellClosed({ seq: 8 })
 ];
 
+const TO_THE_END: RunMessage[] = [
+  ...WITH_OUTPUT,
+  operated(9, insertCell('answer')),
+  runClosed({ seq: 10 })
+];
+
 /** Lets promises and timers run, a while of simulated time. */
 async function pass(ms = 0): Promise<void> {
   await jest.advanceTimersByTimeAsync(ms);
@@ -38,6 +45,7 @@ describe('NotebookSession', () => {
   let client: FakeClient;
   let session: NotebookSession;
   let journal: RunMessage[];
+  let replayed: string[];
 
   beforeEach(async () => {
     jest.useFakeTimers();
@@ -46,11 +54,15 @@ describe('NotebookSession', () => {
     context = new FakeContext(file);
     client = new FakeClient();
     journal = [];
+    replayed = [];
     session = new NotebookSession({
       panel: panelOf(context),
       client: client as unknown as NotebookSession['_client'],
       contents: file.contents,
-      replay: async () => journal,
+      replay: async runId => {
+        replayed.push(runId);
+        return journal;
+      },
       schedule: callback => {
         const timer = window.setTimeout(callback, 16);
         return () => clearTimeout(timer);
@@ -247,6 +259,79 @@ describe('NotebookSession', () => {
     expect(file.renames).toBe(1);
     expect(context.lastModifiedCheckMargin).toBe(500);
     expect(client.acks(true).pop()).toMatchObject({ seq: 8 });
+  });
+
+  it('fetches the end of a run that went on after the last save', async () => {
+    attached(true);
+    send(WITH_OUTPUT);
+    await pass(1100);
+    expect(client.acks(true).pop()).toMatchObject({ seq: 8 });
+    client.setConnected(false);
+    // Meanwhile the run ends, and the server writes the file.
+    journal = TO_THE_END;
+    file.version += 1;
+    client.setConnected(true);
+    attached(true);
+    await pass(2000);
+    expect(ids()).toEqual(['cell-1', 'answer']);
+    await context.save();
+    expect(context.conflicts).toBe(0);
+    expect(client.acks(true).pop()).toMatchObject({ seq: 10 });
+  });
+
+  it('fetches nothing of a run that it saw end and saved', async () => {
+    attached(true);
+    send(TO_THE_END);
+    await pass(1100);
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(true);
+    await pass(100);
+    expect(replayed).toEqual([]);
+  });
+
+  it.each([
+    ['another tab is the owner', false, false],
+    ['the document is shared', true, true]
+  ])('learns how a run ended when %s', async (_, isOwner, isShared) => {
+    attached(isOwner, {}, isShared);
+    send(TO_THE_CELL);
+    client.setConnected(false);
+    journal = TO_THE_END;
+    client.setConnected(true);
+    attached(isOwner, {}, isShared);
+    await pass(100);
+    expect(replayed).toEqual([RUN]);
+    expect(ids()).toEqual([]);
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(isOwner, {}, isShared);
+    await pass(100);
+    expect(replayed).toEqual([RUN]);
+  });
+
+  it.each([
+    ['reads the file again', false, []],
+    ['fills its document up', true, ['cell-1', 'answer']]
+  ])('%s when it writes only after the break', async (_, isEdited, cells) => {
+    attached(false);
+    send(TO_THE_CELL);
+    client.setConnected(false);
+    journal = TO_THE_END;
+    file.version += 1;
+    if (isEdited) {
+      context.model.sharedModel.insertCell(0, {
+        id: 'mine',
+        cell_type: 'code',
+        source: 'x'
+      });
+    }
+    client.setConnected(true);
+    attached(true);
+    await pass(100);
+    expect(replayed).toEqual([RUN]);
+    expect(context.reverts).toBe(isEdited ? 0 : 1);
+    expect(ids().filter(id => id !== 'mine')).toEqual(cells);
   });
 
   it('saves over a file that the server wrote, with what it holds', async () => {
