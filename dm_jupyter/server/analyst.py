@@ -40,6 +40,7 @@ from dm_jupyter.server.wire import (
     ReadAhead,
     Rebuild,
     Refused,
+    Renamed,
     ServerMessage,
     Stop,
     TakeOver,
@@ -144,7 +145,7 @@ class Analyst:
     def receive(self, message: ClientMessage, tab: Tab) -> None:
         """Takes one message of a tab; the answer, if any, goes through the tab."""
         match message:
-            case Attach() | Detach() | TakeOver():
+            case Attach() | Renamed() | Detach() | TakeOver():
                 self._seat(message, tab)
             case Ask():
                 self._tasks.spawn(self._ask_for(message, tab.send))
@@ -163,10 +164,12 @@ class Analyst:
             case _:
                 pass  # to a run that has ended meanwhile
 
-    def _seat(self, message: Attach | Detach | TakeOver, tab: Tab) -> None:
+    def _seat(self, message: Attach | Renamed | Detach | TakeOver, tab: Tab) -> None:
         match message:
             case Attach():
                 self._attach(message, tab)
+            case Renamed():
+                self._rename(message, tab)
             case Detach(notebook_path=path):
                 self.desks.leave(path, tab.client_id)
             case TakeOver(notebook_path=path):
@@ -225,10 +228,14 @@ class Analyst:
         return kernel_id, is_restricted
 
     def _begin(self, ask: Ask, place: RunPlace, journal: Journal) -> Run:
-        path = ask.notebook_path
-        self.desks.follow(path, journal)
+        self.desks.follow(ask.notebook_path, journal)
         run = Run(
-            ask, place, journal, self.kernels, self.models, lambda x: self.desks.publish(path, x)
+            ask,
+            place,
+            journal,
+            self.kernels,
+            self.models,
+            lambda x: self.desks.publish(run.ask.notebook_path, x),
         )
         self._runs[journal.run_id] = run
         try:
@@ -260,6 +267,16 @@ class Analyst:
         for run in self._runs.values():
             if run.ask.notebook_path == message.notebook_path and run.passing is not None:
                 tab.send(run.passing)
+
+    def _rename(self, message: Renamed, tab: Tab) -> None:
+        for run in self._runs.values():
+            if run.ask.notebook_path == message.old_path:
+                run.rename(message.new_path)
+        self.desks.rename(message, tab)
+        try:
+            self.history.rename(message.old_path, message.new_path)
+        except OSError as error:
+            _log.warning("the runs of %s can't be listed anew: %s", message.old_path, error)
 
     async def _ask_for(self, ask: Ask, send: Send) -> None:
         try:

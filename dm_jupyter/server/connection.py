@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.server.desk import Tab
-from dm_jupyter.server.wire import Attach, client_message, to_json
+from dm_jupyter.server.wire import Attach, Renamed, client_message, to_json
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
@@ -19,7 +19,7 @@ class Connection:
     """One connection. It may serve several notebooks of the same tab."""
 
     def __init__(self, analyst: Analyst, send: Callable[[dict[str, Any]], None]) -> None:
-        """Begins with an unnamed tab; its first `attach` names it.
+        """Begins with an unnamed tab; its first `attach` or `renamed` names it.
 
         Args:
             analyst: takes the messages.
@@ -37,7 +37,7 @@ class Connection:
             self._send({"kind": "refused", "request_id": "", "reason": "unknown",
                         "message": f"this message was not understood: {error}"})  # fmt: skip
             return
-        if isinstance(message, Attach):
+        if isinstance(message, Attach | Renamed):
             self._tab.client_id = message.client_id
         elif not self._tab.client_id:
             return

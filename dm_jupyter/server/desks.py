@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dm_jupyter.core.errors import NotebookError
@@ -17,9 +18,25 @@ from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.shared_document import SharedDocuments
 from dm_jupyter.server.tasks import Tasks
-from dm_jupyter.server.wire import Ack, Attach, Attached, FileWritten, ServerMessage
+from dm_jupyter.server.wire import (
+    Ack,
+    Attach,
+    Attached,
+    FileWritten,
+    Renamed,
+    RunOpened,
+    ServerMessage,
+)
 
 __all__ = ["Desks"]
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A journal, and the notebook that its run writes."""
+
+    notebook_path: str
+    journal: Journal
 
 
 class Desks:
@@ -39,7 +56,7 @@ class Desks:
         """Where notebooks are shared documents: then neither a tab nor the file is written."""
         self._tasks = Tasks()
         self._desks: dict[str, Desk] = {}
-        self._followed: dict[str, tuple[str, Journal]] = {}
+        self._followed: dict[str, _Followed] = {}
         self._writing = asyncio.Lock()
 
     def __iter__(self) -> Iterator[Desk]:
@@ -60,9 +77,18 @@ class Desks:
         is_owner = desk.enter(tab)
         tab.send(self._attached(path, is_owner))
         for journal in self._journals(path):
-            for missed in journal.messages(after=tab.seen.get(journal.run_id, 0)):
-                tab.send(missed)
+            _send(tab, path, journal, after=tab.seen.get(journal.run_id, 0))
         return desk
+
+    def rename(self, message: Renamed, tab: Tab) -> None:
+        """Takes a notebook's runs to its new path, and the tab in which it has that."""
+        for followed in self._followed.values():
+            if followed.notebook_path == message.old_path:
+                followed.notebook_path = message.new_path
+        desk = self._desks.get(message.old_path)
+        if desk is not None and tab.client_id in desk.tabs:
+            self._desks.setdefault(message.new_path, Desk(message.new_path)).enter(tab)
+            self.leave(message.old_path, tab.client_id)
 
     def leave(self, path: str, client_id: str) -> None:
         """Lets a tab go; another one owns the notebook now, or its file is written here."""
@@ -98,7 +124,7 @@ class Desks:
         followed = self._followed.get(message.run_id)
         if followed is not None and message.is_saved:
             with contextlib.suppress(NotebookError):
-                followed[1].mark_in_file(message.seq)
+                followed.journal.mark_in_file(message.seq)
             self._forget_saved()
 
     def follow(self, path: str, journal: Journal) -> Journal:
@@ -107,15 +133,15 @@ class Desks:
         Returns the journal that is followed already, if this run is.
         """
         if journal.run_id in self._followed:
-            return self._followed[journal.run_id][1]
-        self._followed[journal.run_id] = (path, journal)
-        journal.listen(lambda message: self.publish(path, message))
+            return self._followed[journal.run_id].journal
+        followed = self._followed[journal.run_id] = _Followed(path, journal)
+        journal.listen(lambda message: self.publish(followed.notebook_path, message))
         if self.shared is not None:
-            self._tasks.spawn(self._share(self.shared, path, journal))
+            self._tasks.spawn(self._share(self.shared, followed))
         return journal
 
-    async def _share(self, shared: SharedDocuments, path: str, journal: Journal) -> None:
-        await shared.write(path, journal)
+    async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
+        await shared.write(lambda: followed.notebook_path, followed.journal)
         self._forget_saved()
 
     def settle(self, path: str) -> None:
@@ -127,22 +153,25 @@ class Desks:
     async def close(self) -> None:
         """Writes every file that is behind; for the server's end."""
         await self._tasks.close()
-        for path in {path for path, _ in self._followed.values()}:
+        for path in {followed.notebook_path for followed in self._followed.values()}:
             await self._write(path)
 
     def _hand_over(self, path: str, tab: Tab) -> None:
         """Makes a tab that only watched write: it needs what its document does not hold."""
         tab.send(self._attached(path, is_owner=True))
         for journal in self._journals(path):
-            for message in journal.messages(after=journal.applied_for_sure()):
-                tab.send(message)
+            _send(tab, path, journal, after=journal.applied_for_sure())
 
     def _attached(self, path: str, is_owner: bool) -> Attached:
         in_file = {journal.run_id: journal.applied_for_sure() for journal in self._journals(path)}
         return Attached(path, is_owner, is_shared=self.shared is not None, in_file=in_file)
 
     def _journals(self, path: str) -> list[Journal]:
-        return [journal for where, journal in self._followed.values() if where == path]
+        return [
+            followed.journal
+            for followed in self._followed.values()
+            if followed.notebook_path == path
+        ]
 
     async def _write_while_abandoned(self, desk: Desk) -> None:
         await asyncio.sleep(self._absence_s)
@@ -162,6 +191,15 @@ class Desks:
         self._forget_saved()
 
     def _forget_saved(self) -> None:
-        for run_id, (_, journal) in list(self._followed.items()):
+        for run_id, followed in list(self._followed.items()):
+            journal = followed.journal
             if journal.is_closed and journal.in_file >= journal.last:
                 del self._followed[run_id]
+
+
+def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
+    """Sends what a tab has missed of a run; its notebook may have had another path at its begin."""
+    for message in journal.messages(after=after):
+        if isinstance(message, RunOpened):
+            message = replace(message, notebook_path=path)  # noqa: PLW2901
+        tab.send(message)

@@ -6,6 +6,7 @@ import json
 import secrets
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -94,6 +95,16 @@ class History:
         """
         path = self.folder / summary.run_id / FILE_NAME
         path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """Lists the runs of a notebook under another path from now on.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        for summary in read_summaries(self.folder):
+            if summary.notebook_path == old_path:
+                self.keep(replace(summary, notebook_path=new_path))
 
     def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
         """Writes the run as a trajectory, with secrets and places of this machine taken out.

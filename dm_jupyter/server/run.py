@@ -148,6 +148,11 @@ class Run:
         self.task = asyncio.create_task(self._main())
         return self.task
 
+    def rename(self, notebook_path: str) -> None:
+        """The run's notebook has another path now."""
+        self.ask = replace(self.ask, notebook_path=notebook_path)
+        self.summary = replace(self.summary, notebook_path=notebook_path)
+
     def stop(self, why: str = "") -> None:
         """Ends the run: the sampling at once, a running cell by an interrupt, then by force."""
         self._why_stopped = why

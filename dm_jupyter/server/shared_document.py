@@ -8,7 +8,7 @@ Not covered: what happens inside the collaboration's own storage.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dm_jupyter.server.journal import Journal
@@ -54,22 +54,23 @@ class SharedDocuments:
         found = next(iter(extension_apps.get("jupyter_server_ydoc", ())), None)
         return None if found is None or found.disable_rtc else cls(found)
 
-    async def write(self, path: str, journal: Journal) -> None:
+    async def write(self, where: Callable[[], str], journal: Journal) -> None:
         """Applies a run's operations as they come, until the run has ended and they are saved.
 
         Args:
-            path: of the notebook.
+            where: returns the notebook's path, which a rename changes.
             journal: its listeners are called in order; earlier messages are applied first.
         """
         coming: asyncio.Queue[RunMessage] = asyncio.Queue()
         journal.listen(coming.put_nowait)
         for message in list(journal.messages(after=journal.applied_for_sure())):
-            await self._apply(path, message)
+            await self._apply(where(), message)
         while not (journal.is_closed and coming.empty()):
-            await self._apply(path, await coming.get())
+            message = await coming.get()
+            await self._apply(where(), message)
             if journal.is_closed and coming.empty():
                 await asyncio.sleep(_SAVED_S)  # an undoing may come meanwhile
-                await self._mend(path, journal)
+                await self._mend(where(), journal)
         journal.mark_in_file(journal.last)
 
     async def _apply(self, path: str, message: RunMessage) -> None:

@@ -172,7 +172,8 @@ export class AnalystModel {
       this._changeRun(message.run_id, run => reduceRun(run, message) ?? run);
       return;
     }
-    const path = message.notebook_path;
+    // The record of a run names the notebook as it was called when the run began.
+    const path = this._paths.get(message.run_id) ?? message.notebook_path;
     const picture = this.notebook(path);
     if (picture.runs.some(run => run.runId === message.run_id)) {
       return;

@@ -68,6 +68,14 @@ export interface IAttach {
   seen?: { [key: string]: number };
 }
 
+/** This tab's notebook has another path now; an `Attach` under that one follows. */
+export interface IRenamed {
+  kind: 'renamed';
+  old_path: string;
+  new_path: string;
+  client_id: string;
+}
+
 /** This tab has closed the notebook. */
 export interface IDetach {
   kind: 'detach';
@@ -358,6 +366,7 @@ export type ServerMessage =
 
 export type ClientMessage =
   | IAttach
+  | IRenamed
   | IDetach
   | ITakeOver
   | IAsk

@@ -82,10 +82,7 @@ export class NotebookSession implements IDisposable {
     return this._isDisposed;
   }
 
-  /**
-   * The notebook has another name. Its old name is kept on the server as well, because a run that
-   * goes on knows the notebook by that.
-   */
+  /** The notebook has another name: a run that goes on must write it under that one. */
   renamed(): void {
     this._attach();
   }
@@ -97,6 +94,7 @@ export class NotebookSession implements IDisposable {
     const cutOff = this._wasCutOff ? [...this._open] : [];
     const isBack = this._wasCutOff;
     this._isAttached = true;
+    this._names = new Set([message.notebook_path]);
     this._wasCutOff = false;
     this._isRewinding = false;
     this._isOwner = message.is_owner;
@@ -186,10 +184,18 @@ export class NotebookSession implements IDisposable {
     if (!this._isLoaded || this._isDisposed) {
       return;
     }
+    const { clientId: client_id } = this._client;
+    const { localPath } = this._context;
+    this._names.delete(localPath);
+    for (const old_path of this._names) {
+      const message = { kind: 'renamed', old_path, client_id } as const;
+      this._client.send({ ...message, new_path: localPath });
+    }
+    this._names.add(localPath);
     this._client.send({
       kind: 'attach',
-      notebook_path: this._context.localPath,
-      client_id: this._client.clientId,
+      notebook_path: localPath,
+      client_id,
       seen: Object.fromEntries(this._received)
     });
   }
@@ -327,6 +333,8 @@ export class NotebookSession implements IDisposable {
   private readonly _queue: OperationQueue;
   private readonly _reconciler: FileReconciler;
   private readonly _saver: QuietSaver;
+  /** The paths by which the server may know the notebook: it has answered under the first. */
+  private _names = new Set<string>();
   private _isLoaded = false;
   private _isAttached = false;
   private _isOwner = false;

@@ -79,6 +79,60 @@ async def test_a_tab_that_comes_back_gets_what_it_missed(server: JupyterServer, 
     assert seqs == list(range(opened["seq"] + 1, seqs[-1] + 1))
 
 
+def _rename(server: JupyterServer, old: str, new: str) -> None:
+    """Renames the file and its session, as JupyterLab does."""
+    (session,) = (x["id"] for x in server.get("/api/sessions") if x["path"] == old)
+    server.request("PATCH", f"/api/contents/{old}", {"path": new})
+    server.request("PATCH", f"/api/sessions/{session}", {"path": new, "name": new})
+
+
+_SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(2)\nprint('late')\n```"
+
+
+async def test_a_run_follows_its_notebook_to_a_new_name(server: JupyterServer, say) -> None:
+    say(_SLOW, ANSWER)
+    old, new = server.notebook("Untitled.ipynb"), "renamed.ipynb"
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(old)
+        run_id = await panel.ask(old, "Wait", files=["sales.csv"])
+        opened = await panel.until("cell_opened")
+        _rename(server, old, new)
+        await panel.say("renamed", old_path=old, new_path=new, client_id=panel.client_id)
+        server.notebook(old)
+        other = await panel.attach(old)
+        here = await panel.attach(new, seen={run_id: opened["seq"]})
+        await panel.say("ask", request_id="second", notebook_path=new, question="And?")
+        assert (await panel.until("refused"))["reason"] == "busy"
+        await panel.say("detach", notebook_path=new)
+        while len(cells := server.document(new).cells) < 3:
+            await asyncio.sleep(0.2)
+        listed = [server.get(f"/dm-jupyter/api/runs?notebook={x}")["runs"] for x in (old, new)]
+    assert (other["is_owner"], other["in_file"]) == (True, {})
+    assert (here["is_owner"], here["in_file"]) == (True, {run_id: 0})
+    assert server.document(old).cells == []
+    assert cells[1].outputs[0]["text"] == "begun\nlate\n"
+    assert [[run["run_id"] for run in runs] for runs in listed] == [[], [run_id]]
+
+
+async def test_a_run_is_found_under_the_new_name_after_a_reload(server: JupyterServer, say) -> None:
+    say("import time\ntime.sleep(30)\n```")
+    old, new = server.notebook("reloaded.ipynb"), "reloaded-elsewhere.ipynb"
+    async with asyncio.timeout(60):
+        async with Panel(server) as panel:
+            await panel.attach(old)
+            run_id = await panel.ask(old, "Sleep", files=["sales.csv"])
+            await panel.until("cell_opened")
+        _rename(server, old, new)
+        async with Panel(server, "tab-2") as again:  # the tab was cut off when it was renamed
+            await again.say("renamed", old_path=old, new_path=new, client_id="tab-2")
+            await again.attach(new)
+            opened = await again.until("run_opened")
+            await again.say("stop", run_id=run_id)
+            closed = await _ended(again)
+    assert (opened["run_id"], opened["notebook_path"]) == (run_id, new)
+    assert closed["stop"] == "cancelled"
+
+
 async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServer, say) -> None:
     say("import time\nprint('begun', flush=True)\ntime.sleep(60)\n```")
     path = server.notebook("stopped.ipynb")

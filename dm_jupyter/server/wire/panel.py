@@ -19,6 +19,7 @@ __all__ = [
     "KernelChoice",
     "ReadAhead",
     "Rebuild",
+    "Renamed",
     "Stop",
     "TakeOver",
     "Undo",
@@ -42,6 +43,17 @@ class Attach:
     """Names the browser tab for as long as it lives."""
     seen: Mapping[str, int] = field(default_factory=dict)
     """Run id to the last `seq` that this tab has; what comes after it is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """This tab's notebook has another path now; an `Attach` under that one follows."""
+
+    kind: ClassVar[str] = "renamed"
+    old_path: str
+    new_path: str
+    client_id: str
+    """As in `Attach`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,4 +159,6 @@ class Rebuild:
     run_id: str
 
 
-ClientMessage = Attach | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | Undo | Rebuild
+ClientMessage = (
+    Attach | Renamed | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | Undo | Rebuild
+)

@@ -38,7 +38,7 @@ export class FakeContext {
 
   readonly model = new NotebookModel();
   readonly path = PATH;
-  readonly localPath = PATH;
+  localPath = PATH;
   readonly ready = Promise.resolve();
   readonly saveState = new Signal<this, DocumentRegistry.SaveState>(this);
   readonly isDisposed = false;

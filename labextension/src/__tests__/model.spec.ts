@@ -239,6 +239,15 @@ describe('AnalystModel', () => {
     expect(model.notebook(PATH).runs).toHaveLength(0);
   });
 
+  it('leaves a run with its notebook when it comes under a former name', () => {
+    const model = received(WHOLE_RUN.slice(0, 2));
+    model.rename(PATH, 'other.ipynb');
+    WHOLE_RUN.forEach(message => model.receive(message));
+    expect(model.pathOf(RUN)).toBe('other.ipynb');
+    expect(model.notebook('other.ipynb').runs[0].state).toBe('answered');
+    expect(model.notebook(PATH).runs).toHaveLength(0);
+  });
+
   it('ignores a run whose beginning it never saw', () => {
     const model = received([stepOpened(2), runClosed()]);
     expect(model.run(RUN)).toBeNull();

@@ -80,11 +80,12 @@ describe('NotebookSession', () => {
   function attached(
     isOwner: boolean,
     inFile: { [runId: string]: number } = {},
-    isShared = false
+    isShared = false,
+    path = PATH
   ): void {
     session.receiveAttached({
       kind: 'attached',
-      notebook_path: PATH,
+      notebook_path: path,
       is_owner: isOwner,
       is_shared: isShared,
       in_file: inFile
@@ -430,6 +431,50 @@ describe('NotebookSession', () => {
     expect(Math.max(...inFlight)).toBe(1);
     expect(context.saves).toBe(2);
     expect(context.conflicts).toBe(0);
+  });
+
+  it('says under which name the notebook goes on', () => {
+    attached(true);
+    send(TO_THE_CELL);
+    context.localPath = 'work/renamed.ipynb';
+    session.renamed();
+    session.dispose();
+    expect(client.sent.slice(-3)).toEqual([
+      {
+        kind: 'renamed',
+        old_path: PATH,
+        new_path: 'work/renamed.ipynb',
+        client_id: 'tab-1'
+      },
+      {
+        kind: 'attach',
+        notebook_path: 'work/renamed.ipynb',
+        client_id: 'tab-1',
+        seen: { [RUN]: 4 }
+      },
+      { kind: 'detach', notebook_path: 'work/renamed.ipynb' }
+    ]);
+  });
+
+  it('says after a break what the notebook was called before', () => {
+    attached(true);
+    client.setConnected(false);
+    for (const name of ['one.ipynb', 'two.ipynb']) {
+      context.localPath = name;
+      session.renamed();
+    }
+    client.sent = [];
+    client.setConnected(true);
+    expect(client.sent).toMatchObject([
+      { kind: 'renamed', old_path: PATH, new_path: 'two.ipynb' },
+      { kind: 'renamed', old_path: 'one.ipynb', new_path: 'two.ipynb' },
+      { kind: 'attach', notebook_path: 'two.ipynb' }
+    ]);
+    attached(true, {}, false, 'two.ipynb');
+    client.sent = [];
+    client.setConnected(false);
+    client.setConnected(true);
+    expect(client.sent).toMatchObject([{ kind: 'attach' }]);
   });
 
   it('says good-bye', () => {
