@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dm_jupyter.core.parsed import parsed
 from dm_jupyter.core.spelling import folded
+from dm_jupyter.core.value_labels import is_labelled_by_values, names_labelled_by_values
 
 __all__ = ["with_columns"]
 
@@ -22,6 +23,11 @@ _METHODS = re.compile(
 """Those whose texts are names of columns, but for keywords such as `how`."""
 _KEYWORDS = re.compile("by|on|left_on|right_on|subset|columns|index|values|id_vars|value_vars")
 _RENAME = re.compile("add_prefix|add_suffix|rename|set_axis")
+_NAMING = re.compile("insert|rename_axis|reset_index|to_frame")
+"""Methods whose texts are names that they give."""
+_NAMING_KEYWORDS = re.compile("indicator|margins_name|name|names|value_name|var_name")
+_LABELLING_KEYWORDS = re.compile("columns|index")
+"""Of calls that make a table or a series, such as `pd.DataFrame`."""
 
 
 def with_columns(source: str, columns: Sequence[str], earlier: Iterable[str]) -> str:
@@ -38,12 +44,12 @@ def with_columns(source: str, columns: Sequence[str], earlier: Iterable[str]) ->
     tree = parsed(source)
     if tree is None:
         return source
-    trees = [tree, *filter(None, map(parsed, earlier))]
+    trees = [*filter(None, map(parsed, earlier)), tree]
     if any(_renames(node) for one in trees for node in ast.walk(one)):
         return source
     made = {text.value for one in trees for node in ast.walk(one) for text in _made(node)}
     right = {}
-    for text in _keys(tree):
+    for text in _keys(tree, names_labelled_by_values(trees)):
         name = str(text.value)
         meant = {column for column in columns if folded(column) == folded(name) != ""}
         if name not in made and name not in columns and len(meant) == 1:
@@ -76,17 +82,33 @@ def _made(node: ast.AST) -> Iterator[ast.Constant]:
     match node:
         case ast.Subscript(slice=key, ctx=ast.Store()):
             yield from _texts(key)
-        case ast.Call(keywords=words):
-            for word in words:
-                if word.arg:
-                    yield ast.Constant(word.arg)
+        case ast.Call():
+            yield from _made_by_call(node)
         case ast.Dict(keys=names):
             for name in filter(None, names):
                 yield from _texts(name)
 
 
-def _keys(tree: ast.Module) -> Iterator[ast.Constant]:
-    """The texts by which the code asks for columns; in an f-string their places are not known."""
+def _made_by_call(call: ast.Call) -> Iterator[ast.Constant]:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if _NAMING.fullmatch(called):
+        for value in call.args:
+            yield from _texts(value)
+    for word in call.keywords:
+        name = word.arg or ""
+        yield ast.Constant(name)
+        is_label = _LABELLING_KEYWORDS.fullmatch(name) and not _METHODS.fullmatch(called)
+        if is_label or _NAMING_KEYWORDS.fullmatch(name):
+            yield from _texts(word.value)
+
+
+def _keys(tree: ast.Module, by_value: frozenset[str]) -> Iterator[ast.Constant]:
+    """The texts by which the code asks for columns; in an f-string their places are not known.
+
+    Args:
+        tree: of the cell.
+        by_value: the variables whose labels are values of a column.
+    """
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -94,8 +116,9 @@ def _keys(tree: ast.Module) -> Iterator[ast.Constant]:
             continue
         waiting += ast.iter_child_nodes(node)
         match node:
-            case ast.Subscript(slice=key, ctx=ast.Load()):
-                yield from _texts(key)
+            case ast.Subscript(value=asked, slice=key, ctx=ast.Load()):
+                if not is_labelled_by_values(asked, by_value):
+                    yield from _texts(key)
             case ast.Call(func=ast.Attribute(attr=name), args=given, keywords=words):
                 if _METHODS.fullmatch(name):
                     named = [word.value for word in words if _KEYWORDS.fullmatch(word.arg or "")]

@@ -25,6 +25,12 @@ COLUMNS = ("Fare Paid", "Age", "league goals", "a b", "a_b", "größe", "it's")
         ("df.sort_values(by=['age'])", "df.sort_values(by=['Age'])"),
         ("df.agg(top=('AGE', 'max'))['top']", "df.agg(top=('AGE', 'max'))['top']"),
         ("df['new'] = df['age'] * 2", "df['new'] = df['Age'] * 2"),
+        ("df.groupby('age').sum()['fare_paid']", "df.groupby('Age').sum()['Fare Paid']"),
+        (
+            "g = df.groupby('age')['fare_paid'].sum().reset_index()\ng['fare_paid']",
+            "g = df.groupby('Age')['Fare Paid'].sum().reset_index()\ng['Fare Paid']",
+        ),
+        ("df.pivot_table('age')['age']", "df.pivot_table('Age')['Age']"),
     ],
 )
 def test_a_name_is_written_as_the_file_spells_it(written: str, meant: str) -> None:
@@ -50,6 +56,22 @@ def test_a_name_is_written_as_the_file_spells_it(written: str, meant: str) -> No
         "print(f\"{df['age'].mean()}\")",
         "df['age'",
         "df['fare'\n'_paid']",
+        "o = df.groupby('Age')['a b'].sum().reset_index(name='age')\no.sort_values('age')",
+        "o = df['Age'].to_frame('age')\no['age']",
+        "df.insert(0, 'age', 1)\ndf['age']",
+        "o = df['Age'].rename_axis('age').reset_index()\no['age']",
+        "o = df.melt(id_vars='a b', var_name='age', value_name='its')\no[['age', 'its']]",
+        "o = df.groupby('a b').sum().reset_index(names=['age'])\no['age']",
+        "o = df.groupby('a b').agg(age=('Age', 'max'))\no['age']",
+        "o = df.groupby('a b').agg(**{'age': ('Age', 'max')})\no['age']",
+        "o = pd.DataFrame(rows, columns=['age'])\no['age']",
+        "s = pd.Series([1], index=['age'])\ns['age']",
+        "df['a b'].value_counts()['age']",
+        "df['a b'].value_counts(normalize=True).head().loc['age']",
+        "counts = df['a b'].value_counts()\ncounts['age']",
+        "df.groupby('a b')['Age'].mean()['its']",
+        "pd.crosstab(df['a b'], df['Age'])['its']",
+        "df.pivot_table(index='a b', columns='Age', values='a_b')['its']",
     ],
 )
 def test_what_may_be_meant_is_left(source: str) -> None:
@@ -60,6 +82,7 @@ def test_names_that_an_earlier_cell_gave_hold() -> None:
     cell = "df['age'].mean()"
     assert with_columns(cell, COLUMNS, ["df['age'] = 1"]) == cell
     assert with_columns(cell, COLUMNS, ["df = df.rename(columns={'Age': 'age'})"]) == cell
+    assert with_columns(cell, COLUMNS, ["df = other['Age'].value_counts()"]) == cell
     assert with_columns(cell, COLUMNS, ["df = load("]) == "df['Age'].mean()"
 
 
