@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
+from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import UsageError
 
 __all__ = ["ModelChoice", "model_choice", "packages_folder"]
@@ -19,8 +20,8 @@ class ModelChoice:
 
     model: str = "local"
     """`local`, the name of a local model, the path of a .gguf file, or a name at `base_url`."""
-    base_url: str = ""
-    """An OpenAI-compatible endpoint; empty for a model on this machine."""
+    base_url: str = field(default="", repr=False)
+    """An OpenAI-compatible endpoint; empty for a model on this machine. It may hold a password."""
     api_key: str = field(default="", repr=False)
 
     @property
@@ -41,7 +42,7 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
     base_url = base_url or os.environ.get("DM_JUPYTER_BASE_URL", "")
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
     if base_url and model == "local":
-        raise UsageError(f"which model at {base_url}? Name it with --model")
+        raise UsageError(f"which model at {shown_address(base_url)}? Name it with --model")
     api_key = os.environ.get("DM_JUPYTER_API_KEY", "")
     if api_key_file is not None:
         try:

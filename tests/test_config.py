@@ -50,7 +50,7 @@ def test_an_option_and_a_variable_complete_each_other(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("model", [None, "local"])
 def test_an_endpoint_needs_the_name_of_a_model(model: str | None) -> None:
     with pytest.raises(UsageError, match=f"{URL}.*--model"):
-        model_choice(model, URL, None)
+        model_choice(model, URL.replace("://", "://bob:s3cret@"), None)
 
 
 def test_a_key_file_that_is_missing_or_a_folder_is_wrong_usage(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dm_jupyter.agent.answer_stream import AnswerStream
 from dm_jupyter.agent.one_each import one_each
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
@@ -29,7 +30,8 @@ __all__ = ["Endpoint", "HttpPolicy"]
 class Endpoint:
     """Where a model answers."""
 
-    base_url: str
+    base_url: str = field(repr=False)
+    """It may hold a password; messages show `address`."""
     model: str
     api_key: str = field(default="", repr=False)
     continues_prefill: bool = True
@@ -38,6 +40,11 @@ class Endpoint:
     """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
     read_timeout_s: float = 300.0
     """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
+
+    @property
+    def address(self) -> str:
+        """Where it answers, without what may be secret."""
+        return shown_address(self.base_url)
 
 
 _WAYS_TO_ASK = ((True, True), (False, True), (False, False))
@@ -140,7 +147,7 @@ class HttpPolicy:
         import openai  # noqa: PLC0415
 
         broken = (
-            f"the answer of {self._endpoint.model} at {self._endpoint.base_url} broke off before "
+            f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
             "its end; ask again, or look at the server's log"
         )
         try:
@@ -191,7 +198,7 @@ class HttpPolicy:
         """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
         import openai  # noqa: PLC0415
 
-        where = f"{self._endpoint.model} at {self._endpoint.base_url}"
+        where = f"{self._endpoint.model} at {self._endpoint.address}"
         try:
             yield
         except openai.APIStatusError as error:

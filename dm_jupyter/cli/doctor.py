@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
+from dm_jupyter.core.addresses import shown_address
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.selfcheck import Check, check_machine
 
@@ -98,17 +99,18 @@ async def _model(choice: ModelChoice) -> Finding:
 async def _remote(choice: ModelChoice) -> Finding:
     import openai  # noqa: PLC0415
 
+    address = shown_address(choice.base_url)
     async with openai.AsyncOpenAI(
         base_url=choice.base_url, api_key=choice.api_key or "none", max_retries=0, timeout=10
     ) as client:
         try:
             names = [entry.id async for entry in client.models.list()]
         except openai.OpenAIError as error:
-            remedy = f"{choice.base_url} gives no list of models ({error}); check --base-url"
+            remedy = f"{address} gives no list of models ({error}); check --base-url"
             return Finding("model", choice.model, "failed", remedy)
     if choice.model in names:
-        return Finding("model", choice.model, "ok", f"at {choice.base_url}")
-    return Finding("model", choice.model, "failed", f"{choice.base_url} has {', '.join(names)}")
+        return Finding("model", choice.model, "ok", f"at {address}")
+    return Finding("model", choice.model, "failed", f"{address} has {', '.join(names)}")
 
 
 def _packages() -> list[Finding]:

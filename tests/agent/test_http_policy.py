@@ -156,11 +156,30 @@ async def test_one_policy_answers_again_after_a_broken_stream() -> None:
             assert (await policy.sample(ASKED, lambda _: None)).text == "well"
 
 
+def _with_password(url: str) -> str:
+    return url.replace("://", f"://bob:{KEY}@")
+
+
+async def test_a_password_in_the_address_shows_in_no_message() -> None:
+    url = unused_url()
+    with pytest.raises(EndpointUnreachableError, match="--base-url") as unreachable:
+        await _sample(_with_password(url), retries=0)
+    assert f"tiny at {url};" in str(unreachable.value)
+    with ScriptedEndpoint(["3"], refusals=[404]) as endpoint:
+        with pytest.raises(EndpointRefusedError) as refused:
+            await _sample(_with_password(endpoint.base_url), retries=0)
+        assert f"tiny at {endpoint.base_url} answered 404" in str(refused.value)
+    with ScriptedEndpoint(["long enough to break"], breaks_at=0, breaks_politely=True) as endpoint:
+        with pytest.raises(StreamBrokenError) as broken:
+            await _sample(_with_password(endpoint.base_url))
+        assert f"tiny at {endpoint.base_url} broke off" in str(broken.value)
+
+
 def test_the_key_shows_in_no_repr() -> None:
-    endpoint = Endpoint("http://localhost/v1", "tiny", KEY)
+    endpoint = Endpoint(_with_password("http://localhost/v1"), "tiny", KEY)
     assert KEY not in repr(endpoint)
     assert KEY not in repr(HttpPolicy(endpoint))
-    assert KEY not in str(ModelChoice("tiny", "http://localhost/v1", KEY))
+    assert KEY not in str(ModelChoice("tiny", _with_password("http://localhost/v1"), KEY))
 
 
 async def test_outside_its_block_it_is_a_mistake() -> None:

@@ -95,3 +95,5 @@ def test_doctor_says_that_an_endpoint_does_not_answer(monkeypatch: pytest.Monkey
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 1
     assert "check --base-url" in done.output
+    with_password = [*options[:-1], "http://bob:s3cret@127.0.0.1:9/v1?key=s3cret"]
+    assert CliRunner().invoke(app, with_password).output == done.output
