@@ -22,6 +22,15 @@ from dm_jupyter.agent.grounding import unsupported_numbers
         ("2.5e-3 is tiny.", "0.0025"),
         ("Rounded half even: 0.12.", "0.125"),
         ("Rounded half up: 0.13.", "0.125"),
+        ("1. North: 500\n2. South: 300\n3. East: 200", "500 300 200"),
+        ("As asked:\n\n1) North\n2) South\n\nElse:\n\n**1.** East", ""),
+        ("Sales were 100 and 200, a fall of 7.", "A,100,200\nB,-7,300"),
+        ("Sales were 100200.", "A,100,200"),
+        ("It took $5bn, or 5 bn, or 5,000mn.", "5000000000"),
+        ("It took 5m, or 5,000k.", "5000000"),
+        ("The 1st quarter, the 22nd and the 90th percentile.", ""),
+        ("The p-value is below 0.05, so it holds at the 95% level.", ""),
+        ("With a significance level of 0.01 (alpha = 0.05), a 99 % confidence interval.", ""),
     ],
 )
 def test_supported(answer: str, output: str) -> None:
@@ -37,6 +46,13 @@ def test_supported(answer: str, output: str) -> None:
         ("3.47 exactly", "3.4", ("3.47",)),
         ("46%", "0.4512", ("46%",)),
         ("2 million", "1234567", ("2 million",)),
+        ("500. That is all.", "5", ("500",)),
+        ("2. That is all.", "5", ("2",)),
+        ("It was\n1.", "5", ("1",)),
+        ("In all 95% came, 0.05 of them late.", "5", ("95%", "0.05")),
+        ("At the 42% level, below 0.2.", "5", ("42%", "0.2")),
+        ("It took $6bn.", "5000000000", ("6bn",)),
+        ("Sales were 100 and 201.", "A,100,200", ("201",)),
     ],
 )
 def test_unsupported(answer: str, output: str, missing: tuple[str, ...]) -> None:
