@@ -160,9 +160,13 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"agg function failed|Could not convert .* to numeric|dtype 'str' does not support|"
-        r"Cannot perform reduction|can only concatenate str",
+        r"Cannot perform reduction",
         "Compute on number columns only: pass numeric_only=True, or use "
         "df.select_dtypes('number').",
+    ),
+    (
+        r"can only concatenate str",
+        "Text and a number can't be added: wrap the number in str() or use an f-string.",
     ),
     (
         r"(?i)contains? (?:inf|nan)|array must not contain infs or NaNs|"
@@ -176,13 +180,18 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "pair = df[[a, b]].dropna(); then use pair[a] and pair[b].",
     ),
     (
-        r"unhashable type|truth value of a (?:Series|DataFrame) is ambiguous",
+        r"unhashable type",
+        "A list, dict, slice or whole column can't be a key: use a tuple or single values, and "
+        ".loc or .iloc to choose rows.",
+    ),
+    (
+        r"truth value of a (?:Series|DataFrame) is ambiguous",
         "Use & and | with parentheses between conditions, or .any(), .all() or .iloc[0] for a "
         "single value.",
     ),
     (
-        r"time data .* doesn't match format|Unknown datetime string|out of bounds|"
-        r"does not match format",
+        r"(?i)time data .* doesn't match format|Unknown datetime string|does not match format|"
+        r"out of bounds (?:nanosecond )?timestamp|^OutOfBoundsDatetime",
         'Parse dates with pd.to_datetime(df[column], errors="coerce", format="mixed").',
     ),
     (

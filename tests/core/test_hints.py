@@ -122,6 +122,13 @@ def test_several_missing_columns() -> None:
             "of a classifier",
         ),
         ("SyntaxError", "incomplete input (1.py, line 20)", "a shorter cell"),
+        ("TypeError", 'can only concatenate str (not "int") to str', "wrap the number in str()"),
+        ("TypeError", "unhashable type: 'list'", "use a tuple"),
+        (
+            "OutOfBoundsDatetime",
+            "Out of bounds nanosecond timestamp: 9999-01-01, at position 0",
+            "pd.to_datetime",
+        ),
     ],
 )
 def test_typed_hints(name: str, message: str, expected: str) -> None:
@@ -147,4 +154,6 @@ def test_an_unknown_sql_column_is_looked_for_in_the_tables() -> None:
 
 def test_no_hint_for_an_unknown_error_or_none() -> None:
     assert hint_for(raised("ZeroDivisionError", "division by zero"), CODE, BRIEF) == ""
+    outside = raised("IndexError", "index 5 is out of bounds for axis 0 with size 3")
+    assert hint_for(outside, CODE, BRIEF) == ""
     assert hint_for(printed("fine"), CODE, BRIEF) == ""
