@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import RanCell, SampleRequest
 from dm_jupyter.core.trajectory import Completion, RunCell
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Stream
 
@@ -46,8 +46,8 @@ class ScriptedNotebook:
     results: list[CellResult]
     cells: list[RunCell] = field(default_factory=list)
 
-    async def run(self, cell: RunCell, thought: str) -> CellResult:
+    async def run(self, cell: RunCell, thought: str) -> RanCell:
         result = self.results[min(len(self.cells), len(self.results) - 1)]
         self.cells.append(cell)
         await asyncio.sleep(0)
-        return result
+        return RanCell(cell, result)

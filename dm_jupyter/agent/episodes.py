@@ -13,12 +13,13 @@ from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.search.candidates import Agree, say_the_same
 from dm_jupyter.core.events import Emit
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory
 from kernel_sandbox.containment import Containment
-from kernel_sandbox.types import CellResult, CellRunner
+from kernel_sandbox.types import CellRunner
 
 __all__ = ["Arena", "Episode", "Pool", "Runner"]
 
@@ -63,7 +64,7 @@ class Episode:
         self._runner = runner
         self.notebook = notebook
 
-    async def run(self, cell: RunCell, thought: str) -> CellResult:
+    async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
 
         Raises:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.grounding import unsupported_numbers
-from dm_jupyter.agent.observe import describe
+from dm_jupyter.agent.observe import describe, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
 from dm_jupyter.core import objections, prompts
@@ -72,7 +72,13 @@ class RunSettings:
                 raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
 
 
-_PROMPTS = ("answer_unsupported", "answer_uncomputed", "cell_objection", *objections.PROMPTS)
+_PROMPTS = (
+    "answer_unsupported",
+    "answer_uncomputed",
+    "cell_changed",
+    "cell_objection",
+    *objections.PROMPTS,
+)
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
 
@@ -165,9 +171,11 @@ async def step(
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
-            result = await notebook.run(cell, taken.turn.thought)
-            emit(CellFinished(cell, result))
-            after = _after_cell(trajectory, dialect, replace(taken, result=result), settings)
+            ran = await notebook.run(cell, taken.turn.thought)
+            emit(CellFinished(ran.cell, ran.result))
+            turn = replace(taken.turn, action=ran.cell)
+            taken = replace(taken, turn=turn, result=ran.result, is_edited=ran.cell != cell)
+            after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
             after = _after_answer(trajectory, taken, text)
         case Void():
@@ -222,11 +230,22 @@ def _after_cell(
     text = describe(result, settings.observation_chars)
     if objection:
         told = prompts.fill("cell_objection", output=text, objection=objection)
-        return trajectory.extended(replace(taken, observation=told, objection=objection))
+        taken = replace(taken, objection=objection)
+        return trajectory.extended(_told(taken, cell, told, settings))
     is_hinted = dialect.is_aided and not result.ok
     hint = hint_for(result, cell.source, trajectory.brief) if is_hinted else ""
     observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
-    return trajectory.extended(replace(taken, observation=observation))
+    return trajectory.extended(_told(taken, cell, observation, settings))
+
+
+def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -> Step:
+    """The step with its observation, which begins with the cell where a person changed it."""
+    if taken.is_edited:
+        source = shorten(cell.source, settings.observation_chars)
+        observation = prompts.fill(
+            "cell_changed", language=cell.language, source=source, observation=observation
+        )
+    return replace(taken, observation=observation)
 
 
 def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:

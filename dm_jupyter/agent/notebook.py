@@ -13,6 +13,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
@@ -51,7 +52,7 @@ class HeadlessNotebook:
         """
         self._write(new_markdown_cell(question_words(task)))
 
-    async def run(self, cell: RunCell, thought: str) -> CellResult:
+    async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
 
         Raises:
@@ -71,7 +72,7 @@ class HeadlessNotebook:
             self._sql.knows_function = False
         self.document.cells[position] = _finished_cell(source, result)
         self.save()
-        return result
+        return RanCell(cell, result)
 
     def branched(self, runner: CellRunner) -> HeadlessNotebook:
         """Returns a copy, in memory alone, whose next cells run in a branch of the state.

@@ -10,7 +10,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.trajectory import Completion, RunCell
 from kernel_sandbox.types import CellResult
 
-__all__ = ["BatchPolicy", "Notebook", "Policy", "SampleRequest"]
+__all__ = ["BatchPolicy", "Notebook", "Policy", "RanCell", "SampleRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,15 @@ class BatchPolicy(Policy, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RanCell:
+    """A cell as it ran, and what became of it."""
+
+    cell: RunCell
+    """Another one than was asked for where a person changed it before it ran."""
+    result: CellResult
+
+
 class Notebook(Protocol):
     """Where cells are written and run. Called by `step`, one call at a time.
 
@@ -64,6 +73,6 @@ class Notebook(Protocol):
     the caller waits: cancelling `run` interrupts the cell, keeps its output so far and re-raises.
     """
 
-    async def run(self, cell: RunCell, thought: str) -> CellResult:
+    async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it, keeps and returns what became of it."""
         ...

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import replace
 from importlib.resources import files
 
+from dm_jupyter.core.parsed import parsed
 from dm_jupyter.core.trajectory import RunCell
 
 __all__ = ["SqlCells", "runtime_source", "sql_as_python"]
@@ -38,6 +41,27 @@ class SqlCells:
             return cell.source
         self._queries += 1
         return sql_as_python(cell.source, self._databases, self._queries)
+
+    def changed(self, cell: RunCell, source: str) -> RunCell:
+        """The cell that a person made of the last one: a query as long as only that is another.
+
+        Args:
+            cell: the last one that `python` was given.
+            source: the Python that ran in its place.
+        """
+        query = _first_query(source) if cell.language == "sql" else None
+        if query and sql_as_python(query, self._databases, self._queries) == source:
+            return replace(cell, source=query)
+        return RunCell(source)
+
+
+def _first_query(source: str) -> str | None:
+    """The query of a cell that `sql_as_python` may have written."""
+    tree = parsed(source)
+    match tree.body[:1] if tree else []:
+        case [ast.Assign(value=ast.Call(args=[_, ast.Constant(value=str(query))]))]:
+            return query.strip()
+    return None
 
 
 def runtime_source() -> str:

@@ -49,8 +49,8 @@ def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool
         return False
     last = trajectory.steps[-1]
     has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
-    is_same = dialect.parse(last.completion.text).action == turn.action
-    return has_shown and is_same and not last.objection
+    shown = last.turn.action if last.is_edited else dialect.parse(last.completion.text).action
+    return has_shown and shown == turn.action and not last.objection
 
 
 def _ran(trajectory: Trajectory) -> list[str]:

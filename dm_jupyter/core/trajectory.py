@@ -95,6 +95,8 @@ class Step:
     """What the model is told next; empty when the turn ended the run."""
     objection: str = ""
     """Why a cell that worked was sent back, if it was."""
+    is_edited: bool = False
+    """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
         "objection": step.objection,
+        "is_edited": step.is_edited,
     }
 
 
@@ -246,6 +249,7 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
         objection=raw.get("objection", ""),
+        is_edited=raw.get("is_edited", False),
     )
 
 

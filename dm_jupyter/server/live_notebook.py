@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from nbformat.corpus.words import generate_corpus_id
 
 from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
@@ -108,7 +109,7 @@ class LiveNotebook:
         self._sql = SqlCells(databases, queries=last)
         self._insert("markdown", question_words(task), "question")
 
-    async def run(self, cell: RunCell, thought: str) -> CellResult:
+    async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, waits for the person where that is asked, runs it.
 
         Raises:
@@ -119,12 +120,13 @@ class LiveNotebook:
         if thought:
             self._insert("markdown", thought, "thought")
         if definition := self._sql.definition(cell):
-            result = await self._run_cell(definition, "", "sql", is_hidden=True)
+            _, result = await self._run_cell(definition, "", "sql", is_hidden=True)
             self._sql.knows_function = result.ok
-        result = await self._run_cell(self._sql.python(cell), thought, cell.language)
+        source = self._sql.python(cell)
+        ran, result = await self._run_cell(source, thought, cell.language)
         if result.state_lost:
             self._sql.knows_function = False
-        return result
+        return RanCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the answer, or why there is none.
@@ -136,7 +138,8 @@ class LiveNotebook:
 
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
-    ) -> CellResult:
+    ) -> tuple[str, CellResult]:
+        """Returns the source as the person left it, and what became of it."""
         missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
         asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
@@ -156,7 +159,7 @@ class LiveNotebook:
                 result = CellResult(CellStatus.DENIED, message=_SKIPPED)
             else:
                 result = await self._supplied(written, missing, is_agreed=bool(asked))
-            return result
+            return source if is_skipped else written.source, result
         finally:
             self._journal.add(
                 CellClosed,

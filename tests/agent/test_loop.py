@@ -4,13 +4,20 @@ from dataclasses import replace
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings, begin, run, step
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import RanCell, SampleRequest
 from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
-from dm_jupyter.core.events import Event, RunFinished, RunStarted, StepFinished
+from dm_jupyter.core.events import CellFinished, Event, RunFinished, RunStarted, StepFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Answer, Brief, Completion, StopReason, Trajectory, Void
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Brief,
+    Completion,
+    RunCell,
+    StopReason,
+    Trajectory,
+    Void,
+)
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.types import CellResult
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("f", "df = 1\n", ("Age",)))
@@ -75,6 +82,42 @@ async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
     assert (done.answer, done.turns, done.cells) == ("There are 3 rows.", 3, 2)
 
 
+class Edited(ScriptedNotebook):
+    """The person changes every cell."""
+
+    async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+        ran = await super().run(cell, thought)
+        return replace(ran, cell=RunCell("from scipy import stats\nstats.nothing"))
+
+
+async def test_a_changed_cell_is_the_step_and_the_model_is_told() -> None:
+    policy = ScriptedPolicy([CODE, f"```python\ndf = 1\n{CODE}"])
+    events: list[Event] = []
+    results = [printed("5"), printed("5")]
+    done = await run(FREE, policy, Edited(results), RunSettings(max_turns=2), events.append)
+    assert done.steps[0].turn.action == RunCell("from scipy import stats\nstats.nothing")
+    assert done.steps[0].is_edited
+    told = policy.requests[1].messages[-1].content
+    assert told.startswith("The person changed this cell to:\n```python\nfrom scipy import stats")
+    assert "5" in told
+    finished = [event.cell for event in events if isinstance(event, CellFinished)]
+    assert finished[0] == done.steps[0].turn.action
+    assert done.cells == 2  # the model's own cell has not been shown
+
+
+async def test_a_hint_is_about_the_cell_as_the_person_left_it() -> None:
+    failed = raised("ValueError", "could not convert string to float: '$1'")
+
+    class Replacing(ScriptedNotebook):
+        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+            ran = await super().run(cell, thought)
+            return replace(ran, cell=RunCell("df.a.str.replace('[$]', '').astype(float)"))
+
+    settings = RunSettings(max_turns=1)
+    done = await run(FREE, ScriptedPolicy([CODE]), Replacing([failed]), settings, ignore)
+    assert "add regex=True" in done.steps[0].observation
+
+
 @pytest.mark.parametrize("words", ["", "Let us look again:\n"])
 async def test_a_cell_that_comes_again_without_an_answer_is_a_void_turn(words: str) -> None:
     again = f"{words}```python\nprint(3)\n```"
@@ -122,7 +165,7 @@ async def test_a_void_turn_can_end_the_run() -> None:
 )
 async def test_budgets(settings: RunSettings, detail: str) -> None:
     class Slow(ScriptedNotebook):
-        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
             if settings.max_seconds < 1:
                 await asyncio.sleep(60)
             return await super().run(cell, thought)
@@ -167,7 +210,7 @@ async def test_a_fault_of_the_endpoint_keeps_the_steps_before_it() -> None:
 
 async def test_a_fault_of_the_sandbox_ends_the_run() -> None:
     class Dead(ScriptedNotebook):
-        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
             raise KernelStartError("the kernel did not start")
 
     done = await run(FREE, ScriptedPolicy([CODE]), Dead([]), SETTINGS, ignore)
@@ -178,7 +221,7 @@ async def test_cancelling_emits_the_run_so_far_and_is_raised() -> None:
     started = asyncio.Event()
 
     class Endless(ScriptedNotebook):
-        async def run(self, cell, thought) -> CellResult:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
             started.set()
             await asyncio.sleep(60)
             raise AssertionError

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.sql_cell import runtime_source, sql_as_python
+from dm_jupyter.agent.sql_cell import SqlCells, runtime_source, sql_as_python
 from dm_jupyter.agent.sql_runtime import run_sql
+from dm_jupyter.core.trajectory import RunCell
 
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
 
@@ -199,3 +200,22 @@ def test_a_comment_chooses_the_database(line: str, chosen: str) -> None:
 def test_without_any_database_the_name_in_the_comment_is_tried() -> None:
     (database, _), _ = _told(sql_as_python("-- database: c.db\nselect 1", (), 1))
     assert database == "c.db"
+
+
+@pytest.mark.parametrize("query", ["select 2", 'select "é"\nfrom t -- \\ """'])
+def test_a_query_that_a_person_changed_stays_one(query: str) -> None:
+    cells = SqlCells(("a.db",), queries=4)
+    asked = RunCell("select 1", "sql")
+    cells.python(asked)
+    changed = sql_as_python(query, ("a.db",), 5)
+    assert cells.changed(asked, changed) == RunCell(query, "sql")
+
+
+@pytest.mark.parametrize("source", ["print(1)", "x = f(1, 'select 1')", "x = (", ""])
+def test_a_query_of_which_a_person_made_other_code_is_python(source: str) -> None:
+    cells = SqlCells(("a.db",))
+    asked = RunCell("select 1", "sql")
+    more = f"{cells.python(asked)}\nprint(1)"
+    assert cells.changed(asked, source) == RunCell(source)
+    assert cells.changed(asked, more) == RunCell(more)
+    assert cells.changed(RunCell("y = 1"), source) == RunCell(source)

@@ -48,6 +48,7 @@ STEPS = st.builds(
     st.none() | RESULTS,
     TEXT,
     TEXT,
+    st.booleans(),
 )
 TASKS = st.builds(
     Task,
@@ -93,6 +94,13 @@ def test_a_missing_field_is_named() -> None:
     del stored["steps"]
     with pytest.raises(TrajectoryError, match="steps"):
         Trajectory.from_json(stored)
+
+
+def test_a_trajectory_of_an_earlier_release_holds_the_cells_as_the_model_wrote_them() -> None:
+    step = Step(Completion("x"), Turn("", RunCell("x")))
+    stored = Trajectory(Task("t", "q"), "markdown", steps=(step,)).to_json()
+    del stored["steps"][0]["is_edited"]
+    assert Trajectory.from_json(stored).steps == (step,)
 
 
 def test_extending_leaves_the_original_alone() -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer, Panel
 
 CODE = "print(df.sales.sum())\ndf\n```"
@@ -149,6 +150,27 @@ async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServ
     assert panel.of("operated")[-2]["operation"] == {
         **panel.of("operated")[-2]["operation"], "op": "set_execution", "is_running": False,
     }  # fmt: skip
+
+
+async def test_a_changed_cell_is_told_and_kept_as_it_ran(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say
+) -> None:
+    say("print('as written')\n```", "It says so.")
+    path = server.notebook("told.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Print", files=["sales.csv"], approval="ask")
+        waiting = await panel.until("cell_opened")
+        word = {"run_id": run_id, "cell_id": waiting["cell_id"], "decision": "approve"}
+        await panel.say("decide", source="print('as changed')", **word)
+        await _ended(panel)
+    told = endpoint.bodies[-1]["messages"][-1]["content"]
+    assert "The person changed this cell to:\n```python\nprint('as changed')\n```" in told
+    kept = server.get(f"/dm-jupyter/api/runs/{run_id}/export?as=trajectory")
+    step = kept["steps"][0]
+    assert step["action"]["source"] == "print('as changed')"
+    assert step["is_edited"]
+    assert not kept["steps"][1]["is_edited"]
 
 
 @pytest.mark.parametrize("decision", ["approve", "edit", "skip"])
