@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,8 @@ from dm_jupyter.server.wire import (
 )
 
 __all__ = ["Desks"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -154,7 +157,10 @@ class Desks:
         """Writes every file that is behind; for the server's end."""
         await self._tasks.close()
         for path in {followed.notebook_path for followed in self._followed.values()}:
-            await self._write(path)
+            try:
+                await self._write(path)
+            except Exception:  # noqa: BLE001  (the boundary of one notebook of many)
+                _log.exception("%s was not written at the server's end", path)
 
     def _hand_over(self, path: str, tab: Tab) -> None:
         """Makes a tab that only watched write: it needs what its document does not hold."""

@@ -156,6 +156,8 @@ def _fill(operation: Operation, cell: dict[str, Any]) -> None:
     match operation:
         case SetSource(source=source):
             cell["source"] = source
+        case _ if cell["cell_type"] != "code":
+            pass  # the person has turned it into text, which has no outputs and does not run
         case AppendOutput(output=output):
             append_output(cell["outputs"], output)
         case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):

@@ -125,6 +125,8 @@ def _fill(operation: Operation, cell: Any) -> None:
             text = cell["source"]
             text.clear()
             text += source
+        case _ if cell["cell_type"] != "code":
+            pass  # the person has turned it into text, which has no outputs and does not run
         case AppendOutput(output=output):
             _append(cell["outputs"], dict(output))
         case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):

@@ -15,6 +15,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
@@ -64,10 +65,10 @@ OPERATIONS = st.one_of(
         st.lists(IDS, max_size=2).map(tuple),
     ),
     st.builds(SetSource, st.sampled_from(["a", "b", "c"]), st.text(max_size=5)),
-    st.builds(AppendOutput, st.sampled_from(["a", "b", "c"]), st.one_of(STREAM, DISPLAY)),
-    st.builds(ReplaceOutput, st.sampled_from(["a", "b", "c"]), st.integers(0, 3), DISPLAY),
-    st.builds(ClearOutputs, st.sampled_from(["a", "b", "c"])),
-    st.builds(SetExecution, st.sampled_from(["a", "b", "c"]), st.booleans(), st.integers(1, 9)),
+    st.builds(AppendOutput, IDS, st.one_of(STREAM, DISPLAY)),
+    st.builds(ReplaceOutput, IDS, st.integers(0, 3), DISPLAY),
+    st.builds(ClearOutputs, IDS),
+    st.builds(SetExecution, IDS, st.booleans(), st.integers(1, 9)),
     st.builds(DeleteCell, st.sampled_from(["a", "b", "c"]), st.none()),
 )
 
@@ -202,6 +203,44 @@ async def test_a_cell_that_the_person_deleted_does_not_come_back(tmp_path: Path)
     journal.operate(AppendOutput("a", _line("1")))
     await write_file(contents, "n.ipynb", [journal])
     assert [cell["id"] for cell in contents.document["cells"]] == ["person"]
+
+
+async def test_a_cell_that_the_person_made_text_stops_no_writing(tmp_path: Path) -> None:
+    journal, contents = Journal(tmp_path), _Contents(_document())
+    _open_cell(journal, "a")
+    assert await write_file(contents, "n.ipynb", [journal])
+    contents.document["cells"][1] = new_markdown_cell("a note now", id="a")
+    journal.operate(AppendOutput("a", _line("1")))
+    journal.operate(SetExecution("a", is_running=False, execution_count=1))
+    _close_cell(journal, "a")
+    _open_cell(journal, "b")
+    assert await write_file(contents, "n.ipynb", [journal])
+    nbformat.validate(nbformat.from_dict(contents.document))
+    assert [cell["id"] for cell in contents.document["cells"]] == ["person", "a", "b"]
+    assert contents.document["cells"][1]["source"] == "a note now"
+
+
+async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
+    read: list[str] = []
+    saved: list[str] = []
+
+    class Files(_Contents):
+        def get(self, path: str, **_: object) -> dict:
+            read.append(path)
+            if len(read) == 1:
+                raise KeyError("outputs")
+            return super().get(path)
+
+        def save(self, model: dict, path: str) -> None:
+            saved.append(path)
+
+    desks = Desks(Files(_document()), absence_s=1.0)
+    for path in ("one.ipynb", "two.ipynb", "three.ipynb"):
+        (tmp_path / path).mkdir()
+        _open_cell(desks.follow(path, Journal(tmp_path / path)), "a")
+    await desks.close()
+    assert len(read) == 3
+    assert saved == read[1:]
 
 
 def test_a_data_file_is_never_copied_over_another(tmp_path: Path) -> None:
