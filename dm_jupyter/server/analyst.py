@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,8 @@ class Analyst:
         self._ahead = ReadingAhead(models, kernels, self._files)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
+        self._reserved: set[str] = set()
+        """Paths of the notebooks in which something has begun that is no run, or none yet."""
         self._watched: set[str] = set()
         """Paths of the notebooks whose kernels' meters are published."""
         kernels.on_death = self._died
@@ -185,11 +187,29 @@ class Analyst:
         Raises:
             RefusedError: it can't; the error says why.
         """
+        with self._reserve(ask.notebook_path):
+            return await self._prepare(ask)
+
+    @contextlib.contextmanager
+    def _reserve(self, path: str) -> Iterator[None]:
+        """Keeps a notebook from all other work for as long as the block lasts.
+
+        Raises:
+            RefusedError: something works there already.
+        """
+        is_running = any(run.ask.notebook_path == path for run in self._runs.values())
+        if is_running or path in self._reserved:
+            raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
+        self._reserved.add(path)
+        try:
+            yield
+        finally:
+            self._reserved.discard(path)
+
+    async def _prepare(self, ask: Ask) -> Run:
         path = ask.notebook_path
         if not ask.question.strip():
             raise RefusedError("unknown", "the question is empty")
-        if any(run.ask.notebook_path == path for run in self._runs.values()):
-            raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
         if ask.tries > 1 and ask.variables:
             raise RefusedError("unknown", _NO_VARIABLES)
         kernel_id, is_restricted = await self._kernel_for(ask)

@@ -286,6 +286,25 @@ async def test_one_run_a_notebook(server: JupyterServer, say) -> None:
     assert (refused["request_id"], refused["reason"]) == ("second", "busy")
 
 
+async def test_of_two_tabs_that_ask_at_once_one_begins(server: JupyterServer, say) -> None:
+    say(CODE, ANSWER)
+    path = server.notebook("at_once.ipynb")
+    question = {"notebook_path": path, "question": "Sum?", "variables": ["df"]}
+    async with asyncio.timeout(60), Panel(server, "one") as one, Panel(server, "two") as two:
+        await one.attach(path)
+        await two.attach(path)
+        for tab in (one, two):
+            await tab.say("ask", request_id="a", files=["missing.csv"], **question)
+        assert "file" in [(await tab.until("refused"))["reason"] for tab in (one, two)]
+        for tab in (one, two):
+            await tab.say("ask", request_id="b", files=["sales.csv"], **question)
+        await _ended(one)
+        await _ended(two)
+    refused = [x for x in one.of("refused") + two.of("refused") if x["request_id"] == "b"]
+    assert [x["reason"] for x in refused] == ["busy"]
+    assert len(one.of("run_opened")) == 1
+
+
 @pytest.mark.parametrize("name", ["missing.csv", "../../etc/passwd"])
 async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: str) -> None:
     path = server.notebook("nofile.ipynb")
