@@ -187,8 +187,15 @@ class Analyst:
         Raises:
             RefusedError: it can't; the error says why.
         """
-        with self._reserve(ask.notebook_path):
-            return await self._prepare(ask)
+        try:
+            with self._reserve(ask.notebook_path):
+                return await self._prepare(ask)
+        except RefusedError:
+            raise
+        except Exception as error:  # the boundary of one question
+            _log.exception("a question broke before its run began")
+            why = f"the question can't be worked on ({type(error).__name__}: {error})"
+            raise RefusedError("unknown", f"{why}; the server's log has more") from error
 
     @contextlib.contextmanager
     def _reserve(self, path: str) -> Iterator[None]:

@@ -316,6 +316,18 @@ async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: st
     assert name in refused["message"]
 
 
+async def test_a_question_that_breaks_is_answered_all_the_same(server: JupyterServer) -> None:
+    path = server.notebook("breaks.ipynb")
+    name = "a name that no system call takes\0.csv"
+    async with asyncio.timeout(30), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.say("ask", request_id="r", notebook_path=path, question="What?", files=[name])
+        refused = await panel.until("refused")
+    assert (refused["request_id"], refused["reason"]) == ("r", "unknown")
+    assert "can't be worked on (ValueError: " in refused["message"]
+    assert "a question broke before its run began" in server.log.read_text()
+
+
 async def test_the_files_meant_are_those_named_and_then_those_of_before(
     server: JupyterServer, say
 ) -> None:
