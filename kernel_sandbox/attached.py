@@ -112,6 +112,8 @@ class AttachedKernel(GuardedKernel):
             asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
         """
         async with self._lock:
+            if self.dead.is_set():  # its channels may be closed already
+                raise KernelStartError("the notebook's kernel ended")
             await self._unless_dead(self._wire.settle())
             return await CellRun(self, self.limits, on_change).run(source)
 

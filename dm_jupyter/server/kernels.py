@@ -9,10 +9,10 @@ import filecmp
 import json
 import logging
 import shutil
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from jupyter_core.utils import ensure_async
 
@@ -63,7 +63,8 @@ class Kernels:
         self._packages = packages
         self._attached: dict[str, AttachedKernel] = {}
         self._deaths: dict[str, asyncio.Task[None]] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of the kernels that are being attached to, or let go, just now."""
         self.on_death: Callable[[str, str], None] = lambda *_: None
         """Called with a kernel's id and why it ended, when that was not asked for."""
         self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
@@ -130,13 +131,16 @@ class Kernels:
         Raises:
             KernelStartError: no process came up.
         """
-        async with self._locks[kernel_id]:  # a busy kernel keeps nobody from another one
+        async with self._lock(kernel_id):  # a busy kernel keeps nobody from another one
             attached = self._attached.get(kernel_id)
             if attached is not None and not attached.dead.is_set():
                 return attached
             if attached is not None:
                 await self._let_go(kernel_id)
             return await self._open(kernel_id)
+
+    def _lock(self, kernel_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(kernel_id, asyncio.Lock())
 
     async def _open(self, kernel_id: str) -> AttachedKernel:
         try:
@@ -158,9 +162,16 @@ class Kernels:
         return attached
 
     async def _await_death(self, kernel_id: str, attached: AttachedKernel) -> None:
+        """Tells why the kernel ended, and lets go of it: nobody may ever ask for it again."""
         await attached.dead.wait()
-        if kernel_id not in self._managers:
-            return  # shut down by the person
+        if kernel_id in self._managers:  # not shut down by the person
+            self._tell_death(kernel_id, attached)
+        async with self._lock(kernel_id):
+            del self._attached[kernel_id]
+            await attached.close()
+            del self._deaths[kernel_id]
+
+    def _tell_death(self, kernel_id: str, attached: AttachedKernel) -> None:
         if attached.breach is not None:
             self.on_death(kernel_id, f"{attached.breach.message} Its variables are gone.")
         elif attached.exit_status not in (None, 0):
@@ -237,8 +248,10 @@ class Kernels:
 
     async def close(self) -> None:
         """Lets go of all kernels."""
-        for kernel_id in list(self._attached):
-            await self._let_go(kernel_id)
+        while self._attached:
+            await self._let_go(next(iter(self._attached)))
+        if self._deaths:
+            await asyncio.wait(self._deaths.values())
 
     async def _let_go(self, kernel_id: str) -> None:
         death = self._deaths.pop(kernel_id, None)
