@@ -204,9 +204,10 @@ class Analyst:
         Raises:
             RefusedError: something works there already.
         """
-        is_running = any(run.ask.notebook_path == path for run in self._runs.values())
-        if is_running or path in self._reserved:
+        if any(run.ask.notebook_path == path for run in self._runs.values()):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
+        if path in self._reserved:
+            raise RefusedError("busy", "a run begins here, or the cells are run again: wait")
         self._reserved.add(path)
         try:
             yield
@@ -331,9 +332,12 @@ class Analyst:
     async def _rebuild(self, run_id: str, send: Send) -> None:
         try:
             path = self.history.summary(run_id).notebook_path
-            kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
-            async for line in rebuild(self.desks.contents, path, kernel):
-                send(Phase(run_id, 0, line))
+            with self._reserve(path):
+                kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
+                async for line in rebuild(self.desks.contents, path, kernel):
+                    send(Phase(run_id, 0, line))
+        except RefusedError as refusal:
+            send(Refused(run_id, refusal.reason, str(refusal)))
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,15 +12,21 @@ from kernel_sandbox.attached import AttachedKernel
 
 __all__ = ["rebuild"]
 
+_ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
+"""Of a cell that asks the analyst: run again, it would begin a new run."""
+
 
 async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIterator[str]:
     """Yields a line of progress a cell; the outputs in the notebook stay as they are.
+
+    Cells that ask the analyst are left out, which the last line says.
 
     Raises:
         SandboxError: the kernel can't run cells.
     """
     model = await ensure_async(contents.get(path, content=True, type="notebook"))
-    sources = [cell["source"] for cell in model["content"]["cells"] if _had_worked(cell)]
+    worked = [cell["source"] for cell in model["content"]["cells"] if _had_worked(cell)]
+    sources = [source for source in worked if not _ASKS.search(source)]
     failed = 0
     for number, source in enumerate(sources, 1):
         yield f"running cell {number} of {len(sources)} again"
@@ -28,7 +35,9 @@ async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIter
         if result.state_lost:
             yield f"cell {number} ended the kernel again: {result.message}"
             return
-    yield f"{len(sources)} cells were run again" + (f", {failed} failed" if failed else "")
+    line = f"{len(sources)} cells were run again" + (f", {failed} failed" if failed else "")
+    left_out = len(worked) - len(sources)
+    yield line + (f"; {left_out} with %analyze were left out" if left_out else "")
 
 
 def _had_worked(cell: Any) -> bool:

@@ -2,7 +2,9 @@
 
 import asyncio
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer, Panel
@@ -388,6 +390,34 @@ async def test_the_cells_are_run_again_in_an_empty_kernel(server: JupyterServer,
         if message["operation"]["op"] == "append_output"
     ]
     assert texts[-1] == "42\n"
+
+
+async def test_cells_are_run_again_by_one_at_a_time_and_ask_nothing(
+    server: JupyterServer, say
+) -> None:
+    say(CODE, ANSWER)
+    path = server.notebook("once.ipynb")
+    sources = (
+        "import time\ntime.sleep(3)",
+        "%%analyze sales.csv\nWhat is the sum?",
+        'answer = %analyze sales.csv "What is the sum?"',
+    )
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Sum", files=["sales.csv"])
+        await panel.say("rebuild", run_id=run_id)
+        assert (await panel.until("refused"))["reason"] == "busy"
+        await _ended(panel)
+        cells = [new_code_cell(source, execution_count=1) for source in sources]
+        nbformat.write(new_notebook(cells=cells), server.root / path)
+        for _ in range(2):
+            await panel.say("rebuild", run_id=run_id)
+        assert (await panel.until("refused"))["reason"] == "busy"
+        await panel.say("ask", request_id="r", notebook_path=path, question="Sum?")
+        refused = await panel.until("refused")
+        assert (refused["request_id"], refused["reason"]) == ("r", "busy")
+        last = await panel.until(lambda x: x["kind"] == "phase" and "were run again" in x["text"])
+    assert last["text"] == "1 cells were run again; 2 with %analyze were left out"
 
 
 async def test_a_file_elsewhere_is_brought_to_the_kernel(server: JupyterServer, say) -> None:
