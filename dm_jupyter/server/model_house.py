@@ -14,11 +14,12 @@ from typing import Any
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
 
 __all__ = ["ModelHouse"]
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, eq=False)
 class _Open:
     """A model that is open, owned by the task that opened it."""
 
@@ -42,6 +43,9 @@ class ModelHouse:
         self.default = default
         self._idle_s = idle_s
         self._open: dict[ModelChoice, _Open] = {}
+        """What a question gets."""
+        self._held: set[_Open] = set()
+        """Those too that no question gets any more, until they are closed."""
 
     def choice(self, name: str) -> ModelChoice:
         """Returns the choice that a name from `listed` stands for; the default for an empty one."""
@@ -80,12 +84,24 @@ class ModelHouse:
             entry = _Open(asyncio.get_running_loop().create_future())
             entry.task = asyncio.create_task(self._hold(choice, entry, on_progress))
             self._open[choice] = entry
+            self._held.add(entry)
         entry.users += 1
         try:
             yield await asyncio.shield(entry.ready)
+        except (EndpointUnreachableError, StreamBrokenError):
+            if choice.is_local:  # its server may be gone: the next question starts another
+                self._drop(choice, entry)
+            raise
         finally:
             entry.users -= 1
             entry.idle_since = time.monotonic()
+            if not entry.users and self._open.get(choice) is not entry:
+                entry.leave.set()
+
+    def _drop(self, choice: ModelChoice, entry: _Open) -> None:
+        """Has no further question get this one."""
+        if self._open.get(choice) is entry:
+            del self._open[choice]
 
     async def _hold(
         self, choice: ModelChoice, entry: _Open, on_progress: Callable[[str], None]
@@ -100,6 +116,7 @@ class ModelHouse:
                             await entry.leave.wait()
                     if not entry.users and time.monotonic() - entry.idle_since > self._idle_s:
                         break
+                self._drop(choice, entry)  # closing it takes a while
         except BaseException as error:
             if not entry.ready.done():
                 entry.ready.set_exception(error)
@@ -107,12 +124,12 @@ class ModelHouse:
                 return
             raise
         finally:
-            if self._open.get(choice) is entry:
-                del self._open[choice]
+            self._drop(choice, entry)
+            self._held.discard(entry)
 
     async def close(self) -> None:
         """Closes all models."""
-        entries = list(self._open.values())
+        entries = list(self._held)
         for entry in entries:
             entry.leave.set()
             if entry.task is not None and not entry.ready.done():

@@ -121,6 +121,8 @@ class Run:
         )
         """What a list shows of the run, now."""
         self._why_stopped = ""
+        self._fault: Exception | None = None
+        """What ended the loop, if something broke."""
 
     def start(self) -> asyncio.Task[None]:
         """Announces the run and starts it; the task ends with the run and never raises.
@@ -198,7 +200,10 @@ class Run:
             self.trajectory = trajectory
             policy, settings = await self._chosen(trajectory, model)
             self._phase("thinking")
-            return await run(trajectory, policy, self._notebook, settings, self._on_event)
+            trajectory = await run(trajectory, policy, self._notebook, settings, self._on_event)
+            if self._fault is not None:
+                raise self._fault  # past the model's house, which must know when one is gone
+            return trajectory
 
     async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
         """What drives the notebook: the model, or what the best of several tries said."""
@@ -246,8 +251,9 @@ class Run:
                 self._is_sampling = False
                 self.trajectory = trajectory
                 self._close_step(step)
-            case RunFinished(trajectory):
+            case RunFinished(trajectory, fault):
                 self.trajectory = trajectory
+                self._fault = fault
             case _:
                 pass
 

@@ -1,0 +1,129 @@
+"""Models that are closing, and local ones whose server has died."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernels import Kernels
+from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.run import Run, RunPlace
+from dm_jupyter.server.wire import Ask
+
+LOCAL = ModelChoice("local")
+HOSTED = ModelChoice("big", "https://models.example/v1")
+
+
+class Model:
+    """A model whose server has died."""
+
+    name = "gone"
+    is_closed = False
+
+    async def sample(self, *_: object) -> Any:
+        raise EndpointUnreachableError("nothing answers")
+
+
+class Opened:
+    """Stands for `open_policy`: notes what it opened, and closes when it may."""
+
+    def __init__(self) -> None:
+        self.models: list[Model] = []
+        self.is_closing = asyncio.Event()
+        self.may_close = asyncio.Event()
+        self.may_close.set()
+
+    @asynccontextmanager
+    async def __call__(self, *_: object) -> AsyncIterator[Model]:
+        model = Model()
+        self.models.append(model)
+        yield model
+        model.is_closed = True
+        self.is_closing.set()
+        await self.may_close.wait()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    opened = Opened()
+    monkeypatch.setattr("dm_jupyter.server.model_house.open_policy", opened)
+    return opened
+
+
+async def _used(house: ModelHouse, choice: ModelChoice, error: Exception | None = None) -> Any:
+    async with house.use(choice, lambda _: None) as model:
+        assert not cast("Model", model).is_closed
+        if error is not None:
+            raise error
+        return model
+
+
+async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) -> None:
+    opened.may_close.clear()
+    house = ModelHouse(LOCAL, idle_s=0.05)
+    async with asyncio.timeout(20):
+        first = await _used(house, LOCAL)
+        await opened.is_closing.wait()
+        assert await _used(house, LOCAL) is not first
+        opened.may_close.set()
+        await house.close()
+
+
+@pytest.mark.parametrize("error", [EndpointUnreachableError("no"), StreamBrokenError("broken")])
+async def test_after_a_failure_a_local_model_is_opened_anew(
+    opened: Opened, error: Exception
+) -> None:
+    house = ModelHouse(LOCAL)
+    async with asyncio.timeout(20):
+        for choice, models in ((LOCAL, 2), (HOSTED, 3)):
+            async with house.use(choice, lambda _: None) as other:
+                with pytest.raises(type(error)):
+                    await _used(house, choice, error)
+                await _used(house, choice)
+                assert len(opened.models) == models
+                assert not cast("Model", other).is_closed
+        await opened.is_closing.wait()
+        assert [model.is_closed for model in opened.models] == [True, False, False]
+        await house.close()
+    assert all(model.is_closed for model in opened.models)
+
+
+class Folder:
+    """A notebook's kernel that nothing is run in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def workspace(self, *_: object) -> Path:
+        return self._folder
+
+    def containment(self, _: str) -> dict[str, Any]:
+        return {}
+
+    def packages(self, _: str) -> None:
+        return None
+
+
+async def test_a_run_whose_model_died_has_the_next_one_open_it_anew(
+    opened: Opened, tmp_path: Path
+) -> None:
+    house = ModelHouse(LOCAL)
+    kernels = cast("Kernels", Folder(tmp_path))
+    place = RunPlace("kernel", is_restricted=True, notebook_folder=tmp_path)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ask = Ask("request", "n.ipynb", "Why?")
+        run = Run(ask, place, Journal(folder), kernels, house, lambda _: None)
+        await run.start()
+        assert (run.summary.stop, run.trajectory and run.trajectory.stop_detail) == (
+            "fault", "nothing answers",
+        )  # fmt: skip
+    assert len(opened.models) == 2
+    await house.close()
