@@ -12,6 +12,7 @@ import { Choices } from './choices';
 import { ChannelClient } from './client';
 import { saveAlone } from './disk';
 import { Drafts } from './draft';
+import { LostQuestions } from './lostquestions';
 import { AnalystModel } from './model';
 import type {
   Decision,
@@ -25,6 +26,9 @@ import { AnalystRest } from './rest';
 import type { IStatus } from './rest';
 import { NotebookSessions } from './sessions';
 import type { IAnalyst, IQuestion } from './tokens';
+
+const LOST =
+  'the connection broke while the question was on its way: send it again if no run answers it';
 
 /** A question that was refused because the notebook's kernel is not restricted. */
 export interface IKernelRefusal {
@@ -227,7 +231,9 @@ export class Analyst implements IAnalyst {
 
   private _send(ask: IAsk): boolean {
     const isSent = this._client.send(ask);
-    if (!isSent) {
+    if (isSent) {
+      this._lost.sent(ask);
+    } else {
       this.model.settle(ask.notebook_path);
     }
     return isSent;
@@ -247,6 +253,19 @@ export class Analyst implements IAnalyst {
     }
     this.model.receive(message);
     this._sessions.receive(message);
+    this._lost.receive(message);
+  }
+
+  /** As if it had been refused; if its run has come and gone meanwhile, that is among the past. */
+  private _onLost(ask: IAsk): void {
+    const { notebook_path: path, request_id } = ask;
+    this._onMessage(this._client, {
+      kind: 'refused',
+      request_id,
+      reason: 'unknown',
+      message: LOST
+    });
+    void this.refreshPast(path);
   }
 
   /** The person need not write a refused question again. */
@@ -259,7 +278,10 @@ export class Analyst implements IAnalyst {
   }
 
   private _onConnection(_: ChannelClient, isConnected: boolean): void {
-    if (isConnected && this._statusError) {
+    if (!isConnected) {
+      this.model.forgetStops();
+      this._lost.cutOff();
+    } else if (this._statusError) {
       void this.refreshStatus();
     }
     this._stateChanged.emit();
@@ -267,6 +289,9 @@ export class Analyst implements IAnalyst {
 
   private readonly _client: ChannelClient;
   private readonly _sessions: NotebookSessions;
+  private readonly _lost = new LostQuestions(this.model, ask =>
+    this._onLost(ask)
+  );
   private readonly _ownKernels = new Set<string>();
   private _status: IStatus | null = null;
   private _statusError = '';

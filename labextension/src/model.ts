@@ -103,6 +103,15 @@ export class AnalystModel {
     );
   }
 
+  /** The connection is gone: whoever was to be stopped over it may not have heard. */
+  forgetStops(): void {
+    for (const runId of this._paths.keys()) {
+      this._changeRun(runId, run =>
+        run.isStopping ? { ...run, isStopping: false } : run
+      );
+    }
+  }
+
   /** Shows a sentence above the notebook's runs until it is dismissed. */
   notify(path: string, text: string): void {
     const notice: INotice = { id: ++this._noticeId, text };

@@ -139,6 +139,82 @@ describe('Analyst', () => {
     expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'ask' });
   });
 
+  /** The connection breaks and comes back; the server follows these runs of the notebook. */
+  async function reconnect(runIds: readonly string[] = []): Promise<void> {
+    jest.useFakeTimers();
+    lastSocket().drop();
+    jest.advanceTimersByTime(500);
+    jest.useRealTimers();
+    lastSocket().onopen?.();
+    receive({
+      kind: 'attached',
+      notebook_path: PATH,
+      is_owner: true,
+      is_shared: false,
+      in_file: Object.fromEntries(runIds.map(runId => [runId, 0]))
+    });
+    await Promise.resolve();
+  }
+
+  it('puts a question back that got lost with the connection', async () => {
+    await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] });
+    await reconnect();
+    const { pending, refusal } = analyst.model.notebook(PATH);
+    expect(pending).toBeNull();
+    expect(refusal?.message).toContain('the connection broke');
+    expect(analyst.drafts.get(PATH)).toMatchObject({
+      text: 'How?',
+      files: ['f.csv']
+    });
+  });
+
+  it('waits for the runs that the server has before it gives a question up', async () => {
+    await analyst.ask(PATH, { text: 'How?' });
+    const { request_id } = sent('ask')[0] as IAsk;
+    await reconnect(['run-0', RUN]);
+    receive(runOpened({ run_id: 'run-0', request_id: 'another' }));
+    expect(analyst.model.notebook(PATH).pending).not.toBeNull();
+    receive(runOpened({ request_id }));
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      pending: null,
+      refusal: null
+    });
+    expect(analyst.drafts.get(PATH).text).toBe('');
+  });
+
+  it('gives up a question that none of the server’s runs answers', async () => {
+    await analyst.ask(PATH, { text: 'How?' });
+    await reconnect([RUN]);
+    receive(runOpened({ request_id: 'another' }));
+    expect(analyst.model.notebook(PATH).pending).toBeNull();
+    expect(analyst.drafts.get(PATH).text).toBe('How?');
+  });
+
+  it('keeps a question that leaves only after the reconnection', async () => {
+    const asking = analyst.ask(PATH, { text: 'How?' });
+    await reconnect();
+    expect(await asking).toBe(true);
+    receive({
+      kind: 'attached',
+      notebook_path: PATH,
+      is_owner: true,
+      is_shared: false,
+      in_file: {}
+    });
+    expect(analyst.model.notebook(PATH).pending).not.toBeNull();
+  });
+
+  it('lets a run be stopped again when the connection took the word along', async () => {
+    receive(runOpened());
+    analyst.stop(RUN);
+    await reconnect([RUN]);
+    expect(analyst.model.run(RUN)?.isStopping).toBe(false);
+    // Said without a connection, it leaves after the reconnection.
+    lastSocket().drop();
+    analyst.stop(RUN);
+    expect(analyst.model.run(RUN)?.isStopping).toBe(true);
+  });
+
   it('sends a waiting cell as the person changed it in the notebook', () => {
     context.model.sharedModel.insertCell(0, {
       id: 'cell-1',
