@@ -55,6 +55,9 @@ export class Analyst implements IAnalyst {
     );
     this._client.received.connect(this._onMessage, this);
     this._client.connectionChanged.connect(this._onConnection, this);
+    this.model.renamed.connect((_, { from, to }) =>
+      this.drafts.rename(from, to)
+    );
     this._sessions.opened.connect((_, path) => void this.refreshPast(path));
     _tracker.currentChanged.connect(() => this._currentChanged.emit());
     tellFilesEarly(this.drafts, this.choices, message =>

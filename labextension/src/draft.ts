@@ -42,6 +42,16 @@ export class Drafts {
     }
   }
 
+  /** The notebook's file has another name now. */
+  rename(from: string, to: string): void {
+    const draft = this._drafts.get(from);
+    if (draft) {
+      this._drafts.delete(from);
+      this._drafts.set(to, draft);
+      this._changed.emit(to);
+    }
+  }
+
   clear(path: string): void {
     this._drafts.delete(path);
     this._changed.emit(path);

@@ -19,11 +19,22 @@ import type { IRunSummary } from './rest';
 
 const NOTICES_KEPT = 3;
 
+/** A notebook's file got another name. */
+export interface IRenaming {
+  readonly from: string;
+  readonly to: string;
+}
+
 /** Reduces the server's messages to a picture of each notebook. */
 export class AnalystModel {
   /** Emits the path of the notebook whose picture is another one now. */
   get changed(): ISignal<this, string> {
     return this._changed;
+  }
+
+  /** Emits a notebook's old path and its new one. */
+  get renamed(): ISignal<this, IRenaming> {
+    return this._renamed;
   }
 
   /** Returns the picture of a notebook; the same object as long as nothing changed. */
@@ -162,7 +173,12 @@ export class AnalystModel {
         this._paths.set(runId, to);
       }
     }
-    this._update(to, { ...picture, path: to });
+    const pending = picture.pending && {
+      ...picture.pending,
+      notebook_path: to
+    };
+    this._renamed.emit({ from, to });
+    this._update(to, { ...picture, path: to, pending });
   }
 
   /** The notebook is closed: nothing of it is shown any more. */
@@ -240,4 +256,5 @@ export class AnalystModel {
   private _paths = new Map<string, string>();
   private _noticeId = 0;
   private _changed = new Signal<this, string>(this);
+  private _renamed = new Signal<this, IRenaming>(this);
 }

@@ -75,6 +75,13 @@ describe('Analyst', () => {
     lastSocket().onmessage?.({ data: JSON.stringify(message) });
   }
 
+  function rename(path: string): void {
+    Object.assign(context, { path, localPath: path });
+    (
+      context as unknown as { pathChanged: Signal<object, string> }
+    ).pathChanged.emit(path);
+  }
+
   function sent(kind: string): unknown[] {
     return lastSocket().sent.filter(message => message.kind === kind);
   }
@@ -202,6 +209,25 @@ describe('Analyst', () => {
       in_file: {}
     });
     expect(analyst.model.notebook(PATH).pending).not.toBeNull();
+  });
+
+  it('keeps what is being written when the notebook is renamed', () => {
+    analyst.drafts.change(PATH, { text: 'What is', files: ['f.csv'] });
+    rename('new.ipynb');
+    expect(analyst.drafts.get('new.ipynb')).toMatchObject({
+      text: 'What is',
+      files: ['f.csv']
+    });
+    // Nor does it turn up in the next notebook of the old name.
+    expect(analyst.drafts.get(PATH).text).toBe('');
+  });
+
+  it('puts a refused question back under the notebook’s new name', async () => {
+    await analyst.ask(PATH, { text: 'How?' });
+    rename('new.ipynb');
+    refuse('file');
+    expect(analyst.drafts.get('new.ipynb').text).toBe('How?');
+    expect(analyst.model.notebook('new.ipynb').pending).toBeNull();
   });
 
   it('lets a run be stopped again when the connection took the word along', async () => {
