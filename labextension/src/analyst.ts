@@ -141,8 +141,12 @@ export class Analyst implements IAnalyst {
     return this._send(ask);
   }
 
-  /** Asks a refused question again, in the kernel that the person chose for it. */
-  askAgain(ask: IAsk, path: string, kernel: KernelChoice): void {
+  /**
+   * Asks a refused question again, in the kernel that the person chose for it.
+   *
+   * @returns Whether it was sent.
+   */
+  askAgain(ask: IAsk, path: string, kernel: KernelChoice): boolean {
     const panel = this.panel(path);
     const kernelId = panel?.sessionContext.session?.kernel?.id;
     if (kernel === 'own' && kernelId) {
@@ -158,7 +162,7 @@ export class Analyst implements IAnalyst {
       kernel
     };
     this.model.asked(again);
-    this._send(again);
+    return this._send(again);
   }
 
   stop(runId: string): void {
@@ -252,7 +256,10 @@ export class Analyst implements IAnalyst {
       }
     }
     if (message.kind === 'refused') {
-      this._restoreDraft(message);
+      const ask = this.model.pendingAsk(message.request_id);
+      if (ask) {
+        this.drafts.putBack(ask.notebook_path, ask);
+      }
     }
     this.model.receive(message);
     this._sessions.receive(message);
@@ -269,15 +276,6 @@ export class Analyst implements IAnalyst {
       message: LOST
     });
     void this.refreshPast(path);
-  }
-
-  /** The person need not write a refused question again. */
-  private _restoreDraft(refusal: IRefused): void {
-    const ask = this.model.pendingAsk(refusal.request_id);
-    if (ask && !this.drafts.get(ask.notebook_path).text) {
-      const { files = [], notebook_path: path, question, variables = [] } = ask;
-      this.drafts.change(path, { text: question, files, variables });
-    }
   }
 
   private _onConnection(_: ChannelClient, isConnected: boolean): void {

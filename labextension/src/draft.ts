@@ -4,6 +4,8 @@
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
+import type { IAsk } from './protocol.gen';
+
 /** A question that is not sent yet. */
 export interface IDraft {
   readonly text: string;
@@ -26,6 +28,14 @@ export class Drafts {
   change(path: string, part: Partial<IDraft>): void {
     this._drafts.set(path, { ...this.get(path), ...part });
     this._changed.emit(path);
+  }
+
+  /** A question was not sent: it need not be written again, unless another one is by now. */
+  putBack(path: string, ask: IAsk): void {
+    if (!this.get(path).text) {
+      const { files = [], question, variables = [] } = ask;
+      this.change(path, { text: question, files, variables });
+    }
   }
 
   addFile(path: string, file: string): void {

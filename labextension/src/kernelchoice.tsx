@@ -14,14 +14,43 @@ import type { Workspace } from './workspace';
 
 type Choice = 'switch' | 'new' | 'own';
 
-/** Asks the person, and does what they chose. */
+/** Asks the person, and does what they chose; a question that is not sent is put back. */
 export async function chooseKernel(
-  { ask, refusal }: IKernelRefusal,
+  kernelRefusal: IKernelRefusal,
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle
 ): Promise<void> {
-  const { notebook_path: path } = ask;
+  const { ask } = kernelRefusal;
+  let path = ask.notebook_path;
+  let problem = '';
+  try {
+    const choice = await chosen(kernelRefusal, analyst, workspace, trans);
+    if (choice) {
+      path = await placeFor(choice, path, analyst, workspace, trans);
+      const kernel = choice === 'own' ? 'own' : 'restricted';
+      if (analyst.askAgain(ask, path, kernel)) {
+        return;
+      }
+      problem = trans.__('there is no connection to the analyst');
+    }
+  } catch (error) {
+    problem = (error as Error).message ?? String(error);
+  }
+  analyst.drafts.putBack(path, ask);
+  if (problem) {
+    const text = trans.__('“%1” was not sent: %2', ask.question, problem);
+    analyst.model.notify(path, text);
+  }
+}
+
+/** Returns what the person chose; `null` when they would rather not ask. */
+async function chosen(
+  { refusal }: IKernelRefusal,
+  analyst: Analyst,
+  workspace: Workspace,
+  trans: TranslationBundle
+): Promise<Choice | null> {
   // Where no layer holds, because the sandbox is switched off, the choice would come back.
   const hasRestricted =
     workspace.hasRestrictedKernel &&
@@ -34,22 +63,28 @@ export async function chooseKernel(
       Dialog.okButton({ label: trans.__('Continue') })
     ]
   });
-  const choice = result.button.accept ? result.value : null;
-  if (choice === 'own') {
-    analyst.askAgain(ask, path, 'own');
-  } else if (choice === 'switch') {
+  return result.button.accept ? result.value : null;
+}
+
+/** Makes the notebook that was chosen ready; returns its path. */
+async function placeFor(
+  choice: Choice,
+  path: string,
+  analyst: Analyst,
+  workspace: Workspace,
+  trans: TranslationBundle
+): Promise<string> {
+  if (choice === 'switch') {
     const panel = analyst.panel(path);
     await panel?.sessionContext.changeKernel({ name: RESTRICTED_KERNEL });
-    analyst.askAgain(ask, path, 'restricted');
   } else if (choice === 'new') {
     const panel = await workspace.newNotebook(folderOf(path));
-    if (panel) {
-      analyst.askAgain(ask, panel.context.localPath, 'restricted');
+    if (!panel) {
+      throw new Error(trans.__('the new notebook is not open in this page'));
     }
-  } else {
-    const { files = [], question, variables = [] } = ask;
-    analyst.drafts.change(path, { text: question, files, variables });
+    return panel.context.localPath;
   }
+  return path;
 }
 
 /** The body of the dialog. */

@@ -1,0 +1,135 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import type { Analyst } from '../analyst';
+import { Drafts } from '../draft';
+import { chooseKernel } from '../kernelchoice';
+import { AnalystModel } from '../model';
+import type { IAsk, IRefused } from '../protocol.gen';
+import type { Workspace } from '../workspace';
+import { PATH } from './messages';
+
+const ASK: IAsk = {
+  kind: 'ask',
+  request_id: 'request-1',
+  notebook_path: PATH,
+  question: 'How many?',
+  files: ['f.csv'],
+  variables: ['df']
+};
+const REFUSAL: IRefused = {
+  kind: 'refused',
+  request_id: 'request-1',
+  reason: 'kernel',
+  message: 'not restricted'
+};
+const NEW_PATH = 'work/Untitled.ipynb';
+
+describe('chooseKernel', () => {
+  const model = new AnalystModel();
+  const drafts = new Drafts();
+  const asked: unknown[][] = [];
+  let isConnected: boolean;
+  let changeKernel: () => Promise<void>;
+  let newNotebook: () => Promise<unknown>;
+
+  beforeEach(() => {
+    isConnected = true;
+    changeKernel = async () => undefined;
+    newNotebook = async () => ({ context: { localPath: NEW_PATH } });
+    asked.length = 0;
+    [PATH, NEW_PATH].forEach(path => {
+      drafts.clear(path);
+      model.forget(path);
+    });
+  });
+
+  /** Has the person choose in the dialog, and waits until all is done. */
+  async function choose(
+    choice: 'own' | 'switch' | 'new' | null
+  ): Promise<void> {
+    const analyst = {
+      model,
+      drafts,
+      status: null,
+      panel: () => ({ sessionContext: { changeKernel } }),
+      askAgain: (...args: unknown[]) => {
+        asked.push(args);
+        return isConnected;
+      }
+    } as unknown as Analyst;
+    const workspace = {
+      hasRestrictedKernel: true,
+      newNotebook
+    } as unknown as Workspace;
+    const trans = nullTranslator.load('dm_jupyter');
+    const done = chooseKernel(
+      { ask: ASK, refusal: REFUSAL },
+      analyst,
+      workspace,
+      trans
+    );
+    await new Promise(resolve => setTimeout(resolve, 50));
+    const click = (selector: string) =>
+      document.querySelector<HTMLElement>(`.jp-Dialog ${selector}`)?.click();
+    if (choice) {
+      click(`input[value="${choice}"]`);
+    }
+    click(choice ? '.jp-mod-accept' : '.jp-mod-reject');
+    await done;
+  }
+
+  function notices(path: string): string[] {
+    return model.notebook(path).notices.map(notice => notice.text);
+  }
+
+  it.each([
+    ['own', PATH, 'own'],
+    ['switch', PATH, 'restricted'],
+    ['new', NEW_PATH, 'restricted']
+  ] as const)('asks again where the person chose: %s', async (...row) => {
+    const [choice, path, kernel] = row;
+    await choose(choice);
+    expect(asked).toEqual([[ASK, path, kernel]]);
+    expect(drafts.get(path).text).toBe('');
+  });
+
+  it('puts the question back when the person would rather not', async () => {
+    await choose(null);
+    expect(asked).toEqual([]);
+    expect(drafts.get(PATH)).toEqual({
+      text: 'How many?',
+      files: ['f.csv'],
+      variables: ['df']
+    });
+    expect(notices(PATH)).toEqual([]);
+  });
+
+  it.each(['switch', 'new'] as const)(
+    'puts the question back, and says why, when this fails: %s',
+    async choice => {
+      changeKernel = newNotebook = async () => {
+        throw new Error('the server said no');
+      };
+      await choose(choice);
+      expect(asked).toEqual([]);
+      expect(drafts.get(PATH).text).toBe('How many?');
+      expect(notices(PATH)).toEqual([
+        '“How many?” was not sent: the server said no'
+      ]);
+    }
+  );
+
+  it('puts the question back where the new notebook is in another page', async () => {
+    newNotebook = async () => null;
+    await choose('new');
+    expect(drafts.get(PATH).text).toBe('How many?');
+    expect(notices(PATH)[0]).toContain('not open in this page');
+  });
+
+  it('puts the question into the notebook that is shown when nothing is connected', async () => {
+    isConnected = false;
+    await choose('new');
+    expect(drafts.get(NEW_PATH).text).toBe('How many?');
+    expect(notices(NEW_PATH)[0]).toContain('no connection');
+  });
+});
