@@ -146,6 +146,7 @@ class Run:
             max_seconds=settings.max_seconds,
             max_cells=settings.max_cells,
             tries=self.ask.tries,
+            variables=self.ask.variables,
         )
         self.task = asyncio.create_task(self._main())
         return self.task

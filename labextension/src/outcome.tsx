@@ -5,7 +5,7 @@ import type { ReactElement } from 'react';
 import { usePanel } from './context';
 import { Markdown } from './markdown';
 import type { IRunPicture } from './pictures';
-import { tryHarder } from './tryharder';
+import { canTryHarder, tryHarder } from './tryharder';
 import { agreeingWords, meterWords, stopWords } from './wording';
 
 /** How a run ended: the answer, or why there is none. */
@@ -70,7 +70,8 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
   const { answer, runId } = run;
   const askAgain = () => {
     const path = analyst.model.pathOf(runId) ?? run.notebookPath;
-    void analyst.ask(path, { text: run.question, files: run.files });
+    const { files, question: text, variables } = run;
+    void analyst.ask(path, { text, files, variables });
   };
   return (
     <div className="jp-dm-Buttons">
@@ -93,7 +94,7 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
       >
         {trans.__('Ask again')}
       </button>
-      {answer && (
+      {canTryHarder(run) && (
         <button
           type="button"
           className="jp-dm-Button"

@@ -67,6 +67,7 @@ export interface IRunPicture {
   readonly notebookPath: string;
   readonly question: string;
   readonly files: readonly string[];
+  readonly variables: readonly string[];
   readonly model: string;
   readonly approval: Approval;
   readonly kernel: KernelChoice;

@@ -164,6 +164,7 @@ export interface IRunOpened {
   max_seconds: number;
   max_cells: number;
   tries: number;
+  variables: string[];
 }
 
 /** The model begins a turn. */

@@ -65,6 +65,7 @@ function opened(message: IRunOpened): IRunPicture {
     notebookPath: message.notebook_path,
     question: message.question,
     files: message.files,
+    variables: message.variables,
     model: message.model,
     approval: message.approval,
     kernel: message.kernel,

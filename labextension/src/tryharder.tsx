@@ -12,6 +12,11 @@ import { triesWords } from './wording';
 /** Enough that two answers can outvote one. */
 const TRIES = 3;
 
+/** Whether it can be offered: the kernels of the tries have none of the notebook's variables. */
+export function canTryHarder(run: IRunPicture): boolean {
+  return !!run.answer && run.variables.length === 0;
+}
+
 /** Says what it does and costs, and asks the run's question so if the person agrees. */
 export async function tryHarder(
   run: IRunPicture,

@@ -116,6 +116,7 @@ async def test_the_kernels_tables_are_listed_and_told_to_the_model(
         endpoint.bodies.clear()
         await panel.ask(path, "How many cities?", variables=["wide"])
         await panel.until("run_closed")
+    assert [one["variables"] for one in panel.of("run_opened")] == [[], ["wide"]]
     told = json.dumps(endpoint.bodies[0])
     assert "`wide` (2 x 2)" in told
     assert "Asked before in this notebook" in told

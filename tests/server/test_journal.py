@@ -116,6 +116,16 @@ def test_an_operation_survives_the_wire(operation: Operation) -> None:
     assert message_from_json(json.loads(json.dumps(to_json(message)))) == message
 
 
+def test_a_journal_from_before_runs_told_their_variables_is_read() -> None:
+    raw = {
+        "kind": "run_opened", "run_id": "r", "seq": 1, "at": 1.0, "request_id": "q",
+        "notebook_path": "n.ipynb", "question": "How?", "files": [], "model": "small",
+        "approval": "risky", "kernel": "restricted", "max_turns": 1, "max_tokens": 1,
+        "max_seconds": 1.0, "max_cells": 1,
+    }  # fmt: skip
+    assert to_json(message_from_json(raw))["variables"] == ()
+
+
 def test_a_deletion_spares_a_changed_cell() -> None:
     document = _document()
     apply(InsertCell("a", "code", "x = 1", ("person",)), document)

@@ -44,6 +44,8 @@ class RunOpened:
     max_cells: int
     tries: int = 1
     """How often the question is tried."""
+    variables: tuple[str, ...] = ()
+    """Names of DataFrames in the kernel that the question is about."""
 
 
 @dataclass(frozen=True, slots=True)

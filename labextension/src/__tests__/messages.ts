@@ -30,6 +30,7 @@ export function runOpened(part: Partial<IRunOpened> = {}): IRunOpened {
     max_seconds: 600,
     max_cells: 10,
     tries: 1,
+    variables: [],
     ...part
   };
 }

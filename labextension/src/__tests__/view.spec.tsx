@@ -298,7 +298,18 @@ describe('PanelView', () => {
     await click('dm-retry');
     expect(analyst.said).toEqual([
       ['undo', RUN],
-      ['ask', PATH, { text: 'How many?', files: [] }]
+      ['ask', PATH, { text: 'How many?', files: [], variables: [] }]
+    ]);
+  });
+
+  it('asks again about the same variables, which no try in a fresh kernel has', async () => {
+    analyst.model.receive(runOpened({ variables: ['sales'] }));
+    analyst.model.receive(runClosed({ seq: 2 }));
+    await show();
+    none('dm-try-harder');
+    await click('dm-retry');
+    expect(analyst.said).toEqual([
+      ['ask', PATH, { text: 'How many?', files: [], variables: ['sales'] }]
     ]);
   });
 
