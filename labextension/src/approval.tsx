@@ -1,5 +1,5 @@
-import { useId, useState } from 'react';
-import type { ReactElement } from 'react';
+import { useId, useLayoutEffect, useRef, useState } from 'react';
+import type { ReactElement, RefObject } from 'react';
 
 import { liveSource } from './cells';
 import { usePanel } from './context';
@@ -10,12 +10,16 @@ export function Approval(props: {
   cellId: string;
   because: string;
   source: string;
+  /** Takes the focus when the person has decided, and the buttons go. */
+  focusAfter: RefObject<HTMLElement>;
 }): ReactElement {
   const { analyst, trans } = usePanel();
-  const { because, cellId, runId, source } = props;
+  const { because, cellId, focusAfter, runId, source } = props;
   const [edited, setEdited] = useState<string | null>(null);
   const reasonId = useId();
   const isEditing = edited !== null;
+  const group = useRef<HTMLDivElement>(null);
+  useFocusPassedOn(group, focusAfter);
 
   const edit = () => {
     const panel = analyst.panel(analyst.model.pathOf(runId) ?? '');
@@ -25,7 +29,12 @@ export function Approval(props: {
     analyst.decide(runId, cellId, 'approve', edited ?? undefined);
 
   return (
-    <div role="group" aria-labelledby={reasonId} className="jp-dm-Approval">
+    <div
+      ref={group}
+      role="group"
+      aria-labelledby={reasonId}
+      className="jp-dm-Approval"
+    >
       <p id={reasonId}>{trans.__('This cell waits for you: %1', because)}</p>
       <CellText source={source} edited={edited} onEdit={setEdited} />
       <div className="jp-dm-Buttons">
@@ -56,6 +65,21 @@ export function Approval(props: {
       </div>
     </div>
   );
+}
+
+/** Keeps the focus from falling to the page's body when what holds it is taken away. */
+function useFocusPassedOn(
+  from: RefObject<HTMLElement>,
+  to: RefObject<HTMLElement>
+): void {
+  useLayoutEffect(() => {
+    const node = from.current;
+    return () => {
+      if (node?.contains(document.activeElement)) {
+        to.current?.focus();
+      }
+    };
+  }, [from, to]);
 }
 
 /** The cell's text, to read or to change. */

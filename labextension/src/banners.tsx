@@ -17,7 +17,8 @@ export function Banners(props: {
   const isWatcher =
     isConnected && notebook.isOwner === false && !notebook.isShared;
   return (
-    <div className="jp-dm-Banners">
+    // Each is said aloud when it comes, not all of them again.
+    <div className="jp-dm-Banners" role="status" aria-atomic="false">
       {!isConnected && (
         <p className="jp-dm-Banner" data-testid="dm-offline-banner">
           {isRunning

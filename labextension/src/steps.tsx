@@ -1,6 +1,6 @@
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
-import { memo, useId, useState } from 'react';
-import type { ReactElement } from 'react';
+import { memo, useId, useRef, useState } from 'react';
+import type { ReactElement, RefObject } from 'react';
 
 import { Approval } from './approval';
 import { usePanel } from './context';
@@ -54,6 +54,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
   const { isLatest, runId, step } = props;
   const [choice, setChoice] = useState<boolean | null>(null);
   const bodyId = useId();
+  const toggle = useRef<HTMLButtonElement>(null);
   const isLimit = LIMIT_STATUSES.includes(step.status);
   const isWaiting = step.status === 'waiting';
   const isOpen = choice ?? (isLatest || isLimit || isWaiting);
@@ -64,6 +65,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
     <li className="jp-dm-Step" data-testid="dm-step" data-status={step.status}>
       <div className="jp-dm-Step-head">
         <button
+          ref={toggle}
           type="button"
           className="jp-dm-Step-toggle"
           aria-expanded={isOpen}
@@ -88,15 +90,20 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
         )}
       </div>
       <div id={bodyId} hidden={!isOpen} className="jp-dm-Step-body">
-        {isOpen && <StepBody {...props} isLimit={isLimit} />}
+        {isOpen && <StepBody {...props} isLimit={isLimit} toggle={toggle} />}
       </div>
     </li>
   );
 });
 
-function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
+function StepBody(
+  props: IStepProps & {
+    isLimit: boolean;
+    toggle: RefObject<HTMLElement>;
+  }
+): ReactElement {
   const { trans } = usePanel();
-  const { isLimit, runId, source, step } = props;
+  const { isLimit, runId, source, step, toggle } = props;
   const isThinking = step.status === 'thinking';
   return (
     <>
@@ -117,6 +124,7 @@ function StepBody(props: IStepProps & { isLimit: boolean }): ReactElement {
           cellId={step.cellId}
           because={step.waitsBecause}
           source={source}
+          focusAfter={toggle}
         />
       )}
     </>

@@ -14,6 +14,7 @@ import { Choices } from '../choices';
 import { PanelContext } from '../context';
 import { Drafts } from '../draft';
 import { AnalystModel } from '../model';
+import type { IAsk, RunMessage } from '../protocol.gen';
 import type { AnalystRest, IStatus } from '../rest';
 import type { IAnalyst, IQuestion } from '../tokens';
 import { PanelView } from '../view';
@@ -103,6 +104,23 @@ class FakeAnalyst {
   rebuild = async (...args: unknown[]) => this.said.push(['rebuild', ...args]);
   takeOver = (...args: unknown[]) => this.said.push(['takeOver', ...args]);
 }
+
+const ASK: IAsk = {
+  kind: 'ask',
+  request_id: 'request-1',
+  notebook_path: PATH,
+  question: 'How many?'
+};
+
+const CELL_APPROVED: RunMessage = {
+  kind: 'cell_decided',
+  run_id: RUN,
+  seq: 5,
+  at: 1003,
+  cell_id: 'cell-1',
+  decision: 'approve',
+  is_edited: false
+};
 
 const STATE: IViewState = { page: 'runs', shownRun: null, focusCount: 0 };
 
@@ -371,7 +389,7 @@ describe('PanelView', () => {
     begin('it writes a file');
     await show();
     expect(one('dm-step').textContent).toContain('it writes a file');
-    expect(host.querySelector('[role="status"]')?.textContent).toContain(
+    expect(host.querySelector('.jp-dm-Unseen')?.textContent).toContain(
       'A cell waits for you'
     );
     expect(await violations()).toEqual([]);
@@ -384,6 +402,56 @@ describe('PanelView', () => {
       ['decide', RUN, 'cell-1', 'skip'],
       ['decide', RUN, 'cell-1', 'approve', 'print(1)']
     ]);
+  });
+
+  it.each([
+    ['dm-approve', CELL_APPROVED],
+    ['dm-skip', cellClosed({ status: 'skipped' })]
+  ] as const)('keeps the focus at the step after %s', async (...row) => {
+    const [button, answer] = row;
+    begin('it writes a file');
+    await show();
+    one(button).focus();
+    await click(button);
+    expect(document.activeElement).toBe(one(button));
+    analyst.model.receive(answer);
+    await settle();
+    none(button);
+    expect(document.activeElement).toBe(
+      one('dm-step').querySelector('.jp-dm-Step-toggle')
+    );
+  });
+
+  it('leaves the focus where the person writes when a cell is decided on', async () => {
+    begin('it writes a file');
+    await show();
+    one('dm-composer').focus();
+    analyst.model.receive(CELL_APPROVED);
+    await settle();
+    none('dm-approve');
+    expect(document.activeElement).toBe(one('dm-composer'));
+  });
+
+  it('tells a screen reader of a refusal, a dead kernel and a lost connection', async () => {
+    await show();
+    // What comes into a region is told only where the region was there before.
+    const region = host.querySelector('.jp-dm-Banners');
+    expect(region?.getAttribute('role')).toBe('status');
+    analyst.model.asked(ASK);
+    analyst.model.receive({
+      kind: 'refused',
+      request_id: ASK.request_id,
+      reason: 'busy',
+      message: 'a run goes on'
+    });
+    analyst.model.notify(PATH, 'the kernel has died');
+    analyst.isConnected = false;
+    await act(async () => analyst.stateChanged.emit());
+    await settle();
+    expect(region?.textContent).toContain('A run goes on');
+    expect(region?.textContent).toContain('The kernel has died');
+    expect(region?.textContent).toContain('Connecting again');
+    expect(await violations()).toEqual([]);
   });
 
   it('says which limit a cell met, and offers to fill the kernel again', async () => {
