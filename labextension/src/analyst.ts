@@ -27,9 +27,6 @@ import type { IStatus } from './rest';
 import { NotebookSessions } from './sessions';
 import type { IAnalyst, IQuestion } from './tokens';
 
-const LOST =
-  'the connection broke while the question was on its way: send it again if no run answers it';
-
 /** A question that was refused because the notebook's kernel is not restricted. */
 export interface IKernelRefusal {
   readonly ask: IAsk;
@@ -268,12 +265,14 @@ export class Analyst implements IAnalyst {
 
   /** As if it had been refused; if its run has come and gone meanwhile, that is among the past. */
   private _onLost(ask: IAsk): void {
-    const { notebook_path: path, request_id } = ask;
+    const { notebook_path: path, question, request_id } = ask;
     this._onMessage(this._client, {
       kind: 'refused',
       request_id,
       reason: 'unknown',
-      message: LOST
+      message:
+        `the connection broke while “${question}” was on its way: ` +
+        'send it again if no run answers it'
     });
     void this.refreshPast(path);
   }
