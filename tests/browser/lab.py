@@ -25,6 +25,7 @@ LAB_OPTIONS = (
 
 _AXE = Path("node_modules/axe-core/axe.min.js")
 _POLL_MS = 100
+_SETTLING_S = 20.0
 _NEWS = re.compile("Server Connection Error|Kernel Restarting")
 
 
@@ -90,9 +91,12 @@ class Lab:
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
 
     def show_panel(self) -> None:
-        """Brings the panel to the front."""
-        if not self.panel.is_visible():
-            self.page.locator('.lm-TabBar-tab[data-id="dm-jupyter-panel"]').click()
+        """Brings the panel to the front; JupyterLab may put back what was open meanwhile."""
+        tab = self.page.locator('.lm-TabBar-tab[data-id="dm-jupyter-panel"]')
+        deadline = time.monotonic() + _SETTLING_S
+        while not self.panel.is_visible() and time.monotonic() < deadline:
+            tab.click()
+            self.page.wait_for_timeout(5 * _POLL_MS)
         expect(self.panel).to_be_visible()
         # It comes with the first word of the server about the notebook.
         expect(self.page.get_by_test_id("dm-kernel-status")).to_be_visible()
