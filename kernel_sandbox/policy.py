@@ -43,8 +43,9 @@ class Policy:
     run_dir: str
     """The kernel's private folder, which it may write, too."""
     readable: Mapping[str, str]
-    """What it may read where it is, files or folders, besides system and interpreter: its name,
-    and the path without links that the name led to. A name in the working folder has none."""
+    """What it may read besides system and interpreter, files or folders: from each name to the
+    path without links that it led to. In the working folder, whose links may change, that path
+    is the name."""
     packages: tuple[str, ...]
     """Folders of packages, wherever they lie, that it may read and import."""
     overlay: str

@@ -34,7 +34,7 @@ DIE_WITH_PARENT = 1
 """The option of `prctl` for the signal that comes when the parent ends."""
 _MNT_DETACH = 2
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
-_OPEN_TREE_CLONE, _MOVE_EMPTY_PATHS = 1, 0x44
+_OPEN_TREE_CLONE, _MOVE_FROM_OPEN, _MOVE_TO_OPEN = 1, 0x4, 0x40
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 # The same numbers on every processor: these calls are younger than the common table.
 _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
@@ -126,14 +126,14 @@ def _set_read_only(descriptor: int, path: str, flags: int, *, devices: bool = Fa
     )
 
 
-def bind(source: int, place: int, *, read_only: bool, recursive: bool = True) -> None:
+def bind(source: int, place: int | str, *, read_only: bool, recursive: bool = True) -> None:
     """Shows a file or folder at a second place, or as a mount of its own where it is.
 
     It goes by open files and not by paths, which may lead elsewhere by now.
 
     Args:
         source: a descriptor of the file or folder; opened with `O_PATH`.
-        place: the same of what it hides; may be `source`.
+        place: the same of what it hides, may be `source`; or a path that nobody else can change.
         read_only: whether the mount, with those below it, takes no write.
         recursive: whether the mounts below the source are shown, too.
     """
@@ -144,7 +144,11 @@ def bind(source: int, place: int, *, read_only: bool, recursive: bool = True) ->
         if read_only:
             _set_read_only(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
         move = ctypes.c_long(_SYS_MOVE_MOUNT)
-        _call("syscall", move, tree, b"", place, b"", _MOVE_EMPTY_PATHS)
+        if isinstance(place, int):
+            to = (place, b"", _MOVE_FROM_OPEN | _MOVE_TO_OPEN)
+        else:
+            to = (_AT_FDCWD, place.encode(), _MOVE_FROM_OPEN)
+        _call("syscall", move, tree, b"", *to)
     finally:
         os.close(tree)
 

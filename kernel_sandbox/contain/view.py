@@ -95,8 +95,11 @@ def build(policy: Policy) -> None:
     # The upper ones first: a mount hides what was mounted below its place before.
     for name in sorted((*outside, *own), key=lambda name: name.count("/")):
         with opened(Path(policy.readable.get(name, name))) as found:
+            is_folder = stat.S_ISDIR(os.fstat(found).st_mode)
+            place = _make_place(f"{root}{name}", is_folder=is_folder)
             # The run folder without the mounts below it: this view is one of them.
-            _place(root, found, name, is_own=name in own, recursive=name != policy.run_dir)
+            below = name != policy.run_dir
+            system.bind(found, place, read_only=name not in own, recursive=below)
     workspace = f"{root}{policy.workspace}"
     held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
     _enter(root)
@@ -117,16 +120,6 @@ def _show(root: Path, path: Path) -> None:
     target = _make_place(f"{root}{path}", is_folder=path.is_dir())
     system.mount(str(path.resolve()), target, flags=MS_BIND | MS_REC)
     system.make_read_only(target, recursive=True)
-
-
-def _place(root: Path, source: int, name: str, *, is_own: bool, recursive: bool) -> None:
-    """Shows an open file or folder under a name, read-only unless it is the kernel's own."""
-    target = _make_place(f"{root}{name}", is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
-    place = os.open(target, os.O_PATH | os.O_CLOEXEC)
-    try:
-        system.bind(source, place, read_only=not is_own, recursive=recursive)
-    finally:
-        os.close(place)
 
 
 def _make_place(target: str, *, is_folder: bool) -> str:

@@ -129,8 +129,7 @@ def _bind(descriptor: int, path: Path) -> None:  # pragma: no cover (runs in the
             path.mkdir()
         else:
             path.touch()
-        source = f"/proc/self/fd/{descriptor}"
-        system.mount(source, str(path), flags=system.MS_BIND | system.MS_REC)
+        system.bind(descriptor, str(path), read_only=False)
     finally:
         os.close(descriptor)
 

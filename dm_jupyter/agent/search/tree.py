@@ -261,19 +261,19 @@ class _Growth:
 
     async def _last_path(self) -> State:
         """The youngest open path with an answer that was sent back, else that of the last node."""
-        last = self._states[self._tree.nodes[-1]]
-        for node in reversed(self._tree.nodes):
-            state = self._states[node]
-            if state.trajectory.stop is None:
-                detail = "turns drawn in the search"
-                ended = give_up(state.trajectory, StopReason.BUDGET, detail)
-                if state is last or ended.answer is not None:
-                    state.trajectory = ended
-                if ended.answer is not None:
-                    last = state
-                    break
+        youngest = [self._states[node] for node in reversed(self._tree.nodes)]
+        sent_back = (one for one in youngest if _cut(one.trajectory).answer is not None)
+        last = next(sent_back, youngest[0])
+        last.trajectory = _cut(last.trajectory)
         await self._finish(last)
         return last
+
+
+def _cut(trajectory: Trajectory) -> Trajectory:
+    """The trajectory as it ends where the search was over before it."""
+    if trajectory.stop is not None:
+        return trajectory
+    return give_up(trajectory, StopReason.BUDGET, "turns drawn in the search")
 
 
 def _settings_of(run: RunSettings, how: SearchSettings) -> RunSettings:
