@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.server.background import told_before
 from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.desk import Desk, Tab
@@ -22,6 +20,7 @@ from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.preparation import Preparation, RefusedError
 from dm_jupyter.server.reading_ahead import ReadingAhead
 from dm_jupyter.server.rebuild import rebuild
 from dm_jupyter.server.run import Run, RunPlace
@@ -48,29 +47,11 @@ from dm_jupyter.server.wire import (
 )
 from kernel_sandbox.attached import AttachedKernel
 
-__all__ = ["Analyst", "RefusedError"]
+__all__ = ["Analyst"]
 
 _log = logging.getLogger(__name__)
 _METER_S = 2.0
-_NO_VARIABLES = (
-    "several tries run in fresh kernels, which have none of this notebook's variables: "
-    "name files instead, or ask once"
-)
 Send = Callable[[ServerMessage], None]
-
-
-class RefusedError(Exception):
-    """A question that can't be worked on; its text says why and what to do."""
-
-    def __init__(self, reason: Any, message: str) -> None:
-        """Makes the refusal.
-
-        Args:
-            reason: as `Refused.reason`.
-            message: for the person.
-        """
-        super().__init__(message)
-        self.reason = reason
 
 
 class Analyst:
@@ -100,9 +81,9 @@ class Analyst:
         self.kernels = kernels
         self.models = models
         self.history = history
-        self._settings = settings
-        self._files = DataFiles(root)
-        self._ahead = ReadingAhead(models, kernels, self._files)
+        files = DataFiles(root)
+        self._ahead = ReadingAhead(models, kernels, files)
+        self._preparation = Preparation(kernels, files, history, settings, self._ahead.make_way)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
         self._reserved: set[str] = set()
@@ -189,7 +170,8 @@ class Analyst:
         """
         try:
             with self._reserve(ask.notebook_path):
-                return await self._prepare(ask)
+                ask, place = await self._preparation.place_for(ask)
+                return self._begin(ask, place)
         except RefusedError:
             raise
         except Exception as error:  # the boundary of one question
@@ -214,48 +196,13 @@ class Analyst:
         finally:
             self._reserved.discard(path)
 
-    async def _prepare(self, ask: Ask) -> Run:
-        path = ask.notebook_path
-        if not ask.question.strip():
-            raise RefusedError("unknown", "the question is empty")
-        if ask.tries > 1 and ask.variables:
-            raise RefusedError("unknown", _NO_VARIABLES)
-        kernel_id, is_restricted = await self._kernel_for(ask)
-        ask = replace(ask, files=self._files_meant(ask))
+    def _begin(self, ask: Ask, place: RunPlace) -> Run:
         try:
-            files = tuple(self._files.place(name) for name in ask.files)
-        except FileNotFoundError as error:
-            raise RefusedError("file", str(error)) from error
-        self._ahead.make_way(ask)
-        tables = await self.kernels.variables(path) if ask.variables else []
-        place = RunPlace(
-            kernel_id=kernel_id,
-            is_restricted=is_restricted,
-            notebook_folder=self._files.folder_of(path),
-            files=files,
-            context=told_before(
-                self.history.summaries(path),
-                [table for table in tables if table["name"] in ask.variables],
-            ),
-            settings=self._settings,
-        )
-        try:
-            return self._begin(ask, place, self.history.begin())
+            return self._begun(ask, place, self.history.begin())
         except (OSError, NotebookError) as error:
             raise RefusedError("unknown", f"the run can't be kept: {error}") from error
 
-    async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
-        try:
-            kernel_id = await self.kernels.kernel_of(ask.notebook_path)
-        except NoKernelError as error:
-            raise RefusedError("kernel", str(error)) from error
-        is_restricted = self.kernels.is_restricted(kernel_id)
-        if not is_restricted and ask.kernel != "own":
-            off = "" if self.kernels.are_confined else ": the server's sandbox is switched off"
-            raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
-        return kernel_id, is_restricted
-
-    def _begin(self, ask: Ask, place: RunPlace, journal: Journal) -> Run:
+    def _begun(self, ask: Ask, place: RunPlace, journal: Journal) -> Run:
         self.desks.follow(ask.notebook_path, journal)
         run = Run(
             ask,
@@ -340,14 +287,6 @@ class Analyst:
             send(Refused(run_id, refusal.reason, str(refusal)))
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
-
-    def _files_meant(self, ask: Ask) -> tuple[str, ...]:
-        """Those given, else those that the question names, else those of the run before it."""
-        named = ask.files or self._files.named_in(ask.question, ask.notebook_path)
-        if named or ask.variables:
-            return named
-        last = next(iter(self.history.summaries(ask.notebook_path)), None)
-        return self._files.still_there(last.files) if last is not None else ()
 
     async def _watch(self, desk: Desk) -> None:
         """Publishes the meter of the notebook's kernel for as long as a tab is there."""

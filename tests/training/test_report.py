@@ -222,12 +222,19 @@ def test_what_a_judge_said_stands_beside_the_rules(page_about, tmp_path: Path) -
         "judge a-judge",
         "answers judged 2 of 5 tries",
         "without a verdict 1",
-        "right by the judge 20.0% (1)",
+        "right by the judge 1 of 3 so far",
         "agrees with the benchmark's rules 50.0%, kappa 0.00",
-        "right after reformatting, by the benchmark's rules 0.0% (0)",
-        "right after reformatting, by our rules 20.0% (1)",
+        "right after reformatting, by the benchmark's rules 0 of 3 so far",
+        "right after reformatting, by our rules 1 of 3 so far",
     ):
         assert words in html.unescape(page.words)
+    (run / "judged.jsonl").unlink()
+    none = replace(row, id="none", judged=not strict)
+    _judged(run, row, other, silent, replace(made_anew, answer=answer), none)
+    whole = html.unescape(page_about(run).words)
+    assert "right by the judge 40.0% (2)" in whole
+    assert "right after reformatting, by the benchmark's rules 0.0% (0)" in whole
+    assert "right after reformatting, by our rules 20.0% (1)" in whole
 
 
 def test_a_broken_column_of_a_judge_is_named(tmp_path: Path, capsys) -> None:

@@ -77,19 +77,23 @@ def _measures(run: ReportRun) -> dict[str, str]:
         "judge": ", ".join(dict.fromkeys(row.judge for row in rows)),
         "answers judged": f"{by_strict.total} of {len(run.tries)} tries",
         "without a verdict": str(by_strict.unscored),
-        "right by the judge": _share(sum(row.judged is True for row in rows), run),
+        "right by the judge": _share(sum(row.judged is True for row in rows), rows, run),
         "agrees with the benchmark's rules": _agreement(by_strict),
         "agrees with our rules": _agreement(by_ours),
     }
     if any(row.reformat for row in rows):
         strict = sum(row.reformatted_strict is True for row in rows)
         ours = sum(row.reformatted_right is True for row in rows)
-        said["right after reformatting, by the benchmark's rules"] = _share(strict, run)
-        said["right after reformatting, by our rules"] = _share(ours, run)
+        said["right after reformatting, by the benchmark's rules"] = _share(strict, rows, run)
+        said["right after reformatting, by our rules"] = _share(ours, rows, run)
     return said
 
 
-def _share(count: int, run: ReportRun) -> str:
+def _share(count: int, rows: Sequence[JudgedRecord], run: ReportRun) -> str:
+    """The share of all tries; none while answers wait for the judge, who may find them right."""
+    answered = sum(bool((record.answer or "").strip()) for record in run.records)
+    if len(rows) < answered:
+        return f"{count} of {len(rows)} so far"
     return f"{count / len(run.tries):.1%} ({count})"
 
 
