@@ -15,8 +15,8 @@ from kernel_sandbox.types import Limits
 
 
 @pytest.fixture
-async def managers() -> AsyncIterator[AsyncMultiKernelManager]:
-    managers = AsyncMultiKernelManager()
+async def managers(tmp_path: Path) -> AsyncIterator[AsyncMultiKernelManager]:
+    managers = AsyncMultiKernelManager(connection_dir=str(tmp_path))
     yield managers
     await managers.shutdown_all(now=True)
 
