@@ -15,6 +15,7 @@ import psutil
 
 from kernel_sandbox.environment import RUN_DIR_VARIABLE
 from kernel_sandbox.open_files import is_shortage
+from kernel_sandbox.process_numbers import number_inside
 
 __all__ = [
     "KNOWS_CHILDREN",
@@ -114,20 +115,9 @@ def find_kernel(root: int, inner_pid: int) -> int | None:
     """
     for process in tree_below(root):
         # Three deep at most: the monitor, the first process of the namespace, the kernel.
-        if _inner_pid(process.pid) == inner_pid and process.pid != root:
+        if number_inside(process.pid) == inner_pid and process.pid != root:
             return process.pid
     return root if root == inner_pid else None
-
-
-def _inner_pid(pid: int) -> int | None:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    for line in status.splitlines():
-        if line.startswith("NSpid:"):
-            return int(line.split()[-1])
-    return None
 
 
 def end(root: int, is_monitor: bool) -> None:
