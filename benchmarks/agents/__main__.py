@@ -31,6 +31,7 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
+from training.evaluation.arguments import positive
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
@@ -53,14 +54,16 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--split", type=Path, required=True, help="a folder of InfiAgent-DABench questions")
-    add("--limit", type=int, help="how many questions to draw (default: all)")
+    add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
     add("--out", type=Path, default=Path("runs/agents"), help="gets a folder for each prompt")
     add("--compact", type=Path, metavar="FOLDER",
         help="keep outcomes in its agents-PROMPT-SEED.jsonl, and go on from them")  # fmt: skip
     add("--prompts", nargs="+", choices=DIALECTS, default=SHAPES, metavar="PROMPT",
         help=f"of {', '.join(DIALECTS)}; the first is held against the others")  # fmt: skip
-    add("--max-turns", type=int, default=10)
+    add("--max-turns", type=positive, default=10)
+    add("--at-once", type=positive, default=1,
+        help="tries that go on, and turns that are drawn, at the same time")  # fmt: skip
     add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
     add("--model", help="local (default), a .gguf file, or a name at --base-url")
     add("--base-url", help="an OpenAI-compatible endpoint")
@@ -141,7 +144,7 @@ async def compare_shapes(
     shapes = tuple(_shape(dialect, arguments, policy) for dialect in prompts)
     for shape in shapes:
         shape.claim()
-    return dict(await side_by_side(shapes, policy, pool, _show))
+    return dict(await side_by_side(shapes, policy, pool, _show, arguments.at_once))
 
 
 def _show(shape: Shape, record: EvalRecord) -> None:
@@ -160,7 +163,7 @@ async def _run(arguments: argparse.Namespace) -> dict[str, list[EvalRecord]]:
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(SandboxPool(settings))
-        policy = await stack.enter_async_context(open_policy(choice, _say))
+        policy = await stack.enter_async_context(open_policy(choice, _say, arguments.at_once))
         return await compare_shapes(arguments, policy, pool)
 
 

@@ -1,17 +1,20 @@
-"""Runs the same questions with one prompt shape after another, so that it can be stopped.
+"""Runs the same questions with several prompt shapes, so that it can be stopped.
 
-All shapes answer a question before the next one is begun: whatever a run that was stopped has
-done, it has done for all of them, but for the last question.
+All shapes answer a round of questions before the next one is begun: whatever a run that was
+stopped has done, it has done for all of them, but for the last round.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.episodes import Pool
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.core.errors import DmJupyterError, first_fault
+from kernel_sandbox.errors import SandboxError
 from training.evaluation.manifest import Manifest
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
@@ -68,11 +71,11 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
-    """A suite of a single question; implements `Suite`."""
+class _Round:
+    """A suite of some questions; implements `Suite`."""
 
     whole: Suite
-    item: EvalItem
+    items: list[EvalItem]
 
     @property
     def name(self) -> str:
@@ -80,8 +83,8 @@ class _One:
         return self.whole.name
 
     def load(self, split: Path) -> list[EvalItem]:  # noqa: ARG002  (the protocol's)
-        """Returns the question; nothing is read."""
-        return [self.item]
+        """Returns the questions; nothing is read."""
+        return self.items
 
     def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
         """Returns the verdict of the whole suite."""
@@ -97,6 +100,7 @@ async def side_by_side(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[Shape, EvalRecord], None],
+    at_once: int = 1,
 ) -> Mapping[str, list[EvalRecord]]:
     """Returns the records of each shape by its name, in the order of the draw.
 
@@ -105,6 +109,8 @@ async def side_by_side(
         policy: the model.
         pool: where cells run; open.
         on_record: gets each record that is new.
+        at_once: tries that go on at the same time; a round has as many questions as all shapes
+            can then answer together, and at least one.
 
     Raises:
         RecordError: the split is not as the suite needs it.
@@ -114,13 +120,25 @@ async def side_by_side(
         OSError: a file can't be written.
     """
     records: dict[str, list[EvalRecord]] = {shape.name: [] for shape in shapes}
-    for item, _ in standing_of(shapes[0].options).tries:
-        for shape in shapes:
+    places = asyncio.Semaphore(at_once)
+    count = max(1, at_once // len(shapes))
 
-            def report(record: EvalRecord, shape: Shape = shape) -> None:
-                shape.keep(record)
-                on_record(shape, record)
+    async def answer(shape: Shape, items: list[EvalItem]) -> None:
+        def report(record: EvalRecord) -> None:
+            shape.keep(record)
+            on_record(shape, record)
 
-            one = replace(shape.options, suite=_One(shape.options.suite, item), limit=None)
-            records[shape.name] += await evaluate(one, policy, pool, report)
+        suite = _Round(shape.options.suite, items)
+        some = replace(shape.options, suite=suite, limit=None, at_once=count)
+        async with places:
+            records[shape.name] += await evaluate(some, policy, pool, report)
+
+    drawn = [item for item, _ in standing_of(shapes[0].options).tries]
+    for start in range(0, len(drawn), count):
+        try:
+            async with asyncio.TaskGroup() as group:
+                for shape in shapes:
+                    group.create_task(answer(shape, drawn[start : start + count]))
+        except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
+            raise first_fault(faults) from faults
     return records

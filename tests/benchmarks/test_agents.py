@@ -1,5 +1,6 @@
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,26 @@ def split(tmp_path: Path) -> Path:
     return folder
 
 
+class ByShape(ScriptedPolicy):
+    """Answers each shape in its own words, in whatever order they ask."""
+
+    def __init__(self, known: Sequence[SampleRequest]) -> None:
+        super().__init__([])
+        self._said = {self._place(one): text for one, text in zip(known, QUESTION, strict=True)}
+        self.drawing = self.most = 0
+
+    @staticmethod
+    def _place(request: SampleRequest) -> tuple[str, int]:
+        return request.messages[0].content, len(request.messages)
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        self.drawing += 1
+        self.most = max(self.most, self.drawing)
+        await asyncio.sleep(0.01)
+        self.drawing -= 1
+        return await ScriptedPolicy([self._said[self._place(request)]]).sample(request, on_text)
+
+
 class Breaking(ScriptedPolicy):
     """Can't be reached any more after so many turns."""
 
@@ -96,6 +117,22 @@ async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_a
     assert "it has none" in table
     assert main(["--split", str(split), *kept, "--out", str(tmp_path / "new"), "--no-run"]) == 0
     assert capsys.readouterr().out == table
+
+
+async def test_tries_at_once_are_those_of_one_after_another(
+    tmp_path: Path, split: Path, pool: SandboxPool
+) -> None:
+    def arguments(out: str, *more: str):
+        return parsed(["--split", str(split), "--out", str(tmp_path / out), *more])
+
+    one = ScriptedPolicy(QUESTION * 2)
+    expected = await compare_shapes(arguments("one"), one, pool)
+    many = ByShape(one.requests[: len(QUESTION)])
+    found = await compare_shapes(arguments("many", "--at-once", "8"), many, pool)
+    assert {name: [(r.id, r.answer) for r in run] for name, run in found.items()} == {
+        name: [(r.id, r.answer) for r in run] for name, run in expected.items()
+    }
+    assert 4 < many.most <= 8
 
 
 async def test_only_ours_is_shown_the_contents_of_the_files(

@@ -12,7 +12,7 @@ from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.tasks.registry import SUITES
 
-__all__ = ["parsed"]
+__all__ = ["parsed", "positive"]
 
 _EARLY_STOPS = ("enough_answers", "enough_votes")
 _OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
@@ -46,7 +46,13 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
         parser.error("--tries needs --strategy vote or search; --k tries each question again")
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Returns the number that an option was given.
+
+    Raises:
+        argparse.ArgumentTypeError: it is below 1.
+        ValueError: it is none.
+    """
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
@@ -66,13 +72,13 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     add("--split", type=Path, required=True, help="the folder of the split")
     add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
-    add("--limit", type=_positive, help="how many questions to draw (default: all)")
+    add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
-    add("--k", type=_positive, default=1, help="tries at each question, for pass@k")
+    add("--k", type=positive, default=1, help="tries at each question, for pass@k")
     add("--dialect", default="markdown", help=", ".join(DIALECTS))
-    add("--at-once", type=_positive, default=1, help="tries that go on at the same time")
-    add("--samples-at-once", type=_positive, default=1, help="turns drawn at the same time")
-    add("--cells-at-once", type=_positive, help="cells run at the same time (default: one a core)")
+    add("--at-once", type=positive, default=1, help="tries that go on at the same time")
+    add("--samples-at-once", type=positive, default=1, help="turns drawn at the same time")
+    add("--cells-at-once", type=positive, help="cells run at the same time (default: one a core)")
     add("--install-packages", action=argparse.BooleanOptionalAction,
         help="install listed packages that cells lack (default: in rollouts)")  # fmt: skip
     add("--packages-lock", type=Path, metavar="FILE",
@@ -87,24 +93,24 @@ def _parser(description: str) -> argparse.ArgumentParser:
     defaults, hotter = RunSettings(), SearchSettings().temperature
     sampling = parser.add_argument_group("sampling and limits of a try")
     add = sampling.add_argument
-    add("--max-turns", type=_positive, default=defaults.max_turns,
+    add("--max-turns", type=positive, default=defaults.max_turns,
         help="turns and cells; of a search the depth")  # fmt: skip
-    add("--turn-tokens", type=_positive, default=defaults.turn_tokens, help="sampled in one turn")
-    add("--max-tokens", type=_positive, default=defaults.max_tokens,
+    add("--turn-tokens", type=positive, default=defaults.turn_tokens, help="sampled in one turn")
+    add("--max-tokens", type=positive, default=defaults.max_tokens,
         help="sampled in all turns; in a search in those of one path")  # fmt: skip
-    add("--max-seconds", type=_positive, default=defaults.max_seconds,
+    add("--max-seconds", type=positive, default=defaults.max_seconds,
         help="clock time; in a search, nothing is expanded after it")  # fmt: skip
     add("--temperature", type=_temperature,
         help=f"default: {defaults.temperature}; of several candidates {hotter}")  # fmt: skip
     search = parser.add_argument_group("more than one candidate")
     add = search.add_argument
     add("--strategy", choices=("react", "vote", "search"), default="react")
-    add("--tries", type=_positive, default=3, help="runs of a vote; turns drawn at each expansion")
-    add("--iterations", type=_positive, default=40, help="expansions of a tree")
-    add("--sampled-cells", type=_positive, help="turns drawn for a question (default: no limit)")
+    add("--tries", type=positive, default=3, help="runs of a vote; turns drawn at each expansion")
+    add("--iterations", type=positive, default=40, help="expansions of a tree")
+    add("--sampled-cells", type=positive, help="turns drawn for a question (default: no limit)")
     add("--draw-again", action="store_true", help="expand the root again when all paths ended")
-    add("--enough-answers", type=_positive, help="stop once so many paths have answered")
-    add("--enough-votes", type=_positive, help="stop once so many answers agree")
+    add("--enough-answers", type=positive, help="stop once so many paths have answered")
+    add("--enough-votes", type=positive, help="stop once so many answers agree")
     add("--collect", action="store_true", help="collect values: rewards by the labels")
     judge = parser.add_argument_group("suites that a model marks")
     add = judge.add_argument
