@@ -279,7 +279,10 @@ export class Analyst implements IAnalyst {
 
   private _onConnection(_: ChannelClient, isConnected: boolean): void {
     if (!isConnected) {
-      this.model.forgetStops();
+      // The connection may have taken the word along; said twice, it does no harm.
+      this.model
+        .stoppingRuns()
+        .forEach(runId => this._client.send({ kind: 'stop', run_id: runId }));
       this._lost.cutOff();
     } else if (this._statusError) {
       void this.refreshStatus();

@@ -114,13 +114,9 @@ export class AnalystModel {
     );
   }
 
-  /** The connection is gone: whoever was to be stopped over it may not have heard. */
-  forgetStops(): void {
-    for (const runId of this._paths.keys()) {
-      this._changeRun(runId, run =>
-        run.isStopping ? { ...run, isStopping: false } : run
-      );
-    }
+  /** Returns the runs that the person wants to end and that have not ended yet. */
+  stoppingRuns(): readonly string[] {
+    return [...this._paths.keys()].filter(runId => this.run(runId)?.isStopping);
   }
 
   /** Shows a sentence above the notebook's runs until it is dismissed. */

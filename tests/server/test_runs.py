@@ -154,6 +154,30 @@ async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServ
     }  # fmt: skip
 
 
+async def test_stop_said_again_does_not_cut_the_end_of_a_run_short(
+    server: JupyterServer, say
+) -> None:
+    deaf = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    say(deaf + "print('begun', flush=True)\ntime.sleep(60)\n```")
+    path = server.notebook("deaf.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
+        await panel.until(
+            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
+        )
+        for _ in range(3):  # while the kernel is waited for, which does not listen
+            await panel.say("stop", run_id=run_id)
+            await asyncio.sleep(0.4)
+        closed = await _ended(panel)
+    assert closed["stop"] == "cancelled"
+    assert len(panel.of("cell_closed")) == 1
+    executions = [
+        x["operation"] for x in panel.of("operated") if x["operation"]["op"] == "set_execution"
+    ]
+    assert not executions[-1]["is_running"]
+
+
 async def test_a_changed_cell_is_told_and_kept_as_it_ran(
     server: JupyterServer, endpoint: ScriptedEndpoint, say
 ) -> None:

@@ -13,6 +13,7 @@ import {
   cellOpened,
   insertCell,
   operated,
+  runClosed,
   runOpened
 } from './messages';
 import { FakeSocket, lastSocket } from './socket';
@@ -230,15 +231,16 @@ describe('Analyst', () => {
     expect(analyst.model.notebook('new.ipynb').pending).toBeNull();
   });
 
-  it('lets a run be stopped again when the connection took the word along', async () => {
+  it('says Stop again when the connection may have taken the word along', async () => {
     receive(runOpened());
     analyst.stop(RUN);
+    expect(sent('stop')).toHaveLength(1);
     await reconnect([RUN]);
-    expect(analyst.model.run(RUN)?.isStopping).toBe(false);
-    // Said without a connection, it leaves after the reconnection.
-    lastSocket().drop();
-    analyst.stop(RUN);
+    expect(sent('stop')).toEqual([{ kind: 'stop', run_id: RUN }]);
     expect(analyst.model.run(RUN)?.isStopping).toBe(true);
+    receive(runClosed({ stop: 'cancelled' }));
+    await reconnect([]);
+    expect(sent('stop')).toHaveLength(0);
   });
 
   it('sends a waiting cell as the person changed it in the notebook', () => {
