@@ -115,10 +115,11 @@ class Analyst:
 
     async def status(self) -> dict[str, Any]:
         """Returns what a person should know before the first question."""
-        return await status_of(
+        return status_of(
             self.models,
             is_shared=self.desks.shared is not None,
             are_confined=self.kernels.are_confined,
+            expected=await asyncio.to_thread(self.kernels.expected),
         )
 
     def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:

@@ -21,6 +21,7 @@ from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel, sandbox_of
 from kernel_sandbox.cell import describe_death
+from kernel_sandbox.contain.probe import layers_without_view, probe
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.provisioner import SandboxProvisioner
@@ -99,7 +100,15 @@ class Kernels:
     @property
     def are_confined(self) -> bool:
         """Whether the server's settings leave the sandbox on."""
-        return SandboxProvisioner(config=self._managers.config).is_confined
+        return self._provisioner().is_confined
+
+    def expected(self) -> Containment:
+        """Returns the layers that a new restricted kernel gets by the server's settings; blocks."""
+        settings = self._provisioner()
+        return probe().containment if settings.isolate else layers_without_view()
+
+    def _provisioner(self) -> SandboxProvisioner:
+        return SandboxProvisioner(config=self._managers.config)
 
     def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
         """Returns the folder in which the kernel works."""

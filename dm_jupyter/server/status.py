@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from dm_jupyter.server.model_house import ModelHouse
-from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import Containment
 
 __all__ = ["status_of"]
@@ -28,16 +26,18 @@ _OFF = {
 }
 
 
-async def status_of(house: ModelHouse, *, is_shared: bool, are_confined: bool) -> dict[str, Any]:
+def status_of(
+    house: ModelHouse, *, is_shared: bool, are_confined: bool, expected: Containment
+) -> dict[str, Any]:
     """Returns the models, the layers that a restricted kernel would have, and what is missing.
 
     Args:
         house: the models that answer.
         is_shared: whether notebooks are shared documents.
         are_confined: whether the server's settings leave the sandbox on.
+        expected: the layers of a new restricted kernel, those that are missing among them.
     """
     models = house.listed()
-    found = (await asyncio.to_thread(probe)).containment
     problems = [
         {
             "text": f"The model {model['name']} is not on this machine yet.",
@@ -46,14 +46,15 @@ async def status_of(house: ModelHouse, *, is_shared: bool, are_confined: bool) -
         for model in models[:1]
         if not model["is_present"]
     ]
-    problems += _open_doors(found) if are_confined else [_OFF]
-    active = [layer.name for layer in found.layers if are_confined and found.is_active(layer.name)]
+    problems += _open_doors(expected) if are_confined else [_OFF]
+    names = [layer.name for layer in expected.layers]
+    active = [name for name in names if are_confined and expected.is_active(name)]
     return {
         "models": models,
         "default_model": models[0]["name"] if models else "",
         "containment": {
             "active": active,
-            "missing": [layer.name for layer in found.layers if layer.name not in active],
+            "missing": [name for name in names if name not in active],
         },
         "is_shared": is_shared,
         "problems": problems,

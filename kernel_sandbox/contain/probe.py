@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.policy import Policy
 
-__all__ = ["Probe", "probe"]
+__all__ = ["Probe", "layers_without_view", "probe"]
 
 _TIMEOUT_S = 20.0
 _HINT = "this system does not let it make namespaces (user.max_user_namespaces, AppArmor)"
@@ -44,16 +44,30 @@ class Probe:
 @functools.cache
 def probe() -> Probe:
     """Returns what this machine grants; tried once in the life of a process."""
-    with tempfile.TemporaryDirectory(prefix="dm-probe-") as folder:
-        from kernel_sandbox.contain.plan import trial_policy  # noqa: PLC0415 (plans by a probe)
+    tried = _tried()
+    if isinstance(tried, Containment):
+        return Probe(True, LayerState.ACTIVE, containment=tried)
+    reason = f"{tried}; {_HINT}"
+    return Probe(False, LayerState.REFUSED, reason, layers_without_view(reason))
 
-        tried = _try(trial_policy(folder))
-        if isinstance(tried, Containment):
-            return Probe(True, LayerState.ACTIVE, containment=tried)
-        reason = f"{tried}; {_HINT}"
-        without = _try(trial_policy(folder, no_view=reason))
-        found = without if isinstance(without, Containment) else Containment()
-        return Probe(False, LayerState.REFUSED, reason, found)
+
+@functools.cache
+def layers_without_view(reason: str = "namespaces are switched off") -> Containment:
+    """Returns the layers that hold where no namespaces are made; tried once for each reason.
+
+    Args:
+        reason: why there are none.
+    """
+    found = _tried(no_view=reason)
+    return found if isinstance(found, Containment) else Containment()
+
+
+def _tried(no_view: str = "") -> Containment | str:
+    """The layers of a process that was confined in an empty folder, or why there is none."""
+    from kernel_sandbox.contain.plan import trial_policy  # noqa: PLC0415 (plans by a probe)
+
+    with tempfile.TemporaryDirectory(prefix="dm-probe-") as folder:
+        return _try(trial_policy(folder, no_view))
 
 
 def _try(policy: Policy) -> Containment | str:

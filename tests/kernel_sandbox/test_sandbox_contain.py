@@ -13,7 +13,7 @@ import pytest
 from kernel_sandbox import environment
 from kernel_sandbox.contain import confine, namespaces, rlimits
 from kernel_sandbox.contain.plan import Places, plan, protected_paths
-from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.contain.probe import layers_without_view, probe
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.policy import Policy, Report
 from kernel_sandbox.profile import Profile, shortcomings
@@ -463,6 +463,12 @@ print(count)
 """
     _, lines = run_contained(places, code, limits=Limits(processes=8))
     assert int(lines[0]) < 8 + 256 + 300
+
+
+def test_layers_without_namespaces_are_those_that_need_none():
+    found = layers_without_view()
+    assert found.missing(("seccomp", "landlock", "late_seccomp")) == ()
+    assert not found.is_active("network_namespace")
 
 
 def test_a_machine_without_namespaces_is_told_from_one_with(places, monkeypatch):

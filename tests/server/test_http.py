@@ -138,6 +138,16 @@ async def test_meters_tell_a_restricted_kernel_from_another(server: JupyterServe
     assert not meters[other]["is_restricted"]
 
 
+def test_layers_that_the_settings_switch_off_are_missing_in_the_status(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    options = ("--SandboxProvisioner.isolate=False",)
+    with JupyterServer(tmp_path, endpoint.base_url, options=options) as server:
+        containment = server.get(f"{API}/status")["containment"]
+    assert "network_namespace" in containment["missing"]
+    assert {"landlock", "late_seccomp"} <= set(containment["active"])
+
+
 async def test_a_sandbox_that_is_switched_off_is_nowhere_called_restricted(
     tmp_path: Path, endpoint: ScriptedEndpoint
 ) -> None:
