@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from random import Random
 
 import pytest
@@ -106,6 +107,27 @@ def test_a_tree_counts_what_is_open_and_what_it_was_told(
     for node in tree.nodes:
         assert node.open_leaves == sum(node in leaf.way_up() for leaf in leaves)
         assert math.isfinite(node.puct(1.25))
+
+
+def test_the_shares_of_the_leaves_are_those_of_single_runs() -> None:
+    tree = SearchTree(0.0)
+    first, second, third = (tree.add(tree.root, 0.9, is_terminal=False) for _ in range(3))
+    for _ in range(2):
+        tree.add(second, 0.9, is_terminal=True)
+    assert tree.root.share == 1
+    assert [node.share for node in (first, *second.children, third)] == [
+        *[Fraction(1, 3), Fraction(1, 6), Fraction(1, 6), Fraction(1, 3)]
+    ]
+    tree.add(tree.root, 0.9, is_terminal=True)  # the root is drawn from again
+    assert third.share == Fraction(1, 4)
+
+
+def test_an_answer_counts_what_its_candidate_weighs() -> None:
+    said = _answers("@n[3]", "@n[4]", "@n[4]")
+    weights = [Fraction(1, 3), Fraction(1, 9), Fraction(1, 9)]
+    weighed = [replace(one, weight=weight) for one, weight in zip(said, weights, strict=True)]
+    assert best_by_vote(weighed, say_the_same) == 0
+    assert best_by_vote(said, say_the_same) == 1
 
 
 def test_votes_are_counted_under_the_given_equality() -> None:

@@ -182,9 +182,9 @@ async def test_the_tree_is_kept_with_visits_values_and_the_chosen_node(
     assert nodes[1]["prior"] == pytest.approx(0.5)
     assert nodes[0]["messages"][-1]["role"] == "user"
     assert nodes[1]["messages"][0]["content"] == cell("print(1)")
-    # Three of the path through node 1 say 8, and one 7.
-    assert solution.best.trajectory.answer == "@n[8]"
-    assert nodes[solution.record["chosen"]]["answer"] == "@n[8]"
+    # Three children of node 1 say 8; together they count as much as the 7 beside it, said before.
+    assert solution.best.trajectory.answer == "@n[7]"
+    assert nodes[solution.record["chosen"]]["answer"] == "@n[7]"
 
 
 async def test_limits_end_paths_and_the_search(pool: SandboxPool, arena_on: ArenaOn) -> None:
@@ -288,6 +288,22 @@ async def test_a_value_model_leads_the_way_and_chooses(
     assert [node["parent"] for node in nodes] == [None, 0, 0, 2, 2]
     assert solution.best.value == 0.75
     assert solution.best.trajectory.answer == "@n[2]"
+
+
+async def test_children_of_one_state_are_several_votes_where_a_value_model_led_there(
+    pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    def says(_: str, turn: int) -> list[str]:
+        return [answer("@n[7]"), cell("print(1)")] if turn == 0 else [answer("@n[8]")]
+
+    async def values(trajectories: Sequence[Trajectory]) -> list[float]:
+        return [0.5 for _ in trajectories]
+
+    settings = SearchSettings(candidates=2, iterations=2)
+    for model, said in ((None, "@n[7]"), (values, "@n[8]")):
+        solution = await Search(settings, values=model).solve(arena_on(pool), Scripted(says))
+        assert len(solution.candidates) == 3
+        assert solution.best.trajectory.answer == said
 
 
 async def test_collecting_rewards_right_and_wrong_answers(

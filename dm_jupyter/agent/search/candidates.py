@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from dm_jupyter.agent.grounding import stated_numbers
@@ -33,6 +34,8 @@ class Candidate:
     """Where the files that its code made lie now."""
     value: float | None = None
     """What a value model thinks of it, -1 to 1; `None` without one."""
+    weight: Fraction = Fraction(1)
+    """What it counts in a vote."""
 
 
 Agree = Callable[[Candidate, Candidate], bool]
@@ -42,8 +45,8 @@ Agree = Callable[[Candidate, Candidate], bool]
 def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
     """Returns the places of the candidates that answered, those that agree together.
 
-    Each joins the first group whose first member it agrees with; the largest group comes first, of
-    equal ones the one with the earliest member.
+    Each joins the first group whose first member it agrees with; the group with the most weight
+    comes first, of equal ones the one with the earliest member.
     """
     groups: list[list[int]] = []
     for place, candidate in enumerate(candidates):
@@ -55,13 +58,14 @@ def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
                 break
         else:
             groups.append([place])
-    return sorted(groups, key=lambda group: (-len(group), group[0]))
+    weights = {place: candidate.weight for place, candidate in enumerate(candidates)}
+    return sorted(groups, key=lambda group: (-sum(map(weights.__getitem__, group)), group[0]))
 
 
 def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
     """Returns the place of the first candidate that says what most of them say.
 
-    The mode under the given equality, not of raw strings; of equal counts the one said first. An
+    The mode under the given equality, not of raw strings; of equal weights the one said first. An
     answer with a value of another kind than its format asks for gives way to any that has none,
     and one that says nothing, such as `nan`, to both. Without an answer: 0.
     """

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 __all__ = ["Node", "SearchTree"]
 
@@ -43,6 +44,14 @@ class Node:
     def depth(self) -> int:
         """Turns on the way from the root."""
         return sum(1 for _ in self.way_up()) - 1
+
+    @property
+    def share(self) -> Fraction:
+        """How likely a single run is to come here, by what was drawn: 1 at the root."""
+        return math.prod(
+            (Fraction(1, len(one.parent.children)) for one in self.way_up() if one.parent),
+            start=Fraction(1),
+        )
 
     def way_up(self) -> Iterator[Node]:
         """Yields this node, its parent and so on, the root last."""

@@ -114,7 +114,7 @@ class _Growth:
             return False
         fit = [candidate for candidate in self._candidates() if is_fit(candidate)]
         groups = groups_of(fit, self._arena.agree)
-        return bool(groups) and len(groups[0]) >= how.enough_votes
+        return any(len(group) >= how.enough_votes for group in groups)
 
     async def _expand(self, leaf: State, count: int, number: int) -> None:
         request = request_for(leaf.trajectory, self._run)
