@@ -18,6 +18,12 @@ async def _ended(panel: Panel) -> dict:
         return await panel.until("run_closed")
 
 
+async def _first_output(panel: Panel) -> dict:
+    return await panel.until(
+        lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
+    )
+
+
 async def test_a_question_is_answered_in_the_notebook(server: JupyterServer, say) -> None:
     say(CODE, ANSWER)
     path = server.notebook("answered.ipynb")
@@ -47,9 +53,7 @@ async def test_a_run_goes_on_without_its_tab_and_is_in_the_file(server: JupyterS
     async with Panel(server) as panel:
         await panel.attach(path)
         run_id = await panel.ask(path, "Count", files=["sales.csv"])
-        await panel.until(
-            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
-        )
+        await _first_output(panel)
     async with asyncio.timeout(60), Panel(server, "watcher") as watcher:
         while server.get(f"/dm-jupyter/api/runs?notebook={path}")["runs"][0]["stop"] is None:
             await asyncio.sleep(0.2)
@@ -142,9 +146,7 @@ async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServ
     async with asyncio.timeout(30), Panel(server) as panel:
         await panel.attach(path)
         run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
-        await panel.until(
-            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
-        )
+        await _first_output(panel)
         await panel.say("stop", run_id=run_id)
         closed = await _ended(panel)
     assert closed["stop"] == "cancelled"
@@ -163,9 +165,7 @@ async def test_stop_said_again_does_not_cut_the_end_of_a_run_short(
     async with asyncio.timeout(60), Panel(server) as panel:
         await panel.attach(path)
         run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
-        await panel.until(
-            lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
-        )
+        await _first_output(panel)
         for _ in range(3):  # while the kernel is waited for, which does not listen
             await panel.say("stop", run_id=run_id)
             await asyncio.sleep(0.4)
@@ -467,9 +467,7 @@ async def test_the_server_shuts_down_politely_and_a_crash_loses_nothing(
         async with asyncio.timeout(60), Panel(server) as panel:
             await panel.attach(path)
             run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
-            await panel.until(
-                lambda x: x["kind"] == "operated" and x["operation"]["op"] == "append_output"
-            )
+            await _first_output(panel)
             server.kill()
         server.start()
         async with asyncio.timeout(30):
