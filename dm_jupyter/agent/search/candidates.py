@@ -58,8 +58,7 @@ def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
                 break
         else:
             groups.append([place])
-    weights = {place: candidate.weight for place, candidate in enumerate(candidates)}
-    return sorted(groups, key=lambda group: (-sum(map(weights.__getitem__, group)), group[0]))
+    return sorted(groups, key=lambda group: (-_weight(candidates, group), group[0]))
 
 
 def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
@@ -120,6 +119,10 @@ def _unfitness(candidate: Candidate) -> int:
     if said and all(map(is_undefined, said.values())):
         return 2
     return int(bool(misfits(candidate.trajectory.task.answer_format, said)))
+
+
+def _weight(candidates: Sequence[Candidate], group: Sequence[int]) -> Fraction:
+    return sum((candidates[place].weight for place in group), start=Fraction(0))
 
 
 def _value(candidate: Candidate) -> float:
