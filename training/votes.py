@@ -1,10 +1,12 @@
-"""Takes a run of votes apart: `python -m training.votes RUN --split DIR`.
+"""Takes a run of votes or of searches apart: `python -m training.votes RUN --split DIR`.
 
-Each try of each vote is scored as if it had been alone, and written to `RUN/tries/N.jsonl`, the
-first as 0. That one is the single try as it would have been. The vote is held again among them, by
-the rules of this release, and written to `RUN/tries/vote.jsonl`, so that
-`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says what it gains on the same
-draws. Of a compact record, which holds no tries, those that lie in `RUN/tries` already are kept.
+Each try of a vote and each answer of a search is scored as if it had been alone. They are put to
+the vote again, by the rules of this release, and what that chooses is written to
+`RUN/tries/vote.jsonl`; the best of them, a right one where there is any, to `RUN/tries/any.jsonl`.
+The tries of a vote go to `RUN/tries/N.jsonl`, the first as 0. That one is the single try as it
+would have been, so that `python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says
+what the vote gains on the same draws. Of a compact record, which holds no tries, those that lie in
+`RUN/tries` already are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
-from dm_jupyter.core.errors import TrajectoryError
-from dm_jupyter.core.trajectory import Trajectory
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord, Spent
 from training.evaluation.run import item_folder, outcome_of
+from training.evaluation.stored_candidates import stored_candidates
 from training.evaluation.tables import number_table, percent_range, wide_console
 from training.metrics.accuracy import is_right
 from training.metrics.questions import share_of
@@ -31,49 +32,69 @@ from training.whole_file import write_lines
 
 __all__ = ["Held", "held_again", "main"]
 
+_NAMES = {"vote": "the vote", "any": "any of them"}
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A vote and what it was held among."""
+    """A vote, and what it was held among."""
 
     tries: tuple[EvalRecord, ...]
-    """Each as a record of its own."""
+    """Those of a vote, each as a record of its own; empty for a search."""
+    best: EvalRecord
+    """A right one where there is any, else what was chosen; at the cost of all."""
     chosen: EvalRecord
-    """The one of them that a vote by today's rules takes, at the cost of all."""
+    """What a vote by today's rules takes, at the cost of all."""
 
 
 def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> Held:
-    """Returns the tries that a vote was held among, and holds it again.
+    """Holds a vote again, among the tries of the first one or the answers of a search.
 
     Args:
-        record: of a vote, not a compact one.
+        record: of a vote or of a search, not a compact one.
         item: what was asked.
         suite: scores the answers; what needs a judge is scored without.
-        folder: where the tries' files lie, each in a folder named by its number.
+        folder: where the files of the tries lie, each in a folder named by its number.
 
     Raises:
-        RunError: the record holds no votes.
+        RunError: the record holds neither votes nor a tree.
     """
-    if record.search.get("kind") != "vote":
-        raise RunError(f"{record.id}, try {record.trial}: the record holds no votes")
-    candidates, tries = [], []
-    for place, raw in enumerate(record.search["runs"]):
-        try:
-            run = Trajectory.from_json(raw)
-        except TrajectoryError as error:
-            raise RunError(f"{record.id}, try {record.trial}: {error}") from error
-        candidate = Candidate(run, folder / str(place))
-        score = suite.score(item, outcome_of(candidate, folder))
-        read = sum(step.completion.prompt_tokens for step in run.steps)
-        spent = Spent(run.tokens, read, run.cells, run.seconds)
-        candidates.append(candidate)
-        tries.append(EvalRecord.of(item, record.trial, run, score, spent))
+    candidates = stored_candidates(record, folder)
+    scored = [_scored_alone(record, item, suite, folder, one) for one in candidates]
+    scored = scored or [replace(record, search={})]
     chosen = best_by_vote(
         candidates,
         lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
     )
-    _refuse_lost_files(record, tries, folder)
-    return Held(tuple(tries), tries[chosen])
+    _refuse_lost_files(record, scored, folder)
+    best = next((one for one in scored if one.strict), scored[chosen])
+    is_vote = record.search["kind"] == "vote"
+    return Held(
+        tuple(scored) if is_vote else (),
+        _at_the_cost_of(record, best),
+        _at_the_cost_of(record, scored[chosen]),
+    )
+
+
+def _scored_alone(
+    record: EvalRecord, item: EvalItem, suite: Suite, folder: Path, candidate: Candidate
+) -> EvalRecord:
+    run = candidate.trajectory
+    score = suite.score(item, outcome_of(candidate, folder))
+    read = sum(step.completion.prompt_tokens for step in run.steps)
+    return EvalRecord.of(
+        item, record.trial, run, score, Spent(run.tokens, read, run.cells, run.seconds)
+    )
+
+
+def _at_the_cost_of(whole: EvalRecord, one: EvalRecord) -> EvalRecord:
+    return replace(
+        one,
+        tokens=whole.tokens,
+        prompt_tokens=whole.prompt_tokens,
+        sampled_cells=whole.sampled_cells,
+        seconds=whole.seconds,
+    )
 
 
 def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: Path) -> None:
@@ -110,24 +131,12 @@ def _take_apart(run: Path, split: Path, suite: str | None) -> None:
     held = [known[record.key] for record in records]
     by_place = zip(*(one.tries for one in held), strict=True)
     rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
-    rows["vote"] = [
-        _at_the_cost_of(record, one.chosen) for record, one in zip(records, held, strict=True)
-    ]
+    rows |= {"vote": [one.chosen for one in held], "any": [one.best for one in held]}
     folder.mkdir(exist_ok=True)
     for name, tries in rows.items():
         write_lines(map(asdict, tries), folder / f"{name}.jsonl")
-    _print(rows, [max(one.tries, key=lambda each: each.strict) for one in held], records)
+    _print(rows, records)
     print(f"records: {folder}")
-
-
-def _at_the_cost_of(vote: EvalRecord, chosen: EvalRecord) -> EvalRecord:
-    return replace(
-        chosen,
-        tokens=vote.tokens,
-        prompt_tokens=vote.prompt_tokens,
-        sampled_cells=vote.sampled_cells,
-        seconds=vote.seconds,
-    )
 
 
 def _scored(
@@ -153,9 +162,19 @@ def _kept(folder: Path, records: Sequence[EvalRecord]) -> dict[tuple[str, int], 
     for place in range(len(list(folder.glob("[0-9]*.jsonl")))):
         for record in read_run(folder / f"{place}.jsonl"):
             tries[record.key].append(record)
-    vote = folder / "vote.jsonl"
-    chosen = {one.key: one for one in (*records, *(read_run(vote) if vote.exists() else ()))}
-    return {key: Held(tuple(found), chosen[key]) for key, found in tries.items() if key in chosen}
+    best, chosen = _by_key(folder / "any.jsonl"), _by_key(folder / "vote.jsonl")
+    kept = {}
+    for record in records:
+        own = tuple(tries[record.key])
+        if own or record.key in chosen:
+            taken = chosen.get(record.key, record)
+            right = next((one for one in own if one.strict), taken)
+            kept[record.key] = Held(own, best.get(record.key, right), taken)
+    return kept
+
+
+def _by_key(file: Path) -> dict[tuple[str, int], EvalRecord]:
+    return {record.key: record for record in read_run(file)} if file.exists() else {}
 
 
 def _suite_name(record: EvalRecord) -> str:
@@ -164,17 +183,12 @@ def _suite_name(record: EvalRecord) -> str:
     return str(record.trajectory["task"]["metadata"].get("suite"))
 
 
-def _print(
-    rows: Mapping[str, Sequence[EvalRecord]],
-    any_of_them: Sequence[EvalRecord],
-    as_held: Sequence[EvalRecord],
-) -> None:
+def _print(rows: Mapping[str, Sequence[EvalRecord]], as_run: Sequence[EvalRecord]) -> None:
     """Prints which share of the questions each is right on, by the strict rules."""
     table = number_table("right by the benchmark's rules", ("",), ("runs", "right", "%", "95 %"))
-    named = {f"try {name}" if name.isdigit() else "the vote": one for name, one in rows.items()}
-    named["any of them"] = any_of_them
-    if [one.answer for one in as_held] != [one.answer for one in rows["vote"]]:
-        named["the vote as it was held"] = as_held
+    named = {_NAMES.get(name, f"try {name}"): one for name, one in rows.items()}
+    if [one.answer for one in as_run] != [one.answer for one in rows["vote"]]:
+        named["as it was run"] = as_run
     for name, records in named.items():
         share = share_of(records, lambda record: is_right(record, "strict"))
         counts = (str(share.runs), f"{share.right:g}")

@@ -284,6 +284,25 @@ class TestReact:
         turn = self.dialect.parse("Thought: done\nFinal Answer: @mean[3.5]")
         assert turn == Turn("done", Answer("@mean[3.5]"))
 
+    @pytest.mark.parametrize(
+        "said",
+        ["**Final Answer:** 3", "The final answer is 3", "final answer:\n3", "## Final Answer: 3"],
+    )
+    def test_the_label_of_an_answer_in_other_words(self, said: str) -> None:
+        assert self.dialect.parse(f"Thought: done\n{said}") == Turn("done", Answer("3"))
+
+    def test_a_thought_of_the_final_answer_is_none(self) -> None:
+        turn = self.dialect.parse(
+            "Thought: I now know the final answer\nAction: python_code_sandbox\n"
+            "Action Input:\n```python\nprint(1)\n```"
+        )
+        assert turn.action == RunCell("print(1)")
+
+    def test_the_published_shape_is_asked_the_same_again_after_a_void_turn(self) -> None:
+        void = Step(Completion("hm"), Turn("hm", Void("nothing")), None, "told")
+        for name, messages in (("react", 4), ("react-published", 2)):
+            assert len(dialect_named(name).messages(FREE.extended(void))) == messages
+
     def test_neither_is_void(self) -> None:
         assert self.dialect.parse("Thought: hm") == Turn(
             "hm", Void("neither Action Input nor Final Answer")

@@ -73,7 +73,7 @@ def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
     ]  # fmt: skip
     # Of three different answers a vote takes the first, whatever this one was said to have taken.
     assert [one.answer for one in read_run(run / "tries" / "vote.jsonl")] == ["@n[4]"]
-    assert "the vote as it was held" in printed
+    assert "as it was run" in printed
 
 
 def test_a_vote_costs_what_all_of_its_tries_cost(
@@ -116,11 +116,45 @@ def test_a_run_that_went_on_from_compact_records_keeps_the_tries_of_those(
     assert [record.trial for record in read_run(run / "tries" / "0.jsonl")] == [0, 1]
 
 
+def _node(number: int, parent: int | None, said: str | None = None) -> dict[str, object]:
+    text = "x" if said is None else f"Final Answer: {said}"
+    return {
+        "id": number, "parent": parent, "status": None, "answer": said,
+        "stop": None if said is None else "answered",
+        "messages": [{"role": "assistant", "content": text}],
+    }  # fmt: skip
+
+
+def test_the_answers_of_a_search_are_put_to_the_vote_again(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Of the root's two children one says 3; of the other's three children two say 4.
+    three = [_node(2, 1, "@n[4]"), _node(3, 1, "@n[4]"), _node(4, 1)]
+    tree = [_node(0, None), _node(1, 0), *three, _node(5, 0, "@n[3]")]
+    record = _vote(["@n[4]"])
+    search = replace(record, search={"kind": "search", "nodes": tree}, tokens=99)
+    none = tried("dabench-1", False, 1, trajectory=record.trajectory,
+                 search={"kind": "search", "nodes": [_node(0, None)]})  # fmt: skip
+    run = write_run(tmp_path / "run", [search, none])
+    for _ in range(2):  # the second time from what the first has written
+        assert _main(monkeypatch, run, "--split", split) == 0
+        assert sorted(one.name for one in (run / "tries").iterdir()) == ["any.jsonl", "vote.jsonl"]
+        for name in ("any", "vote"):
+            found = read_run(run / "tries" / f"{name}.jsonl")
+            assert [(one.answer, one.strict, one.tokens) for one in found] == [
+                ("@n[3]", True, 99), ("x", False, 100),
+            ]  # fmt: skip
+        assert "as it was run" in capsys.readouterr().out
+        (run / "records.jsonl").unlink()
+        for one in (search, none):
+            RecordLog(run / "records.jsonl").append(one.compacted())
+
+
 @pytest.mark.parametrize(
     ("record", "told"),
     [
         (tried("dabench-1", True, trajectory={"task": {"metadata": {"suite": "dabench"}}}),
-         "holds no votes"),
+         "holds neither votes nor a tree"),
         (tried("dabench-1", True), "compact records"),
         (replace(_vote(["@n[3]"]), id="dabench-2"), "is not in"),
     ],

@@ -14,7 +14,8 @@ __all__ = ["tree_to_json"]
 def tree_to_json(states: Sequence[State], chosen: int, *, is_collected: bool) -> dict[str, Any]:
     """Returns the tree: `{"kind": "search", "nodes": […], "chosen": …, "collected": …}`.
 
-    Each node holds as `messages` what its own turn added; the root's are the prompt. Where values
+    Each node holds as `messages` what its own turn added; the root's are the prompt. Its `estimate`
+    is what a value model thought of it, `None` without one. Where values
     are collected, it holds as `state` what a value model is shown of it: a dialect may show less
     than the turns of the path, and each of them otherwise than the model wrote it.
 
@@ -41,6 +42,7 @@ def _node_to_json(state: State) -> dict[str, Any]:
         "value_sum": node.value_sum,
         "prior": node.prior,
         "reward": node.reward,
+        "estimate": state.value,
         "terminal": node.is_terminal,
         "stop": state.trajectory.stop.value if state.trajectory.stop else None,
         "answer": state.trajectory.answer,

@@ -1,15 +1,16 @@
 """The ReAct dialect in the shape of InfiAgent-DABench (arXiv 2401.05507, App. C).
 
 `react` is given our aid, as a person who chooses it wants the best answer; `react-published` is
-not, for comparisons. Deviates from what was published: the sentences are our own, they stand in a
-system message, and the answer's format is asked for at once, where the paper has a second model
-bring the answer into it.
+not, for comparisons, and after a void turn it is asked the same again, as the published program
+does. Deviates from what was published: the sentences but the one before the answer are our own,
+they stand in a system message, and the answer's format is asked for at once, where the paper has a
+second model bring the answer into it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message
@@ -20,7 +21,9 @@ from kernel_sandbox.types import CellResult
 __all__ = ["ReactDialect"]
 
 _OBSERVATION = re.compile(r"^\s*Observation\s*:", re.MULTILINE)
-_FINAL = re.compile(r"^\s*Final Answer\s*:\s*", re.MULTILINE)
+_FINAL = re.compile(
+    r"^[ \t*#]*(?:The )?Final Answer[ \t*]*(?::|is\b)[\s*:]*", re.MULTILINE | re.IGNORECASE
+)
 _INPUT = re.compile(r"^\s*Action Input\s*:\s*", re.MULTILINE)
 _ACTION = re.compile(r"^\s*Action\s*:.*$", re.MULTILINE)
 _THOUGHT = re.compile(r"^\s*Thought\s*:\s*", re.MULTILINE)
@@ -53,8 +56,11 @@ class ReactDialect:
         return ("\nObservation:",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, then each turn and its observation."""
+        """System, task, then each turn and its observation; unaided, void turns are left out."""
         task = task_text(trajectory, is_aided=self.is_aided)
+        if not self.is_aided:
+            kept = (one for one in trajectory.steps if not isinstance(one.turn.action, Void))
+            trajectory = replace(trajectory, steps=tuple(kept))
         return alternating(prompts.text_of("react_system"), task, trajectory, str.strip)
 
     def prefill(self, trajectory: Trajectory) -> str:

@@ -1,0 +1,74 @@
+"""The runs that an answer was chosen from, read back from a record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.search.candidates import Candidate
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Completion, Step, StopReason, Trajectory
+from kernel_sandbox.types import CellResult, CellStatus
+from training.evaluation.read_run import RunError
+from training.evaluation.records import EvalRecord
+
+__all__ = ["stored_candidates"]
+
+_Node = Mapping[str, Any]
+
+
+def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
+    """Returns the tries of a vote, or the answers of a search, in the order in which they came.
+
+    What a search keeps of a path is its words and how its cells ended: these runs have no tokens,
+    no outputs and no times.
+
+    Args:
+        record: no compact one.
+        folder: where their files lie, each in a folder named by its number.
+
+    Raises:
+        RunError: the record holds neither votes nor a tree, or not whole ones.
+    """
+    kind = record.search.get("kind")
+    try:
+        if kind == "vote":
+            runs = map(Trajectory.from_json, record.search["runs"])
+            return [Candidate(run, folder / str(place)) for place, run in enumerate(runs)]
+        if kind == "search":
+            chosen = Trajectory.from_json(record.trajectory)
+            return _answers(chosen, record.search["nodes"], folder)
+    except (KeyError, TypeError, ValueError, TrajectoryError) as error:
+        raise RunError(f"{record.id}, try {record.trial}: {error}") from error
+    raise RunError(f"{record.id}, try {record.trial}: the record holds neither votes nor a tree")
+
+
+def _answers(chosen: Trajectory, nodes: Sequence[_Node], folder: Path) -> list[Candidate]:
+    """The paths of a tree that answered, each with what it counts (`State.candidate`)."""
+    drawn = Counter(node["parent"] for node in nodes)
+    paths: dict[int, tuple[Step, ...]] = {}
+    shares: dict[int, Fraction] = {}
+    candidates = []
+    for node in nodes:
+        number, parent = node["id"], node["parent"]
+        paths[number] = () if parent is None else (*paths[parent], _step(node, chosen.dialect))
+        shares[number] = Fraction(1) if parent is None else shares[parent] / drawn[parent]
+        if node["stop"] == StopReason.ANSWERED:
+            run = replace(chosen, steps=paths[number], stop=StopReason.ANSWERED, stop_detail="",
+                          answer=node["answer"], unsupported=())  # fmt: skip
+            estimate = node.get("estimate")
+            weight = shares[number] if estimate is None else Fraction(1)
+            candidates.append(Candidate(run, folder / str(number), estimate, weight))
+    return candidates
+
+
+def _step(node: _Node, dialect: str) -> Step:
+    said, *told = (message["content"] for message in node["messages"])
+    result = CellResult(CellStatus(node["status"])) if node["status"] else None
+    turn = dialect_named(dialect).parse(said)
+    return Step(Completion(said), turn, result, observation="".join(told))
