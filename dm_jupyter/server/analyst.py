@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.desk import Desk, Tab
+from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.handoff import Handoffs, question_of
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.kernel_news import KernelNews
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.preparation import Preparation, RefusedError
 from dm_jupyter.server.reading_ahead import ReadingAhead
 from dm_jupyter.server.rebuild import rebuild
+from dm_jupyter.server.reservations import Reservations
 from dm_jupyter.server.run import Run, RunPlace
 from dm_jupyter.server.status import status_of
 from dm_jupyter.server.tasks import Tasks
@@ -34,7 +36,6 @@ from dm_jupyter.server.wire import (
     ClientMessage,
     Decide,
     Detach,
-    KernelEnded,
     Phase,
     ReadAhead,
     Rebuild,
@@ -50,7 +51,6 @@ from kernel_sandbox.attached import AttachedKernel
 __all__ = ["Analyst"]
 
 _log = logging.getLogger(__name__)
-_METER_S = 2.0
 Send = Callable[[ServerMessage], None]
 
 
@@ -86,11 +86,8 @@ class Analyst:
         self._preparation = Preparation(kernels, files, history, settings, self._ahead.make_way)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
-        self._reserved: set[str] = set()
-        """Paths of the notebooks in which something has begun that is no run, or none yet."""
-        self._watched: set[str] = set()
-        """Paths of the notebooks whose kernels' meters are published."""
-        kernels.on_death = self._died
+        self._reserved = Reservations()
+        self._news = KernelNews(desks, kernels)
         kernels.on_attached = self._listen
 
     def end_cut_off(self) -> None:
@@ -109,6 +106,7 @@ class Analyst:
             await asyncio.wait(tasks)
         self._ahead.end()
         await self.desks.close()
+        await self._news.close()
         await self._tasks.close()
         await self.kernels.close()
         await self.models.close()
@@ -170,9 +168,10 @@ class Analyst:
             RefusedError: it can't; the error says why.
         """
         try:
-            with self._reserve(ask.notebook_path):
+            self._refuse_busy(ask.notebook_path)
+            with self._reserved.hold(ask.notebook_path) as held:
                 ask, place = await self._preparation.place_for(ask)
-                return self._begin(ask, place)
+                return self._begin(replace(ask, notebook_path=held.path), place)
         except RefusedError:
             raise
         except Exception as error:  # the boundary of one question
@@ -180,22 +179,16 @@ class Analyst:
             why = f"the question can't be worked on ({type(error).__name__}: {error})"
             raise RefusedError("unknown", f"{why}; the server's log has more") from error
 
-    @contextlib.contextmanager
-    def _reserve(self, path: str) -> Iterator[None]:
-        """Keeps a notebook from all other work for as long as the block lasts.
+    def _refuse_busy(self, path: str) -> None:
+        """Lets nothing begin in a notebook where something works already.
 
         Raises:
-            RefusedError: something works there already.
+            RefusedError: something does.
         """
         if any(run.ask.notebook_path == path for run in self._runs.values()):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
         if path in self._reserved:
             raise RefusedError("busy", "a run begins here, or the cells are run again: wait")
-        self._reserved.add(path)
-        try:
-            yield
-        finally:
-            self._reserved.discard(path)
 
     def _begin(self, ask: Ask, place: RunPlace) -> Run:
         try:
@@ -237,14 +230,13 @@ class Analyst:
 
     def _attach(self, message: Attach, tab: Tab) -> None:
         desk = self.desks.attach(message, tab)
-        if desk.notebook_path not in self._watched:
-            self._watched.add(desk.notebook_path)
-            self._tasks.spawn(self._watch(desk))
+        self._news.watch(desk)
         for run in self._runs.values():
             if run.ask.notebook_path == message.notebook_path and run.passing is not None:
                 tab.send(run.passing)
 
     def _rename(self, message: Renamed, tab: Tab) -> None:
+        self._reserved.rename(message.old_path, message.new_path)
         for run in self._runs.values():
             if run.ask.notebook_path == message.old_path:
                 run.rename(message.new_path)
@@ -280,7 +272,8 @@ class Analyst:
     async def _rebuild(self, run_id: str, send: Send) -> None:
         try:
             path = self.history.summary(run_id).notebook_path
-            with self._reserve(path):
+            self._refuse_busy(path)
+            with self._reserved.hold(path):
                 kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
                 async for line in rebuild(self.desks.contents, path, kernel):
                     send(Phase(run_id, 0, line))
@@ -288,17 +281,6 @@ class Analyst:
             send(Refused(run_id, refusal.reason, str(refusal)))
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
-
-    async def _watch(self, desk: Desk) -> None:
-        """Publishes the meter of the notebook's kernel for as long as a tab is there."""
-        try:
-            while desk.tabs:
-                meter = await self.kernels.meter(desk.notebook_path)
-                if meter is not None:
-                    desk.publish(meter)
-                await asyncio.sleep(_METER_S)
-        finally:
-            self._watched.discard(desk.notebook_path)
 
     def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
         """Hears what `%%analyze` hands over in this kernel."""
@@ -318,12 +300,3 @@ class Analyst:
         except (RefusedError, NoKernelError, ValueError) as error:
             return {"kind": "refused", "message": str(error)}
         return {"kind": "accepted", "run_id": run.journal.run_id}
-
-    def _died(self, kernel_id: str, why: str) -> None:
-        self._tasks.spawn(self._tell_death(kernel_id, why))
-
-    async def _tell_death(self, kernel_id: str, why: str) -> None:
-        for desk in list(self.desks):
-            with contextlib.suppress(NoKernelError):
-                if await self.kernels.kernel_of(desk.notebook_path) == kernel_id:
-                    desk.publish(KernelEnded(desk.notebook_path, kernel_id, why))

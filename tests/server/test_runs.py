@@ -121,6 +121,24 @@ async def test_a_run_follows_its_notebook_to_a_new_name(server: JupyterServer, s
     assert [[run["run_id"] for run in runs] for runs in listed] == [[], [run_id]]
 
 
+async def test_a_question_follows_its_notebook_before_its_run_has_begun(
+    server: JupyterServer, say
+) -> None:
+    say(ANSWER)
+    old, new = server.notebook("early.ipynb"), "early-renamed.ipynb"
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(old)
+        await panel.say(
+            "ask", request_id="one", notebook_path=old, question="How many?", files=["sales.csv"]
+        )
+        await panel.say("renamed", old_path=old, new_path=new, client_id=panel.client_id)
+        opened = await panel.until("run_opened")
+        _rename(server, old, new)
+        await _ended(panel)
+        listed = server.get(f"/dm-jupyter/api/runs?notebook={new}")["runs"]
+    assert [run["run_id"] for run in listed] == [opened["run_id"]]
+
+
 async def test_a_run_is_found_under_the_new_name_after_a_reload(server: JupyterServer, say) -> None:
     say("import time\ntime.sleep(30)\n```")
     old, new = server.notebook("reloaded.ipynb"), "reloaded-elsewhere.ipynb"
