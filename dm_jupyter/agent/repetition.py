@@ -5,14 +5,14 @@ from __future__ import annotations
 __all__ = ["is_looping"]
 
 _TIMES = 3
-_MAX_PERIOD = 8
+_MAX_PERIOD = 16
 _MIN_CHARS = 120
 
 
 def is_looping(text: str) -> bool:
     """Returns whether the text ends in three copies of the same lines, 120 characters or more.
 
-    Up to eight lines may recur; the last line counts once it has ended.
+    Up to sixteen lines may recur; the last line counts once it has ended.
     """
     lines = text.split("\n")[:-1][-_TIMES * _MAX_PERIOD :]
     return any(_repeats(lines, period) for period in range(1, len(lines) // _TIMES + 1))
