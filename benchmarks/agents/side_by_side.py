@@ -1,7 +1,7 @@
 """Runs the same questions with several prompt shapes, so that it can be stopped.
 
-All shapes answer a round of questions before the next one is begun: whatever a run that was
-stopped has done, it has done for all of them, but for the last round.
+The shapes take turns at the places there are, a question each: whatever a run that was stopped has
+done, it has done for all of them, but for about as many questions as were tried at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from training.evaluation.manifest import Manifest
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.evaluation.run import evaluate
-from training.evaluation.standing import standing_of
-from training.tasks.suite import EvalItem, ItemScore, Outcome, Suite
 
 __all__ = ["Shape", "side_by_side"]
 
@@ -70,31 +68,6 @@ class Shape:
         self.manifest.claim(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """A suite of some questions; implements `Suite`."""
-
-    whole: Suite
-    items: list[EvalItem]
-
-    @property
-    def name(self) -> str:
-        """The name of the whole."""
-        return self.whole.name
-
-    def load(self, split: Path) -> list[EvalItem]:  # noqa: ARG002  (the protocol's)
-        """Returns the questions; nothing is read."""
-        return self.items
-
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
-        """Returns the verdict of the whole suite."""
-        return self.whole.score(item, outcome)
-
-    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
-        """Returns what the whole suite says."""
-        return self.whole.agree(item, one, other)
-
-
 async def side_by_side(
     shapes: tuple[Shape, ...],
     policy: Policy,
@@ -109,8 +82,7 @@ async def side_by_side(
         policy: the model.
         pool: where cells run; open.
         on_record: gets each record that is new.
-        at_once: tries that go on at the same time; a round has as many questions as all shapes
-            can then answer together, and at least one.
+        at_once: tries that go on at the same time, those of all shapes together.
 
     Raises:
         RecordError: the split is not as the suite needs it.
@@ -119,26 +91,19 @@ async def side_by_side(
         ValueError: a file of records is broken.
         OSError: a file can't be written.
     """
-    records: dict[str, list[EvalRecord]] = {shape.name: [] for shape in shapes}
     places = asyncio.Semaphore(at_once)
-    count = max(1, at_once // len(shapes))
 
-    async def answer(shape: Shape, items: list[EvalItem]) -> None:
+    async def answer(shape: Shape) -> list[EvalRecord]:
         def report(record: EvalRecord) -> None:
             shape.keep(record)
             on_record(shape, record)
 
-        suite = _Round(shape.options.suite, items)
-        some = replace(shape.options, suite=suite, limit=None, at_once=count)
-        async with places:
-            records[shape.name] += await evaluate(some, policy, pool, report)
+        options = replace(shape.options, at_once=at_once, places=places)
+        return await evaluate(options, policy, pool, report)
 
-    drawn = [item for item, _ in standing_of(shapes[0].options).tries]
-    for start in range(0, len(drawn), count):
-        try:
-            async with asyncio.TaskGroup() as group:
-                for shape in shapes:
-                    group.create_task(answer(shape, drawn[start : start + count]))
-        except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
-            raise first_fault(faults) from faults
-    return records
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {shape.name: group.create_task(answer(shape)) for shape in shapes}
+    except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
+        raise first_fault(faults) from faults
+    return {name: task.result() for name, task in tasks.items()}

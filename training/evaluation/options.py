@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Semaphore
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,5 +33,7 @@ class EvalOptions:
     run: RunSettings = field(default_factory=RunSettings)
     at_once: int = 1
     """Tries that go on at the same time."""
+    places: Semaphore | None = None
+    """What evaluations beside it share: each try takes a place, in the order of asking."""
     judge: Judge | None = None
     """For suites whose verdict needs a model."""

@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,8 @@ async def _evaluate(
 
     async def work() -> None:
         for item, trial in waiting:
-            record = await _unbroken(item, trial, options, policy, pool)
+            async with options.places or nullcontext():
+                record = await _unbroken(item, trial, options, policy, pool)
             log.append(record)
             done[record.key] = record
             on_record(record)
