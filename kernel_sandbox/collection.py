@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from kernel_sandbox.errors import WorkspaceError
+from kernel_sandbox.errors import FilesTooLargeError, WorkspaceError
 from kernel_sandbox.teardown import shielded
 
 __all__ = ["copy_files", "regular_files", "write_files"]
@@ -64,7 +64,8 @@ async def copy_files(
         limit_bytes: what all of them may take together.
 
     Raises:
-        WorkspaceError: a file can't be copied, or with it they are too large; it is named.
+        FilesTooLargeError: with a file they are too large; it is named.
+        WorkspaceError: a file can't be copied; it is named.
         asyncio.CancelledError: the caller was cancelled; nothing goes on.
     """
     openers = {path.relative_to(root): partial(_opened, root) for path in paths}
@@ -82,8 +83,8 @@ async def write_files(
         limit_bytes: what all of them may take together.
 
     Raises:
-        WorkspaceError: a place leads out of the folder, a file can't be written, or they are too
-            large; the file is named.
+        FilesTooLargeError: with a file they are too large; it is named.
+        WorkspaceError: a place leads out of the folder, or a file can't be written; it is named.
         asyncio.CancelledError: the caller was cancelled; nothing goes on.
     """
 
@@ -115,7 +116,7 @@ def _place(openers: Mapping[Path, _Opener], folder: Path, limit_bytes: int) -> t
                 placed.append(folder / place)
             except OverflowError:
                 text = f"with {str(place)!r} the files take more than {limit_bytes} bytes together"
-                raise WorkspaceError(f"{text}: none was collected") from None
+                raise FilesTooLargeError(f"{text}: none was collected") from None
             except OSError as error:
                 text = f"the file {str(place)!r} can't be collected: {error}"
                 raise WorkspaceError(text) from error

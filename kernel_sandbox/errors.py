@@ -8,12 +8,14 @@ SandboxError
 ├── RayMissingError         Ray is not installed; an ImportError, too
 ├── SessionClosedError      the session was closed, or used before it was started
 └── WorkspaceError          an input or the working folder can't be used
+    └── FilesTooLargeError  what the code has made is too much to be kept
 """
 
 from __future__ import annotations
 
 __all__ = [
     "ContainmentError",
+    "FilesTooLargeError",
     "KernelStartError",
     "NodeLostError",
     "PackageError",
@@ -54,3 +56,7 @@ class SessionClosedError(SandboxError):
 
 class WorkspaceError(SandboxError):
     """An input file or the working folder is missing, not readable or not writable."""
+
+
+class FilesTooLargeError(WorkspaceError):
+    """The files that code has made take more than may be kept of them: none was."""

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from training.evaluation.failures import Failure
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
 from training.whole_file import write_lines
@@ -65,6 +66,8 @@ def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
     """
     trees: dict[str, list[dict[int, Mapping[str, Any]]]] = {}
     for record in records:
+        if record.failure == Failure.FAULT:  # its data could not be read: no tree was grown
+            continue
         _refuse_unfit(record)
         nodes = {node["id"]: node for node in record.search["nodes"]}
         trees.setdefault(record.id, []).append(nodes)
@@ -73,6 +76,8 @@ def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
 
 
 def _refuse_unfit(record: EvalRecord) -> None:
+    if not record.trajectory:
+        raise CollectError(f"{record.id}: compact records hold no tree: give the run's own folder")
     if record.search.get("kind") != "search":
         raise CollectError(
             f"{record.id}: the record holds no tree; run `training.evaluate` with "

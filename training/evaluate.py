@@ -172,7 +172,7 @@ async def _main(arguments: argparse.Namespace) -> int:
         with RunProgress(options.suite.name) as progress:
 
             def start(standing: Standing) -> None:
-                _refuse_others(standing, options.out)
+                standing.refuse_others(options.out)
                 if standing.done and not (options.out / "run.json").exists():
                     _say(_UNKNOWN.format(out=options.out, count=len(standing.done)))
                 _manifest(options, arguments, policy, standing.questions).claim(options.out)
@@ -187,20 +187,6 @@ async def _main(arguments: argparse.Namespace) -> int:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
-
-
-def _refuse_others(standing: Standing, out: Path) -> None:
-    """Every record of a folder counts in its report, so none may be of another draw.
-
-    Raises:
-        UsageError: there are such records.
-    """
-    if standing.others:
-        raise UsageError(
-            f"{out} holds {standing.others} tries that this draw leaves out. A smaller --limit or "
-            "--k, and of some suites a larger --limit as well, draws other ones: give this run a "
-            "folder of its own with --out."
-        )
 
 
 async def _judged(

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
+from training.evaluation.failures import Failure
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord, Spent
 from training.evaluation.run import item_folder, outcome_of
@@ -40,7 +41,7 @@ class Held:
     """A vote, and what it was held among."""
 
     tries: tuple[EvalRecord, ...]
-    """Those of a vote, each as a record of its own; empty for a search."""
+    """Those of a vote, each as a record of its own; empty for a search, and where none was made."""
     best: EvalRecord
     """A right one where there is any, else what was chosen; at the cost of all."""
     chosen: EvalRecord
@@ -59,6 +60,8 @@ def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -
     Raises:
         RunError: the record holds neither votes nor a tree.
     """
+    if record.failure == Failure.FAULT:  # its data could not be read: nothing was tried
+        return Held((), record, record)
     candidates = stored_candidates(record, folder)
     scored = [_scored_alone(record, item, suite, folder, one) for one in candidates]
     scored = scored or [replace(record, search={})]
@@ -129,7 +132,8 @@ def _take_apart(run: Path, split: Path, suite: str | None) -> None:
     fresh = [record for record in records if record.trajectory or record.key not in known]
     known |= _scored(fresh, run, split, suite)
     held = [known[record.key] for record in records]
-    by_place = zip(*(one.tries for one in held), strict=True)
+    count = max(len(one.tries) for one in held)
+    by_place = zip(*(one.tries or (one.chosen,) * count for one in held), strict=True)
     rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
     rows |= {"vote": [one.chosen for one in held], "any": [one.best for one in held]}
     folder.mkdir(exist_ok=True)

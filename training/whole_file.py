@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ def write_whole(content: bytes, file: Path) -> None:
     Raises:
         OSError: the file can't be written; an old one is then as it was.
     """
-    part = file.with_name(f".{file.name}.part")
+    part = file.parent / f".{file.name}.part"
     try:
         with part.open("wb") as opened:
             opened.write(content)
             opened.flush()
             os.fsync(opened.fileno())
         part.replace(file)
+    except OSError as error:  # it names the part, of which nobody knows
+        raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, or none can be
+            part.unlink()
 
 
 def write_json(value: Any, file: Path) -> None:

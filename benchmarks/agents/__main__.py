@@ -65,7 +65,8 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--at-once", type=positive, default=1,
         help="tries that go on, and turns that are drawn, at the same time")  # fmt: skip
     add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
-    add("--model", help="local (default), a .gguf file, or a name at --base-url")
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
     add("--no-run", action="store_true", help="the table of what is there, without a model")
@@ -73,9 +74,9 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape:
+def _options(dialect: str, arguments: argparse.Namespace) -> EvalOptions:
     turns = arguments.max_turns
-    options = EvalOptions(
+    return EvalOptions(
         suite=DABench(),
         split=arguments.split,
         out=arguments.out / dialect,
@@ -84,6 +85,10 @@ def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape
         dialect=dialect,
         run=RunSettings(max_turns=turns, max_cells=turns),
     )
+
+
+def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape:
+    options = _options(dialect, arguments)
     manifest = Manifest(
         suite=options.suite.name,
         split=options.split.resolve().name,
@@ -109,16 +114,19 @@ def _compact_file(dialect: str, arguments: argparse.Namespace) -> Path | None:
 
 
 def recorded(arguments: argparse.Namespace) -> dict[str, list[EvalRecord]]:
-    """Returns what a run has left by prompt, from its own folder or else the compact file.
+    """Returns what a run has left of the draw by prompt, from its folder or else the compact file.
 
     Raises:
         RunError: a prompt has no records, or they can't be read.
+        RecordError: the split is not as the suite needs it.
     """
     found = {}
     for dialect in arguments.prompts:
         own = arguments.out / dialect / "records.jsonl"
         compact = _compact_file(dialect, arguments)
-        found[dialect] = read_run(own if own.exists() or compact is None else compact)
+        wanted = standing_of(_options(dialect, arguments)).wanted
+        records = read_run(own if own.exists() or compact is None else compact)
+        found[dialect] = [one for one in records if one.key in wanted]
     return found
 
 
@@ -134,6 +142,7 @@ async def compare_shapes(
 
     Raises:
         ManifestError: a folder holds a run with another model, prompt or setting.
+        UsageError: a folder holds tries that this draw leaves out.
         RecordError: the split is not as the suite needs it.
         PolicyError: the model can't be reached; what is done so far is kept.
         SandboxError: no cell can be run; likewise.

@@ -19,6 +19,7 @@ from training.evaluation.manifest import Manifest
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.evaluation.run import evaluate
+from training.evaluation.standing import standing_of
 
 __all__ = ["Shape", "side_by_side"]
 
@@ -38,13 +39,16 @@ class Shape:
         return self.options.dialect
 
     def claim(self) -> None:
-        """Makes the folders; takes over the outcomes that the compact file holds, and adds to it.
+        """Makes the folders; takes over what the compact file holds of the draw, and adds to it.
 
         Raises:
             ManifestError: a folder holds a run with another model, prompt or setting.
+            UsageError: it holds tries that the draw leaves out.
             ValueError: a file of records is broken.
             OSError: a file can't be written.
         """
+        standing = standing_of(self.options)
+        standing.refuse_others(self.options.out)
         self._claim(self.options.out)
         if self.compact is None:
             return
@@ -52,7 +56,7 @@ class Shape:
         kept, compact = RecordLog(self.options.out / "records.jsonl"), RecordLog(self.compact)
         here, there = ({record.key: record for record in log.read()} for log in (kept, compact))
         for key, record in there.items():
-            if key not in here:
+            if key in standing.wanted and key not in here:
                 kept.append(record)
         for key, record in here.items():
             if key not in there:

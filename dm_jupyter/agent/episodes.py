@@ -19,6 +19,7 @@ from dm_jupyter.core.events import Emit
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory
 from kernel_sandbox.containment import Containment
+from kernel_sandbox.errors import FilesTooLargeError
 from kernel_sandbox.types import CellRunner
 
 __all__ = ["Arena", "Episode", "Pool", "Runner"]
@@ -79,19 +80,29 @@ class Episode:
         async with self._runner.branch() as runner:
             yield Episode(runner, self.notebook.branched(runner))
 
-    def finish(self, trajectory: Trajectory) -> Trajectory:
-        """Writes the notebook's end; returns the trajectory with what its code was confined by."""
-        ended = replace(trajectory, containment=self._runner.containment.to_json())
-        self.notebook.finish(ended)
-        return ended
+    async def finish(self, trajectory: Trajectory, folder: Path) -> Trajectory:
+        """Copies the files that the code made into a folder, and writes the notebook's end.
 
-    async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files that the code made into a folder, and returns where they lie.
+        Where the files are too large together none is kept.
+
+        Args:
+            trajectory: it has ended.
+            folder: where the files go, made if missing.
+
+        Returns:
+            The trajectory with what its code was confined by, and a word on files that are lost.
 
         Raises:
             SandboxError: they can't be read or written.
         """
-        return await self._runner.collect(folder)
+        try:
+            await self._runner.collect(folder)
+        except FilesTooLargeError as error:
+            said = "; ".join(filter(None, (trajectory.stop_detail, str(error))))
+            trajectory = replace(trajectory, stop_detail=said)
+        ended = replace(trajectory, containment=self._runner.containment.to_json())
+        self.notebook.finish(ended)
+        return ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,9 @@ class Analyst:
     async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
             path = await self.kernels.notebook_of(kernel_id)
-            run = await self.ask(question_of(data, path, self.root))
+            ask = question_of(data, path, self.root)
+            self.models.refuse_unlisted(ask.model)
+            run = await self.ask(ask)
         except (RefusedError, NoKernelError, ValueError) as error:
             return {"kind": "refused", "message": str(error)}
         return {"kind": "accepted", "run_id": run.journal.run_id}

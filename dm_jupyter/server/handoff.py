@@ -76,14 +76,13 @@ def question_of(data: Mapping[str, Any], notebook_path: str, root: Path) -> Ask:
     options = data.get("options") or {}
     if not isinstance(data.get("question"), str) or not isinstance(files, list):
         raise ValueError("no question was handed over")  # noqa: TRY004
-    model = options.get("model") or ""
     return Ask(
         request_id=str(data.get("request_id", "")),
         notebook_path=notebook_path,
         question=data["question"][:_MAX_CHARS],
         files=tuple(_below(folder / str(name), root) for name in files),
         after=(str(cell_id),) if cell_id else (),
-        model="" if model == "local" else str(model),
+        model=str(options.get("model") or ""),
         kernel="own",
     )
 

@@ -48,10 +48,30 @@ class ModelHouse:
         """Those too that no question gets any more, until they are closed."""
 
     def choice(self, name: str) -> ModelChoice:
-        """Returns the choice that a name from `listed` stands for; the default for an empty one."""
+        """Returns the choice that a name stands for; the default for an empty one.
+
+        What is no model of this machine is another one at the server's endpoint, where it has one.
+        """
+        from dm_jupyter.agent.local_model.catalogue import is_local_name  # noqa: PLC0415
+
         if not name or name == self.default.model:
             return self.default
-        return ModelChoice(model=name)
+        if self.default.is_local or is_local_name(name):
+            return ModelChoice(model=name)
+        return dataclasses.replace(self.default, model=name)
+
+    def refuse_unlisted(self, name: str) -> None:
+        """Lets code choose among the server's model and local ones: others may cost more.
+
+        Raises:
+            ValueError: the name stands for another model at the server's endpoint.
+        """
+        choice = self.choice(name)
+        if not choice.is_local and choice != self.default:
+            raise ValueError(
+                f"a cell can't choose {name!r}: leave --model out, name a local model, or choose "
+                "the model in JupyterLab's settings"
+            )
 
     def listed(self) -> list[dict[str, Any]]:
         """Returns what the panel's picker shows, the default first."""

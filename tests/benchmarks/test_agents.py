@@ -10,7 +10,7 @@ import pytest_asyncio
 from benchmarks.agents.__main__ import SHAPES, compare_shapes, main, parsed
 from benchmarks.agents.table import table_of
 from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.errors import EndpointUnreachableError, UsageError
 from dm_jupyter.core.trajectory import Completion
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
@@ -119,6 +119,21 @@ async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_a
     assert capsys.readouterr().out == table
 
 
+async def test_a_smaller_draw_is_refused_in_the_folder_and_read_from_the_compact_file(
+    tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = ["--split", str(split), "--compact", str(tmp_path / "kept"), "--out"]
+    await compare_shapes(parsed([*kept, str(tmp_path / "a")]), ScriptedPolicy(QUESTION * 2), pool)
+    fewer = ["--limit", "1"]
+    with pytest.raises(UsageError, match="holds 1 tries that this draw leaves out"):
+        await compare_shapes(
+            parsed([*kept, str(tmp_path / "a"), *fewer]), ScriptedPolicy(QUESTION), pool
+        )
+    capsys.readouterr()
+    assert main([*kept, str(tmp_path / "b"), *fewer, "--no-run"]) == 0
+    assert "1 questions; ours: markdown" in capsys.readouterr().out
+
+
 async def test_tries_at_once_are_those_of_one_after_another(
     tmp_path: Path, split: Path, pool: SandboxPool
 ) -> None:
@@ -161,10 +176,11 @@ async def test_outcomes_of_another_model_are_not_gone_on_from(
 
 
 def test_records_that_are_not_there_are_a_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, split: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--split", "none", "--out", str(tmp_path), "--no-run"]) == 1
-    assert "records.jsonl" in capsys.readouterr().err
+    for folder, told in ((split, "records.jsonl"), (tmp_path / "none", "questions.jsonl")):
+        assert main(["--split", str(folder), "--out", str(tmp_path), "--no-run"]) == 1
+        assert told in capsys.readouterr().err
 
 
 RECORD = EvalRecord(

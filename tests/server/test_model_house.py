@@ -56,6 +56,29 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return opened
 
 
+@pytest.mark.parametrize(
+    ("default", "name", "chosen"),
+    [
+        (LOCAL, "", LOCAL),
+        (LOCAL, "smollm2-135m", ModelChoice("smollm2-135m")),
+        (HOSTED, "big", HOSTED),
+        (HOSTED, "local", LOCAL),
+        (HOSTED, "mine.gguf", ModelChoice("mine.gguf")),
+        (HOSTED, "bigger", ModelChoice("bigger", HOSTED.base_url)),
+    ],
+)
+def test_a_name_stands_for_a_local_model_or_one_at_the_servers_endpoint(
+    default: ModelChoice, name: str, chosen: ModelChoice
+) -> None:
+    house = ModelHouse(default)
+    assert house.choice(name) == chosen
+    if name == "bigger":
+        with pytest.raises(ValueError, match="a cell can't choose 'bigger'"):
+            house.refuse_unlisted(name)
+    else:
+        house.refuse_unlisted(name)
+
+
 async def _used(house: ModelHouse, choice: ModelChoice, error: Exception | None = None) -> Any:
     async with house.use(choice, lambda _: None) as model:
         assert not cast("Model", model).is_closed

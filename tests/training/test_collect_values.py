@@ -92,7 +92,10 @@ def test_a_search_that_was_not_told_what_is_right_is_refused() -> None:
 
 def test_records_without_a_tree_and_questions_for_evaluation_are_refused() -> None:
     with pytest.raises(CollectError, match="q1: the record holds no tree"):
+        list(examples_of([tried("q1", True, trajectory={"task": {}})]))
+    with pytest.raises(CollectError, match="compact records hold no tree: give the run's own"):
         list(examples_of([tried("q1", True)]))
+    assert not list(examples_of([tried("q1", False, failure="fault")]))
     with pytest.raises(CollectError, match="q1: its licence"):
         list(examples_of([_record(_node(0, None, None), evaluation_only=True)]))
 

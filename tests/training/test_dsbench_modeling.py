@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,33 @@ def test_a_bad_answer_file_is_named(split: Path) -> None:
         DSBenchModeling().load(split)
     answer.write_bytes(b"\xff\xfe")
     with pytest.raises(RecordError, match="can't be read"):
+        DSBenchModeling().load(split)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "problem"),
+    [
+        ("rmse", ["low", "high"], "'low' is no number"),
+        ("mae", ["1", "nan"], "'nan' is no number"),
+        ("auc", ["1", "1"], "the truth needs both classes"),
+        ("r2", ["2", "2"], "r2 needs two different values"),
+    ],
+)
+def test_an_answer_that_nothing_can_meet_is_refused(
+    metric: str, truth: list[str], problem: str, split: Path, write_questions: Write
+) -> None:
+    write_questions({**HOUSES, "metric": metric})
+    write_table(split / "data/houses/answer.csv", ["id", "price"], zip("34", truth, strict=True))
+    wanted = f"row 1, field 'metric': {metric} can't score data/houses/answer.csv .*: {problem}"
+    with pytest.raises(RecordError, match=wanted):
+        DSBenchModeling().load(split)
+
+
+def test_a_missing_scorer_is_named_before_anything_runs(
+    split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(RecordError, match=r"'metric': mae can't score .*: pip install"):
         DSBenchModeling().load(split)
 
 

@@ -386,6 +386,22 @@ def test_an_option_that_nothing_would_read_is_refused(
     assert needs in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("price", [("-1", "2"), ("1", "nan"), ("inf", "1")])
+def test_a_price_is_refused_before_anything_is_tried(
+    price: tuple[str, str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    split, out = _split(tmp_path / "split"), tmp_path / "out"
+    with ScriptedEndpoint([RIGHT]) as endpoint:
+        arguments = ["dabench", "--split", str(split), "--out", str(out), "--policy", "scripted",
+                     "--base-url", endpoint.base_url, "--price", *price]  # fmt: skip
+        with pytest.raises(SystemExit):
+            _command(arguments, monkeypatch)
+        assert endpoint.bodies == []
+    assert "argument --price: a price must be 0 dollars or more" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_faults_of_the_command_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -395,11 +411,14 @@ def test_faults_of_the_command_are_one_line(
     assert "nosuch" in capsys.readouterr().err
     assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
     assert "questions.jsonl" in capsys.readouterr().err
-    (tmp_path / "questions.jsonl").write_text("")
+    (tmp_path / "questions.jsonl").write_text("\n")
+    assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
+    assert "holds no questions" in capsys.readouterr().err
+    split = _split(tmp_path / "split")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{")
     out = ["--out", str(tmp_path / "broken")]
-    assert _command(["dabench", "--split", str(tmp_path), *out, *common], monkeypatch) == 1
+    assert _command(["dabench", "--split", str(split), *out, *common], monkeypatch) == 1
     assert "run.json" in capsys.readouterr().err
 
 

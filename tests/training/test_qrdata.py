@@ -168,7 +168,10 @@ def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., EvalIt
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"answer": "many"}, "field 'answer': 'many' is no number"),
+        ({"answer": "many"}, "row 1, field 'answer': 'many' is no finite number"),
+        ({"answer": "nan"}, "field 'answer': 'nan' is no finite number"),
+        ({"answer": "-inf"}, "field 'answer': '-inf' is no finite number"),
+        ({"answer": "1e999"}, "field 'answer': '1e999' is no finite number"),
         ({"question_type": "essay"}, "field 'question_type': expected numerical or multiple_"),
         ({"files": []}, "field 'files': expected a list with at least one file name"),
         ({"question_type": "multiple_choice"}, "field 'multiple_choices': the answer '0.50' is"),

@@ -63,8 +63,24 @@ def test_what_is_no_suite_is_refused_by_name(their_folder: Path) -> None:
         find_suite("their_capitals:absent")
     with pytest.raises(ValueError, match="can't be imported: No module named"):
         find_suite("no_such_module_of_theirs:Suite")
+    for name in ("their_capitals:", ":Capitals", "..their_capitals:Capitals"):
+        with pytest.raises(ValueError, match=f"no suite is called '{name}'; .*'module:ClassName'"):
+            find_suite(name)
     with pytest.raises(ValueError, match=r"there are dabench, .*sql, tablebench, xlsx, or"):
         find_suite("absent")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("training.tasks.suite:EvalItem", "missing 2 required positional arguments"),
+        ("training.tasks.suite:Suite", "Protocols cannot be instantiated"),
+    ],
+)
+def test_a_class_that_cannot_be_made_is_no_suite(name: str, reason: str) -> None:
+    needs = f"'{name}' is no suite .*{reason}.*: it needs `name`, .*made without arguments"
+    with pytest.raises(ValueError, match=needs):
+        find_suite(name)
 
 
 def test_the_registry_names_suites_as_they_name_themselves() -> None:

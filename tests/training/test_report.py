@@ -25,7 +25,9 @@ from tests.training.report_runs import (
     write_run,
 )
 from training.evaluation.records import EvalRecord
+from training.evaluation.summary import write_summary
 from training.judge.judged import JudgedLog, JudgedRecord
+from training.metrics.costs import Price
 from training.report import main, write_page
 
 
@@ -283,7 +285,9 @@ def _broken(folder: Path, change: Callable[[dict], object]) -> Path:
         (lambda r: r.pop("tokens"), "tokens"),
         (lambda r: r.update(tokens="many"), "'tokens'"),
         (lambda r: r.update(seconds=float("nan")), "'seconds'"),
-        (lambda r: r.update(groups={"level": "easy"}), "'groups'"),
+        (lambda r: r.update(groups={"level": "easy"}), "'groups.level'"),
+        (lambda r: r.update(groups={"level": [1]}), "'groups.level.0': expected a string"),
+        (lambda r: r.update(parts={"a": "x"}), "'parts.a': expected true or false"),
         (lambda r: r.update(id="a"), "twice"),
         (lambda r: r["trajectory"].pop("steps"), "'trajectory'"),
         (lambda r: r["trajectory"].update(schema_version=99), "schema version 99"),
@@ -310,6 +314,36 @@ def test_a_missing_run_and_a_broken_manifest_are_named(tmp_path: Path, capsys) -
     (folder / "run.json").write_text("[1]")
     assert main([str(folder), "--html", str(tmp_path / "page.html")]) == 1
     assert "run.json: expected a JSON object" in capsys.readouterr().err
+
+
+def test_what_a_run_cost_is_shown_where_its_summary_tells(page_about, tmp_path: Path) -> None:
+    records = [a_record(name=name) for name in "ab"]  # each 50 tokens read and 20 sampled
+    dear, free = write_run(tmp_path / "dear", *records), write_run(tmp_path / "free", *records)
+    write_summary(records, dear / "summary.json", Price(100, 1000))
+    write_summary(records, free / "summary.json")
+    assert "dollars 0.0250 0.0250 0.0500 – – –" in page_about(dear, free).words
+    assert "dollars" not in page_about(free).words
+    write_run(dear, *records, a_record(name="c"))  # its summary was made before
+    assert "dollars" not in page_about(dear).words
+
+
+@pytest.mark.parametrize(
+    "costs", [None, {}, {"dollars": 1}, {"dollars": {"mean": 1.0}}, {"dollars": {"total": "x"}}]
+)
+def test_a_summary_that_tells_no_dollars_is_left_alone(
+    costs: object, page_about, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run")
+    (run / "summary.json").write_text(json.dumps({"costs": costs}))
+    assert "dollars" not in page_about(run).words
+
+
+def test_a_page_that_can_not_be_written_is_named(tmp_path: Path, capsys) -> None:
+    page = tmp_path / "nowhere" / "x.html"
+    assert main([str(write_run(tmp_path / "run")), "--html", str(page)]) == 1
+    assert capsys.readouterr().err == (
+        f"report: [Errno 2] No such file or directory: {str(page)!r}\n"
+    )
 
 
 def test_the_old_page_stays_when_the_new_one_fails(tmp_path: Path, capsys) -> None:

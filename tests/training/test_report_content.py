@@ -249,7 +249,7 @@ def _figures(*, trials: int = 1):
         for name, right in rights.items()
         for t in range(trials)
     ]
-    return figures_of("run", records)
+    return figures_of("run", records, {})
 
 
 @pytest.mark.parametrize("plot", [accuracy_plot, failure_plot, token_plot])

@@ -131,11 +131,17 @@ def test_xlsx_reads_the_tag_or_else_the_whole_answer(
     [
         ({"question": ""}, "row 2, field 'question': is empty"),
         ({"question": None}, "field 'question': expected a string, found nothing"),
+        ({"question": "What \ud800?"}, "field 'question': can't be written: 'utf-8' codec"),
         ({"concepts": "x"}, "field 'concepts': expected a list of strings"),
+        ({"concepts": ""}, "field 'concepts': expected a list of strings"),
+        ({"concepts": 0}, "field 'concepts': expected a list of strings"),
+        ({"concepts": {}}, "field 'concepts': expected a list of strings"),
+        ({"concepts": False}, "field 'concepts': expected a list of strings"),
         ({"label_pairs": []}, "field 'label_pairs': expected a list of"),
         ({"label_pairs": [["a"]]}, "field 'label_pairs': expected a list of"),
         ({"file": "../table.csv"}, "field 'file': '../table.csv' leads out of"),
         ({"file": "none.csv"}, "field 'file': there is no file 'none.csv'"),
+        ({"file": "x" * 300}, "field 'file': the file can't be looked up"),
         ({"id": "own-1"}, "field 'id': 'own-1' stands in row 1 already"),
     ],
 )
@@ -150,9 +156,34 @@ def test_a_bad_record_is_named_by_file_row_and_field(
     assert "questions.jsonl, row 2" in str(caught.value)
 
 
+@pytest.mark.parametrize("missing", [{"concepts": None, "flags": None}, {}])
+def test_a_list_is_missing_where_it_is_null_or_absent(
+    missing: dict[str, Any], write_questions: Write
+) -> None:
+    needed = {name: QUESTION[name] for name in QUESTION.keys() - {"concepts", "flags"}}
+    split = write_questions({**needed, **missing})
+    (split / "table.csv").write_text("x\n1\n")
+    (item,) = SUITES["dabench"].load(split)
+    assert (item.task.concepts, item.task.metadata["flags"]) == ((), [])
+
+
+@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("lines", [[], ["", " \t"]])
+def test_no_suite_takes_a_file_without_questions(
+    lines: list[str], name: str, write_questions: Write
+) -> None:
+    with pytest.raises(RecordError, match=r"questions\.jsonl holds no questions"):
+        SUITES[name].load(write_questions(*lines))
+
+
 def test_lines_that_are_no_records_are_named(write_questions: Write, tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="row 1: not JSON"):
-        list(read_records(write_questions("{") / "questions.jsonl"))
+    for line, problem in (
+        ("{", "Expecting property name"),
+        ('{"id": "a", "n": ' + "9" * 5000 + "}", "Exceeds the limit"),
+        ('{"id": "a", "n": ' + "[" * 10**5, "nested too deep"),
+    ):
+        with pytest.raises(RecordError, match=rf"row 1: can't be read as JSON \({problem}"):
+            list(read_records(write_questions(line) / "questions.jsonl"))
     with pytest.raises(RecordError, match="row 2: expected a JSON object, found list"):
         list(read_records(write_questions("", "[]") / "questions.jsonl"))
     with pytest.raises(RecordError, match="can't be read"):
@@ -175,9 +206,11 @@ def test_files_and_numbers_of_a_record_are_checked(write_questions: Write) -> No
         record.inside("n", "/etc/passwd")
 
 
-def test_numbers_that_are_not_finite_are_refused(write_questions: Write) -> None:
-    (record,) = read_records(write_questions('{"id": "a", "n": NaN}') / "questions.jsonl")
-    with pytest.raises(RecordError, match="'n': expected a finite number, found nan"):
+@pytest.mark.parametrize("written", ["NaN", "-Infinity", "1e400", "1" + 400 * "0"])
+def test_numbers_that_are_not_finite_are_refused(written: str, write_questions: Write) -> None:
+    line = f'{{"id": "a", "n": {written}}}'
+    (record,) = read_records(write_questions(line) / "questions.jsonl")
+    with pytest.raises(RecordError, match="'n': expected a finite number, found"):
         record.number("n")
 
 

@@ -177,7 +177,14 @@ def test_no_text_raises(label: str, answer: str, kind: str) -> None:
     ("change", "message"),
     [
         ({"table": None}, "field 'table': expected an object with the lists 'columns' and 'data'"),
-        ({"table": "{"}, "field 'table': is no JSON"),
+        ({"table": "{"}, "row 1, field 'table': can't be read as JSON"),
+        ({"table": "9" * 5000}, "row 1, field 'table': can't be read as JSON .*4300 digits"),
+        ({"table": "[" * 10**5}, "row 1, field 'table': can't be read as JSON .nested too deep"),
+        ({"table": r'["\ud800"]'}, "row 1, field 'table': can't be written: .*surrogates"),
+        (
+            {"table": {"columns": ["\ud800"]}},
+            "row 1, field 'table': can't be written: .*surrogates",
+        ),
         ({"table": {"columns": ["a"], "data": 1}}, "field 'table': expected an object"),
         ({"table": {"columns": ["a"], "data": [[1, 2]]}}, "the rows are not all of one width"),
         ({"answer": ""}, "field 'answer': is empty"),

@@ -71,3 +71,26 @@ def test_the_report_prints_each_kind_and_each_disagreement(
     assert "closed_form, strict against infiagent.eval_closed_form: 1 of 1" in printed
     assert "tablebench_em, sensible against the judgements: 1 of 1" in printed
     assert "table_compare" not in printed
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "FileNotFoundError: [Errno 2]"),
+        (b"id,kind\n", "JSONDecodeError: Expecting value"),
+        (b"\xff\xfe", "UnicodeDecodeError: "),
+        (b"[1]\n", "TypeError: "),
+        (b"{}\n", "KeyError: 'kind'"),
+    ],
+)
+def test_a_file_without_vectors_is_named_in_one_line(
+    content: bytes | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "vectors.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    assert main(["--vectors", str(file)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"closed_form: {file} can't be read as scorer vectors ({why}")
+    assert said.err.count("\n") == 1

@@ -90,6 +90,19 @@ def test_a_vote_costs_what_all_of_its_tries_cost(
         RecordLog(run / "records.jsonl").append(compact)
 
 
+def test_a_question_whose_data_could_not_be_read_is_wrong_in_every_row(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vote = _vote(["@n[4]", "@n[3]"], chosen=1)
+    unread = replace(vote, trial=1, strict=False, right=False, failure="fault", search={})
+    run = write_run(tmp_path / "run", [vote, unread])
+    assert _main(monkeypatch, run, "--split", split) == 0
+    printed = capsys.readouterr().out
+    assert [line.split()[-3] for line in printed.splitlines() if "%" in line][1:] == [
+        "0", "1", "0", "1", "1",
+    ]  # fmt: skip
+
+
 def test_files_that_are_gone_are_named_where_they_are_what_is_scored(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings
@@ -59,6 +60,13 @@ def positive(text: str) -> int:
     return number
 
 
+def _dollars(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"a price must be 0 dollars or more, not {text}")
+    return number
+
+
 def _temperature(text: str) -> float:
     number = float(text)
     if not 0 <= number <= 2:
@@ -84,7 +92,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--packages-lock", type=Path, metavar="FILE",
         help="the versions and hashes that may be installed (default: any version)")  # fmt: skip
     add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
-    add("--price", type=float, nargs=2, metavar=("IN", "OUT"),
+    add("--price", type=_dollars, nargs=2, metavar=("IN", "OUT"),
         help="dollars per million tokens read and sampled")  # fmt: skip
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from training.evaluation.records import EvalRecord
 
 __all__ = ["RunError", "read_run"]
 
-_KINDS: dict[str, type] = {"id": str, "trial": int, "right": bool, "strict": bool}
-_NAMES = {str: "a string", int: "a whole number", bool: "true or false"}
+_KINDS = get_type_hints(EvalRecord)
+"""What a field's value must be: all that the record says of it."""
+_REQUIRED = [
+    one.name for one in fields(EvalRecord) if one.default is one.default_factory is MISSING
+]
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    NoneType: "null",
+    list: "a list",
+    Mapping: "an object",
+}
 
 
 class RunError(ValueError):
@@ -46,22 +62,38 @@ def read_run(path: Path) -> list[EvalRecord]:
 
 def _record(line: str, place: str) -> EvalRecord:
     try:
-        fields = json.loads(line)
+        found = json.loads(line)
     except ValueError as error:
         raise RunError(f"{place}: not JSON ({error}); give the run's command again") from error
-    if not isinstance(fields, dict):
-        raise RunError(f"{place}: expected a JSON object, found {type(fields).__name__}")
-    for name, kind in _KINDS.items():
-        _check(fields, name, kind, place)
+    if not isinstance(found, dict):
+        raise RunError(f"{place}: expected a JSON object, found {type(found).__name__}")
+    for name in _REQUIRED:
+        if name not in found:
+            raise RunError(f"{place}, field {name!r}: is missing")
+    for name, value in found.items():
+        _check(value, _KINDS.get(name, Any), name, place)
     try:
-        return EvalRecord(**fields)
+        return EvalRecord(**found)
     except TypeError as error:
         raise RunError(f"{place}: not a record of this release ({error})") from error
 
 
-def _check(fields: dict[str, Any], name: str, kind: type, place: str) -> None:
-    if name not in fields:
-        raise RunError(f"{place}, field {name!r}: is missing")
-    if type(fields[name]) is not kind:
-        found = type(fields[name]).__name__
-        raise RunError(f"{place}, field {name!r}: expected {_NAMES[kind]}, found {found}")
+def _check(value: Any, annotation: Any, name: str, place: str) -> None:
+    """Refuses a value that is not what its field is annotated as, or that holds such a one."""
+    if annotation is Any:
+        return
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kind = next((one for one in kinds if _is(value, get_origin(one) or one)), None)
+    if kind is None:
+        expected = " or ".join(_WORDS[get_origin(one) or one] for one in kinds)
+        found = value if isinstance(value, float) else type(value).__name__
+        raise RunError(f"{place}, field {name!r}: expected {expected}, found {found}")
+    held = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, one in held.items() if isinstance(held, dict) else ():
+        _check(one, get_args(kind)[-1], f"{name}.{key}", place)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return type(value) in {int, float} and abs(value) <= sys.float_info.max
+    return type(value) is (dict if kind is Mapping else kind)

@@ -125,7 +125,7 @@ async def _evaluate(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(options.at_once, len(to_do))):
                 group.create_task(work())
-    except* (DmJupyterError, SandboxError, OSError) as faults:
+    except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
     return [done[item.task.id, trial] for item, trial in standing.tries]
 
@@ -166,9 +166,7 @@ async def _try(
         folder,
         run=replace(options.run, seed=options.run.seed + _SEEDS_A_TRIAL * trial),
         dialect=options.dialect,
-        agree=lambda one, other: options.suite.agree(
-            item, outcome_of(one, folder), outcome_of(other, folder)
-        ),
+        agree=lambda one, other: _agree(item, one, other, options.suite, folder),
     )
     started = time.monotonic()
     try:
@@ -177,7 +175,7 @@ async def _try(
         solution = _unread(arena, str(fault))
     seconds = time.monotonic() - started
     if solution.notebook is not None:
-        solution.notebook.path = folder / "notebook.ipynb"
+        solution.notebook.path = _place_for(folder / "notebook.ipynb")
         solution.notebook.save()
     spent = Spent(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
     trajectory = solution.best.trajectory
@@ -189,6 +187,13 @@ async def _try(
         unscored = EvalRecord.of(item, trial, trajectory, ItemScore(False, False), spent)
         return replace(unscored, failure=Failure.UNSCORED)
     return EvalRecord.of(item, trial, trajectory, score, spent)
+
+
+def _place_for(file: Path) -> Path:
+    """The place of a file of ours, where a cell may have made a folder of that name."""
+    if file.is_dir():
+        shutil.rmtree(file)
+    return file
 
 
 def _strategy(item: EvalItem, options: EvalOptions, folder: Path) -> Strategy:
@@ -225,13 +230,22 @@ async def _score(item: EvalItem, outcome: Outcome, options: EvalOptions) -> Item
 
 
 def _scored(item: EvalItem, outcome: Outcome, suite: Suite) -> ItemScore:
-    try:
+    with _blamed_on(suite, f"score the answer to {item.task.id}"):
         return suite.score(item, outcome)
+
+
+def _agree(item: EvalItem, one: Candidate, other: Candidate, suite: Suite, folder: Path) -> bool:
+    with _blamed_on(suite, f"compare two answers to {item.task.id}"):
+        return suite.agree(item, outcome_of(one, folder), outcome_of(other, folder))
+
+
+@contextmanager
+def _blamed_on(suite: Suite, what: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
-        raise SuiteError(
-            f"{suite.name} could not score the answer to {item.task.id}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        why = f"{type(error).__name__}: {error}"
+        raise SuiteError(f"{suite.name} could not {what}: {why}") from error
 
 
 def write_results(records: Sequence[EvalRecord], path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from dm_jupyter.core.errors import UsageError
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.tasks.suite import EvalItem, draw
@@ -27,6 +29,24 @@ class Standing:
     questions: str
     """Fingerprint of the split's questions, with what is expected."""
 
+    def refuse_others(self, folder: Path) -> None:
+        """Every record of a folder counts in its report, so none may be of another draw.
+
+        Raises:
+            UsageError: there are such records.
+        """
+        if self.others:
+            raise UsageError(
+                f"{folder} holds {self.others} tries that this draw leaves out. A smaller --limit "
+                "or --k, and of some suites a larger --limit as well, draws other ones: give this "
+                "run a folder of its own with --out."
+            )
+
+    @property
+    def wanted(self) -> set[tuple[str, int]]:
+        """The draw, by id and try."""
+        return _keys(self.tries)
+
     @property
     def to_do(self) -> list[tuple[EvalItem, int]]:
         """The tries that are still to be made."""
@@ -43,11 +63,15 @@ def standing_of(options: EvalOptions) -> Standing:
     items = options.suite.load(options.split)
     drawn = draw(items, options.limit, options.seed)
     tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
-    wanted = {(item.task.id, trial) for item, trial in tries}
+    wanted = _keys(tries)
     found = RecordLog(options.out / "records.jsonl").outcomes()
     done = {record.key: record for record in found if record.key in wanted}
     others = sum(record.key not in wanted for record in found)
     return Standing(tries, done, others, _fingerprint(items))
+
+
+def _keys(tries: Iterable[tuple[EvalItem, int]]) -> set[tuple[str, int]]:
+    return {(item.task.id, trial) for item, trial in tries}
 
 
 def _fingerprint(items: Sequence[EvalItem]) -> str:

@@ -1,4 +1,7 @@
-"""The figures of a summary as tables for a terminal."""
+"""The figures of a summary as tables for a terminal.
+
+A name that comes from data is a `Text`: Rich would read a plain string as its markup.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["COSTS", "SUB_ANSWERS", "number_table", "percent_range", "tables_of", "wide_console"]
 
@@ -80,7 +84,8 @@ def _shares(summary: Mapping[str, Any]) -> Table:
             continue  # it would repeat the first row
         for place, (value, figures) in enumerate(values.items(), 1):
             label = name if place == 1 else ""
-            table.add_row(label, value, *_share_cells(figures), end_section=place == len(values))
+            names, is_last = (Text(label), Text(value)), place == len(values)
+            table.add_row(*names, *_share_cells(figures), end_section=is_last)
     return table
 
 
@@ -112,7 +117,7 @@ def _parts(summary: Mapping[str, Any]) -> Table:
     table = number_table("right in each part of the verdict", ("",), ("runs", "%", "95 %"))
     for name, share in summary["parts"].items():
         range_ = percent_range(share["interval"])
-        table.add_row(name, f"{share['right']:g}", f"{share['share']:.1%}", range_)
+        table.add_row(Text(name), f"{share['right']:g}", f"{share['share']:.1%}", range_)
     return table
 
 
@@ -121,14 +126,14 @@ def _grades(summary: Mapping[str, Any]) -> Table:
     for name, grade in summary["grades"].items():
         interval = "-".join(f"{end:.2f}" for end in grade["interval"] or ())
         counts = (str(grade["questions"]), str(grade["ungraded"]))
-        table.add_row(name, f"{grade['mean']:.2f}", interval, *counts)
+        table.add_row(Text(name), f"{grade['mean']:.2f}", interval, *counts)
     return table
 
 
 def _failures(summary: Mapping[str, Any]) -> Table:
     table = number_table("not right by the strict rules", ("",), ("runs", "of all runs"))
     for kind, count in summary["failures"].items():
-        table.add_row(kind, str(count), f"{count / summary['all']['runs']:.1%}")
+        table.add_row(Text(kind), str(count), f"{count / summary['all']['runs']:.1%}")
     return table
 
 

@@ -120,9 +120,30 @@ class Figures:
         return found
 
 
-def figures_of(name: str, records: Sequence[EvalRecord]) -> Figures:
-    """Returns the figures of a run."""
-    return Figures(name, summary_of(records), records)
+def figures_of(name: str, records: Sequence[EvalRecord], kept: Mapping[str, Any]) -> Figures:
+    """Returns the figures of a run.
+
+    Args:
+        name: of the run.
+        records: what the figures are made of.
+        kept: the summary that the run wrote, which alone tells what its tokens cost.
+    """
+    summary = summary_of(records)
+    summary["costs"] |= _dollars(kept, summary["costs"])
+    return Figures(name, summary, records)
+
+
+def _dollars(kept: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, Any]:
+    """The dollars of a summary that was made of the same records; else nothing."""
+    match kept:
+        case {
+            "costs": {
+                "dollars": {"mean": float(), "median": float(), "total": float()} as dollars,
+                **others,
+            }
+        } if others == costs:
+            return {"dollars": dollars}
+    return {}
 
 
 def _share(found: Mapping[str, Any]) -> Share:

@@ -44,7 +44,7 @@ def page_of(runs: Sequence[ReportRun], title: str) -> str:
     """
     style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
     script = (_FOLDER / "page.js").read_text(encoding="utf-8")
-    figures = [figures_of(run.name, run.records) for run in runs]
+    figures = [figures_of(run.name, run.records, run.summary) for run in runs]
     pictures = Pictures()
     entries = entries_of(runs, pictures)
     return (

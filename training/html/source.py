@@ -1,13 +1,11 @@
-"""What a page is made of: the records of a run, each with its trajectory, and its manifest."""
+"""What a page is made of: the records of a run, each with its trajectory, and what lies beside."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from dm_jupyter.core.errors import TrajectoryError
@@ -18,25 +16,6 @@ from training.html.search import Search, SearchError, search_from_json
 from training.judge.judged import JudgedRecord, read_column
 
 __all__ = ["ReportRun", "Tried", "read_report_runs"]
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "groups": (dict,),
-    "parts": (dict,),
-    "strict_parts": (dict,),
-    "grades": (dict,),
-    "failure": (str,),
-    "answer": (str, NoneType),
-    "turns": (int,),
-    "cells": (int,),
-    "is_mended": (bool, NoneType),
-    "tokens": (int,),
-    "prompt_tokens": (int,),
-    "sampled_cells": (int,),
-    "seconds": (int, float),
-    "trajectory": (dict,),
-    "search": (dict,),
-}
-"""What the page relies on beyond what `read_run` has checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +39,8 @@ class ReportRun:
     """Its folder's; different for each run of a page."""
     manifest: Mapping[str, Any]
     """Empty where the run has none."""
+    summary: Mapping[str, Any]
+    """As the run wrote it; empty where it did not come to its end."""
     tries: tuple[Tried, ...]
 
     @property
@@ -90,7 +71,12 @@ def _read(path: Path, name: str) -> ReportRun:
         _tried(record, f"{file}, line {number}")
         for record, number in zip(records, numbers, strict=False)
     )
-    return ReportRun(name, _manifest(file.parent / "run.json"), _judged(tries, file.parent))
+    return ReportRun(
+        name=name,
+        manifest=_read_object(file.parent / "run.json"),
+        summary=_read_object(file.parent / "summary.json"),
+        tries=_judged(tries, file.parent),
+    )
 
 
 def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:
@@ -107,14 +93,6 @@ def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:
 
 
 def _tried(record: EvalRecord, place: str) -> Tried:
-    for name, kinds in _KINDS.items():
-        value = getattr(record, name)
-        if not isinstance(value, kinds):
-            raise RunError(f"{place}, field {name!r}: {type(value).__name__} is of another kind")
-    if not all(isinstance(values, list) for values in record.groups.values()):
-        raise RunError(f"{place}, field 'groups': expected a list under each name")
-    if not all(_is_finite(value) for value in (record.seconds, *record.grades.values())):
-        raise RunError(f"{place}: 'seconds' and the 'grades' must be finite numbers")
     try:
         trajectory = Trajectory.from_json(record.trajectory) if record.trajectory else None
         search = search_from_json(record.search) if record.search else None
@@ -125,11 +103,7 @@ def _tried(record: EvalRecord, place: str) -> Tried:
     return Tried(record, trajectory, search)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _manifest(path: Path) -> Mapping[str, Any]:
+def _read_object(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         return {}
     try:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -264,12 +265,22 @@ def _is_close(label: Number, answer: Number) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints how the two rule sets agree with recorded verdicts; returns the exit status."""
+    """Prints how the two rule sets agree with recorded verdicts.
+
+    Returns the exit status: 0, or 1 where the verdicts can't be read, which is printed.
+    """
     from training.scoring.vectors import report  # noqa: PLC0415  (it imports this module)
 
     parser = argparse.ArgumentParser(prog="python -m training.scoring.closed_form")
     parser.add_argument("--vectors", type=Path, required=True, help="scorer vectors, JSON lines")
-    print("\n".join(report(parser.parse_args(arguments).vectors)))
+    file = parser.parse_args(arguments).vectors
+    try:
+        lines = report(file)
+    except (KeyError, OSError, TypeError, ValueError) as fault:
+        why = f"{type(fault).__name__}: {fault}"
+        print(f"closed_form: {file} can't be read as scorer vectors ({why})", file=sys.stderr)
+        return 1
+    print("\n".join(lines))
     return 0
 
 

@@ -58,7 +58,8 @@ class DSBenchModeling:
         """Returns the items of `questions.jsonl`; `metadata["format"]` is the metric's name.
 
         Raises:
-            RecordError: a record or a file is not as it should be.
+            RecordError: a record or a file is not as it should be, or scikit-learn is needed and
+                not installed.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
@@ -200,7 +201,14 @@ def _label(record: Record, name: str) -> ModelingLabel:
         raise record.fault("targets", "expected a list with at least one column name")
     key = record.text("key")
     truth = _truth(record, name, (key, *targets))
-    return ModelingLabel(metric, key, targets, truth, baseline, best)
+    label = ModelingLabel(metric, key, targets, truth, baseline, best)
+    columns = _columns(label, truth)
+    try:
+        score_columns(metric, columns, columns)
+    except (MetricError, ModuleNotFoundError) as error:
+        file = f"data/{name}/answer.csv"
+        raise record.fault("metric", f"{metric} can't score {file} itself: {error}") from error
+    return label
 
 
 def _truth(record: Record, name: str, columns: Sequence[str]) -> tuple[dict[str, str], ...]:

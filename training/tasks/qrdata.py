@@ -6,6 +6,7 @@ be 3 % off, or one of several choices. Its data is licensed for evaluation only 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,6 +165,7 @@ def _label(record: Record) -> QRLabel:
         return QRLabel(answer, choices)
     if kind != "numerical":
         raise record.fault("question_type", f"expected numerical or multiple_choice, found {kind}")
-    if read_number(answer) is None:
-        raise record.fault("answer", f"{answer!r} is no number")
+    number = read_number(answer)
+    if number is None or not math.isfinite(number):
+        raise record.fault("answer", f"{answer!r} is no finite number")
     return QRLabel(answer)

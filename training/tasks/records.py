@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,12 +18,20 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row, with readers that check what they return."""
+    """One row, with readers that check what they return.
+
+    Raises:
+        RecordError: a field holds text that no file can hold.
+    """
 
     file: Path
     row: int
     """Counted from 1, as an editor counts lines."""
     fields: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for field, value in self.fields.items():
+            self._refuse_unwritable(field, value)
 
     def fault(self, field: str, problem: str) -> RecordError:
         """Returns the error to raise for a field of this row."""
@@ -64,7 +72,7 @@ class Record:
         value = self._field(field)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.fault(field, f"expected a number, found {_kind(value)}")
-        if not math.isfinite(value):
+        if not abs(value) <= sys.float_info.max:  # also nan, and an int beyond every float
             raise self.fault(field, f"expected a finite number, found {value}")
         return float(value)
 
@@ -74,7 +82,9 @@ class Record:
         Raises:
             RecordError: the field is no list of strings.
         """
-        value = self.fields.get(field) or []
+        value = self.fields.get(field)
+        if value is None:
+            return ()
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.fault(field, "expected a list of strings")
         return tuple(value)
@@ -110,6 +120,19 @@ class Record:
             raise self.fault(field, "the rows are not all of one width")
         return tuple(tuple(row) for row in value)
 
+    def decoded(self, field: str, text: str) -> Any:
+        """Returns what a JSON text of this row says.
+
+        Raises:
+            RecordError: it can't be read as JSON, or holds text that no file can hold.
+        """
+        try:
+            value = _read_json(text)
+        except ValueError as error:
+            raise self.fault(field, f"can't be read as JSON ({error})") from error
+        self._refuse_unwritable(field, value)
+        return value
+
     def data_file(self, field: str) -> Path:
         """Returns the file that the field names, relative to the folder of the questions.
 
@@ -144,7 +167,11 @@ class Record:
         if place.is_absolute() or ".." in place.parts:
             raise self.fault(field, f"{name!r} leads out of the folder of the questions")
         path = self.file.parent / place
-        if not path.is_file():
+        try:
+            is_file = path.is_file()
+        except OSError as error:  # the name is too long, or a folder is closed
+            raise self.fault(field, f"the file can't be looked up: {error}") from error
+        if not is_file:
             raise self.fault(field, f"there is no file {name!r} beside the questions")
         return path
 
@@ -153,12 +180,20 @@ class Record:
             raise self.fault(field, "is missing")
         return self.fields[field]
 
+    def _refuse_unwritable(self, field: str, value: object) -> None:
+        """Refuses half a surrogate pair, which JSON can name and UTF-8 can't hold."""
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except (RecursionError, UnicodeEncodeError) as error:
+            raise self.fault(field, f"can't be written: {error}") from error
+
 
 def read_records(file: Path) -> Iterator[Record]:
     """Yields the rows of a question file in order; blank lines are skipped.
 
     Raises:
-        RecordError: the file can't be read, a line is no JSON object, or an `id` stands twice.
+        RecordError: the file can't be read or holds no questions, a line is no JSON object, a field
+            can't be written again, or an `id` stands twice.
     """
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
@@ -174,16 +209,30 @@ def read_records(file: Path) -> Iterator[Record]:
             raise record.fault("id", f"{name!r} stands in row {seen[name]} already")
         seen[name] = row
         yield record
+    if not seen:
+        raise RecordError(f"{file} holds no questions")
 
 
 def _json_object(file: Path, row: int, line: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise RecordError(f"{file}, row {row}: not JSON ({error})") from error
+        value = _read_json(line)
+    except ValueError as error:
+        raise RecordError(f"{file}, row {row}: can't be read as JSON ({error})") from error
     if not isinstance(value, dict):
         raise RecordError(f"{file}, row {row}: expected a JSON object, found {_kind(value)}")
     return value
+
+
+def _read_json(text: str) -> Any:
+    """What a JSON text says.
+
+    Raises:
+        ValueError: it is no JSON, or its numbers are too long or its lists too deep to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
 
 
 def _is_text_pair(value: object) -> bool:

@@ -29,6 +29,8 @@ _OURS: tuple[Suite, ...] = (
     XlsxQuestions(),
 )
 
+_NEEDS = "it needs `name`, `load`, `score` and `agree`; a class is made without arguments"
+
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _OURS}
 
 
@@ -41,17 +43,19 @@ def find_suite(name: str) -> Suite:
     """
     if name in SUITES:
         return SUITES[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    module, _, attribute = name.partition(":")
+    if not (module and attribute) or module.startswith("."):
         known = ", ".join(sorted(SUITES))
         raise ValueError(f"no suite is called {name!r}; there are {known}, or 'module:ClassName'")
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ImportError as error:
         raise ValueError(f"the suite {name!r} can't be imported: {error}") from error
-    suite = found() if isinstance(found, type) else found
+    try:
+        suite = found() if isinstance(found, type) else found
+    except TypeError as error:
+        raise ValueError(f"{name!r} is no suite ({error}): {_NEEDS}") from error
     if not isinstance(suite, Suite):
-        raise ValueError(  # noqa: TRY004  (for a command line: one kind of wrong name)
-            f"{name!r} is no suite: it needs `name`, `load`, `score` and `agree`"
-        )
+        # For a command line: one kind of wrong name.
+        raise ValueError(f"{name!r} is no suite: {_NEEDS}")  # noqa: TRY004
     return suite

@@ -200,7 +200,9 @@ def _item(record: Record) -> EvalItem:
 
 def _alternatives(record: Record) -> list[_Rows]:
     """Further right tables, each stored as its header followed by its rows."""
-    stored = record.fields.get("alternatives") or []
+    stored = record.fields.get("alternatives")
+    if stored is None:
+        return []
     if not isinstance(stored, list):
         raise record.fault("alternatives", "expected a list of tables")
     return [record.table("alternatives", table)[1:] for table in stored]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 import tempfile
 from collections import Counter
@@ -154,10 +153,7 @@ def _table_text(record: Record) -> str:
     """The table as csv; the field is an object, or the JSON of one, as it was published first."""
     table: Any = record.fields.get("table")
     if isinstance(table, str):
-        try:
-            table = json.loads(table)
-        except json.JSONDecodeError as error:
-            raise record.fault("table", f"is no JSON ({error})") from error
+        table = record.decoded("table", table)
     columns, data = (table.get("columns"), table.get("data")) if isinstance(table, dict) else (0, 0)
     if not isinstance(columns, list) or not isinstance(data, list):
         raise record.fault("table", "expected an object with the lists 'columns' and 'data'")

@@ -15,7 +15,7 @@ from typing import Final
 
 from dm_jupyter.agent.local_model.errors import ModelMissingError
 
-__all__ = ["DEFAULT_MODEL", "MODELS", "LocalModel", "Parts", "find", "resolve"]
+__all__ = ["DEFAULT_MODEL", "MODELS", "LocalModel", "Parts", "find", "is_local_name", "resolve"]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _HUB: Final = "https://huggingface.co"
@@ -148,6 +148,12 @@ def find(name: str = DEFAULT_MODEL) -> LocalModel:
             return model
     known = ", ".join(model.name for model in MODELS)
     raise ModelMissingError(f"There is no local model called {name!r}. Known: {known}.")
+
+
+def is_local_name(name: str) -> bool:
+    """Return whether `resolve` takes it for a model of this machine, present or not."""
+    known = ("local", *(model.name for model in MODELS))
+    return name in known or name.lower().endswith(".gguf")
 
 
 def resolve(name_or_path: str) -> LocalModel:

@@ -126,8 +126,8 @@ async def _attempt(
         arena.emit(event)
 
     async with arena.episode() as episode:
-        ended = episode.finish(await run(arena.start, policy, episode, settings, watch))
+        ended = await run(arena.start, policy, episode, settings, watch)
         if faults:
             raise faults[0]
-        await episode.collect(folder)
-    return Candidate(ended, folder), episode.notebook
+        finished = await episode.finish(ended, folder)
+    return Candidate(finished, folder), episode.notebook

@@ -188,8 +188,7 @@ class _Growth:
     async def _finish(self, state: State) -> None:
         """Keeps the files of a path and what it was confined by."""
         state.folder = self._arena.folder / str(state.node.number)
-        state.trajectory = state.episode.finish(state.trajectory)
-        await state.episode.collect(state.folder)
+        state.trajectory = await state.episode.finish(state.trajectory, state.folder)
 
     def _ended(self, trajectory: Trajectory, errors: int) -> Trajectory:
         """The trajectory, ended where the search gives its path up."""
