@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
@@ -106,7 +106,7 @@ def print_comparison(comparison: Mapping[str, Any], names: tuple[str, str]) -> N
         left = [_name(*key) for key in comparison["runs"][letter]["unmatched"]]
         if left:
             text = f"only in {letter.upper()}, not compared ({len(left)}): {', '.join(left)}"
-            console.print(escape(text))
+            console.print(Text(text))
 
 
 def _share_table(comparison: Mapping[str, Any], names: tuple[str, str]) -> Table:
@@ -120,7 +120,7 @@ def _share_table(comparison: Mapping[str, Any], names: tuple[str, str]) -> Table
         share = comparison["runs"][letter]
         counts = (str(share[field]) for field in ("questions", "runs", "right"))
         interval = percent_range(share["interval"])
-        table.add_row(letter.upper(), escape(name), *counts, f"{share['share']:.1%}", interval)
+        table.add_row(letter.upper(), Text(name), *counts, f"{share['share']:.1%}", interval)
     return table
 
 
@@ -156,8 +156,8 @@ def _changed_table(comparison: Mapping[str, Any]) -> Table:
     table = number_table(f"changed: {len(comparison['changed'])}", ("", "A", "B", "better"), ())
     for change in comparison["changed"]:
         better = "B" if change["b"]["share"] > change["a"]["share"] else "A"
-        outcomes = (escape(_outcome(change[letter])) for letter in RUNS)
-        table.add_row(escape(_name(change["id"], change["trial"])), *outcomes, better)
+        outcomes = (Text(_outcome(change[letter])) for letter in RUNS)
+        table.add_row(Text(_name(change["id"], change["trial"])), *outcomes, better)
     return table
 
 

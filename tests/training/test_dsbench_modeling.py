@@ -170,6 +170,7 @@ def test_no_text_breaks_the_scorer(text: str, tmp_path_factory: pytest.TempPathF
     [
         ({"metric": "charm"}, "field 'metric': 'charm' is none of: accuracy, auc, f1"),
         ({"best": 20.0}, "field 'best': is the baseline"),
+        ({"best": 30.0}, "field 'best': .*swapped"),
         ({"baseline": "x"}, "field 'baseline': expected a number, found str"),
         ({"targets": []}, "field 'targets': expected a list with at least one column name"),
         ({"targets": ["rent"]}, "has no rows with the columns id, rent"),

@@ -80,6 +80,8 @@ def test_what_no_value_answers_is_left_out_and_counted(write_questions: Write) -
     assert item.task.metadata["format"] == "number"
     assert item.task.concepts == ("NumericalReasoning", "Aggregation")
     assert "8.4" not in str(item.task)
+    with pytest.raises(RecordError, match="holds no questions that a value answers"):
+        TableBench().load(write_questions(CHART, CAUSE))
 
 
 def test_a_correlation_is_asked_for_in_the_words_of_its_labels(write_questions: Write) -> None:

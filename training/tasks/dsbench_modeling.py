@@ -202,13 +202,21 @@ def _label(record: Record, name: str) -> ModelingLabel:
     key = record.text("key")
     truth = _truth(record, name, (key, *targets))
     label = ModelingLabel(metric, key, targets, truth, baseline, best)
-    columns = _columns(label, truth)
+    if relative_gap(_own_score(record, label, name), baseline, best) == 0:
+        raise record.fault("best", "the expected values gain nothing: is it swapped with baseline?")
+    return label
+
+
+def _own_score(record: Record, label: ModelingLabel, name: str) -> float:
+    """What the expected values themselves score."""
+    columns = _columns(label, label.truth)
     try:
-        score_columns(metric, columns, columns)
+        return score_columns(label.metric, columns, columns)
     except (MetricError, ModuleNotFoundError) as error:
         file = f"data/{name}/answer.csv"
-        raise record.fault("metric", f"{metric} can't score {file} itself: {error}") from error
-    return label
+        raise record.fault(
+            "metric", f"{label.metric} can't score {file} itself: {error}"
+        ) from error
 
 
 def _truth(record: Record, name: str, columns: Sequence[str]) -> tuple[dict[str, str], ...]:

@@ -76,8 +76,10 @@ class TableBench:
         records = list(read_records(_question_file(split)))
         kinds = [record.text("qsubtype") for record in records]
         left_out = dict(Counter(kind for kind in kinds if kind in LEFT_OUT))
-        kept = zip(records, kinds, strict=True)
-        return [_item(record, left_out) for record, kind in kept if kind not in LEFT_OUT]
+        kept = [one for one, kind in zip(records, kinds, strict=True) if kind not in LEFT_OUT]
+        if not kept:
+            raise RecordError(f"{split} holds no questions that a value answers")
+        return [_item(record, left_out) for record in kept]
 
     def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
         """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
