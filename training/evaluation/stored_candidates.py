@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.search.candidates import Candidate
+from dm_jupyter.agent.search.puct import Node
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Completion, Step, StopReason, Trajectory
@@ -19,7 +18,7 @@ from training.evaluation.records import EvalRecord
 
 __all__ = ["stored_candidates"]
 
-_Node = Mapping[str, Any]
+_Stored = Mapping[str, Any]
 
 
 def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
@@ -48,27 +47,30 @@ def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
     raise RunError(f"{record.id}, try {record.trial}: the record holds neither votes nor a tree")
 
 
-def _answers(chosen: Trajectory, nodes: Sequence[_Node], folder: Path) -> list[Candidate]:
-    """The paths of a tree that answered, each with what it counts (`State.candidate`)."""
-    drawn = Counter(node["parent"] for node in nodes)
+def _answers(chosen: Trajectory, stored: Sequence[_Stored], folder: Path) -> list[Candidate]:
+    """The paths of a tree that answered, each with what it counts."""
+    nodes: dict[int, Node] = {}
     paths: dict[int, tuple[Step, ...]] = {}
-    shares: dict[int, Fraction] = {}
+    for one in stored:
+        number, parent = one["id"], one["parent"]
+        nodes[number] = node = Node(number, None if parent is None else nodes[parent])
+        paths[number] = ()
+        if node.parent is not None:
+            node.parent.children.append(node)
+            paths[number] = (*paths[parent], _step(one, chosen.dialect))
     candidates = []
-    for node in nodes:
-        number, parent = node["id"], node["parent"]
-        paths[number] = () if parent is None else (*paths[parent], _step(node, chosen.dialect))
-        shares[number] = Fraction(1) if parent is None else shares[parent] / drawn[parent]
-        if node["stop"] == StopReason.ANSWERED:
-            run = replace(chosen, steps=paths[number], stop=StopReason.ANSWERED, stop_detail="",
-                          answer=node["answer"], unsupported=())  # fmt: skip
-            estimate = node.get("estimate")
-            weight = shares[number] if estimate is None else Fraction(1)
-            candidates.append(Candidate(run, folder / str(number), estimate, weight))
+    for one in stored:
+        if one["stop"] == StopReason.ANSWERED:
+            run = replace(chosen, steps=paths[one["id"]], stop=StopReason.ANSWERED, stop_detail="",
+                          answer=one["answer"], unsupported=())  # fmt: skip
+            value = one.get("estimate")
+            weight = nodes[one["id"]].weight(value)
+            candidates.append(Candidate(run, folder / str(one["id"]), value, weight))
     return candidates
 
 
-def _step(node: _Node, dialect: str) -> Step:
-    said, *told = (message["content"] for message in node["messages"])
-    result = CellResult(CellStatus(node["status"])) if node["status"] else None
+def _step(stored: _Stored, dialect: str) -> Step:
+    said, *told = (message["content"] for message in stored["messages"])
+    result = CellResult(CellStatus(stored["status"])) if stored["status"] else None
     turn = dialect_named(dialect).parse(said)
     return Step(Completion(said), turn, result, observation="".join(told))

@@ -53,6 +53,17 @@ class Node:
             start=Fraction(1),
         )
 
+    def weight(self, value: float | None) -> Fraction:
+        """What an answer that ends here counts in a vote.
+
+        Without a value model it counts as much as a single run is likely to end here: children of
+        one state are no independent opinions, and nothing speaks for the states that were expanded.
+
+        Args:
+            value: what a value model thinks of it; `None` without one.
+        """
+        return self.share if value is None else Fraction(1)
+
     def way_up(self) -> Iterator[Node]:
         """Yields this node, its parent and so on, the root last."""
         node: Node | None = self

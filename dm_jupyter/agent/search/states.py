@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from dm_jupyter.agent.episodes import Episode
@@ -42,12 +41,8 @@ class State:
 
     @property
     def candidate(self) -> Candidate:
-        """The run, as something to choose.
-
-        Without a value model it counts as much as a single run is likely to end there: children of
-        one state are no independent opinions, and nothing speaks for the states that were expanded.
-        """
-        weight = self.node.share if self.value is None else Fraction(1)
+        """The run, as something to choose."""
+        weight = self.node.weight(self.value)
         return Candidate(self.trajectory, self.folder, self.value, weight)
 
 
