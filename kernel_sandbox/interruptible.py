@@ -10,6 +10,8 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 
+from kernel_sandbox.open_files import CellFiles
+
 __all__ = ["InterruptibleKernel"]
 
 
@@ -20,6 +22,15 @@ class InterruptibleKernel(IPythonKernel):
     `try`: an interrupt that comes a little late or early then stops its event loop, and the kernel
     is neither dead nor does it answer.
     """
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Made once, before the first cell.
+
+        Args:
+            **kwargs: as ipykernel passes them.
+        """
+        super().__init__(**kwargs)
+        self._files = CellFiles()
 
     def pre_handler_hook(self) -> None:
         """Called by ipykernel before each message; listening starts later, with the code."""
@@ -52,6 +63,10 @@ class InterruptibleKernel(IPythonKernel):
             *args: as ipykernel passes them.
             **kwargs: as ipykernel passes them.
         """
+        with self._files.of_a_cell():
+            return await self._execute(*args, **kwargs)
+
+    async def _execute(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             try:

@@ -46,6 +46,7 @@ def _run_kernel(  # pragma: no cover (runs in the child for good)
     containment = confine_late(policy, containment)
     if containment.is_active("late_seccomp"):
         os.register_at_fork(after_in_child=_print_plainly)
+    sys.stdout.flush()  # opens this thread's way out, for which a cell may leave no descriptor
     Report(os.getpid(), containment).write(policy.report)
     app.start()  # type: ignore[no-untyped-call]
     return 0

@@ -171,10 +171,20 @@ class LiveKernel(GuardedKernel):
         self._log.close()
 
 
+class _Manager(AsyncKernelManager):
+    """A manager without the control channel, on which nothing is sent here.
+
+    It would connect before the kernel listens, and again 100 ms later: in the middle of a cell.
+    """
+
+    def _connect_control_socket(self) -> None:
+        """Connects nothing."""
+
+
 def _manager(context: object) -> AsyncKernelManager:
     # The kernelspec beside this file, found by its folder's name: no installed one is needed.
     specs = KernelSpecManager(kernel_dirs=[str(_KERNELSPEC.parent)], ensure_native_kernel=False)
-    return AsyncKernelManager(
+    return _Manager(
         kernel_id=str(uuid.uuid4()),
         kernel_name=_KERNELSPEC.name,
         kernel_spec_manager=specs,

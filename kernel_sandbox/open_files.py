@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import resource
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kernel_sandbox.errors import ContainmentError
 
-__all__ = ["allow_open_files", "is_shortage"]
+__all__ = ["BETWEEN_CELLS", "CellFiles", "allow_open_files", "is_shortage"]
+
+BETWEEN_CELLS = 64
+"""Descriptors that a kernel has between cells and a cell has not."""
 
 _SPARE = 128
 """For all that opens a file for a moment: looks at processes and folders, starts, copies."""
@@ -50,3 +54,34 @@ def is_shortage(error: OSError) -> bool:
         error: of an attempt to open something.
     """
     return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+class CellFiles:
+    """Keeps some descriptors of this process from its cells, for clients that connect after them.
+
+    libzmq 4.3.5 ends the process when a client connects to a socket file and no descriptor is
+    free (`ipc_listener.cpp`): a cell leaves files open, its page is loaded again, and the kernel
+    would be gone with all its variables. Not covered: a client that connects during such a cell.
+    """
+
+    def __init__(self) -> None:
+        """Takes the soft limit of now for that of cells."""
+        self._soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    @contextmanager
+    def of_a_cell(self) -> Iterator[None]:
+        """Holds the limit of cells, which they may change; afterwards some more are allowed."""
+        _set_soft(self._soft)
+        try:
+            yield
+        finally:
+            self._soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            if self._soft != resource.RLIM_INFINITY:
+                _set_soft(self._soft + BETWEEN_CELLS)
+
+
+def _set_soft(limit: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

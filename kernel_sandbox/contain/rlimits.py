@@ -11,6 +11,7 @@ from __future__ import annotations
 import resource
 
 from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.open_files import BETWEEN_CELLS
 from kernel_sandbox.policy import Policy
 
 __all__ = ["apply", "wanted"]
@@ -37,7 +38,7 @@ def wanted(policy: Policy, *, counts_processes: bool) -> dict[int, tuple[int, in
         resource.RLIMIT_AS: (space, space),
         resource.RLIMIT_CPU: (policy.cpu_s, policy.cpu_s + CPU_GRACE_S),
         resource.RLIMIT_FSIZE: (policy.file_bytes, policy.file_bytes),
-        resource.RLIMIT_NOFILE: (OPEN_FILES, OPEN_FILES),
+        resource.RLIMIT_NOFILE: (OPEN_FILES, OPEN_FILES + BETWEEN_CELLS),
         resource.RLIMIT_CORE: (0, 0),
     }
     if counts_processes:
