@@ -219,7 +219,7 @@ except ContainmentError as error:
 @pytest.mark.parametrize(
     ("soft", "hard", "said"),
     [
-        (256, 4096, "True\n(512, 512)\n\n"),
+        (256, 4096, "True\n(512, 576)\n\n"),
         (256, 1024, "this process may have 1024: ask for fewer"),
     ],
 )
