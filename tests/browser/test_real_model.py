@@ -1,14 +1,17 @@
 """The real local model answers in the panel."""
 
+import re
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from dm_jupyter.agent.local_model.cache import is_present
 from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
 from examples.questions import DEMO
-from tests.browser.lab import LAB_OPTIONS
+from tests.browser.lab import LAB_OPTIONS, Lab
 from tests.server.jupyter import JupyterServer
 
 pytestmark = [
@@ -20,16 +23,34 @@ pytestmark = [
 ]
 
 
-def test_the_local_model_answers_in_the_notebook(open_lab, folder: str, tmp_path: Path) -> None:
-    question = DEMO[0]
+QUESTION = DEMO[0]
+
+
+@pytest.fixture
+def lab(open_lab: Callable[..., Lab], folder: str, tmp_path: Path) -> Iterator[Lab]:
+    """A notebook beside the question's file, on a server that asks the local model."""
     with JupyterServer(tmp_path, "", model="local", app="lab", options=LAB_OPTIONS) as server:
         (server.root / folder).mkdir()
-        shutil.copy(question.path, server.root / folder)
-        lab = open_lab(server=server)
-        lab.ask(question.text, question.file)
-        lab.expect_run("answered", timeout_s=900)
-        answer = lab.answer.inner_text()
-        assert not question.missing(answer), answer
-        document = lab.document()
+        shutil.copy(QUESTION.path, server.root / folder)
+        yield open_lab(server=server)
+
+
+def test_the_local_model_answers_in_the_notebook_and_tries_harder(lab: Lab) -> None:
+    lab.ask(QUESTION.text, QUESTION.file)
+    expect_right(lab)
+    document = lab.document()
     assert document.cells[0].source == "mine = 1"
     assert any(cell.get("execution_count") == 1 for cell in document.cells)
+
+    lab.run.get_by_test_id("dm-try-harder").click()
+    expect(lab.questions).to_contain_text("Asks 3 times at once in fresh kernels")
+    lab.page.keyboard.press("Enter")
+    expect(lab.runs).to_have_count(2)
+    expect_right(lab)
+    expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text(re.compile(r"[23] of 3 tries agree"))
+
+
+def expect_right(lab: Lab) -> None:
+    lab.expect_run("answered", timeout_s=900)
+    answer = lab.answer.inner_text()
+    assert not QUESTION.missing(answer), answer
