@@ -119,7 +119,7 @@ def test_the_command_writes_a_column_and_prints_the_table(
     assert "66.7%" in printed  # 2 of 3 agree; by hand kappa = (2/3 - 4/9) / (5/9) = 0.4
     assert "0.40" in printed
     assert "differ on: in-words" in printed
-    assert "strict 1, ours 1 of 4; judge 2 of 4 (1 without an answer" in printed
+    assert "strict 1, ours 1, judge 2 of 4 (1 without an answer" in printed
     asked = endpoint.bodies[0]["messages"][0]["content"]
     assert "Mean of in-form?\nAnswer format: @mean[value]\n</question>" in asked
     assert "<expected>\n@mean[2.50]\n</expected>" in asked
@@ -188,8 +188,8 @@ def test_the_reformatted_answer_is_a_column_of_its_own(
     assert (words["reformatted"], words["reformatted_right"]) == ("@mean[2.5]", True)
     assert (other["reformatted"], other["reformatted_right"]) == ("@mean[7]", False)
     printed = capsys.readouterr().out
-    assert "ours 1 of 4; judge 2 of 4" in printed
-    assert "reformatted: strict 2, ours 2 of 4 (1 answers written anew, 0 could not be)" in printed
+    assert "ours 1, judge 2 of 4" in printed
+    assert "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be" in printed
 
 
 def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict(tmp_path: Path) -> None:

@@ -124,10 +124,9 @@ def _right_counts(rows: Sequence[JudgedRecord], records: Sequence[EvalRecord]) -
     strict = sum(record.strict for record in records)
     ours = sum(record.right for record in records)
     judged = sum(row.judged is True for row in rows)
-    unscored = sum(row.judged is None for row in rows)
     return (
-        f"strict {strict}, ours {ours} of {len(records)}; judge {judged} of "
-        f"{len(records) - unscored} ({silent} without an answer are wrong, and not asked about)"
+        f"strict {strict}, ours {ours}, judge {judged} of {len(records)} "
+        f"({silent} without an answer are wrong, and not asked about)"
     )
 
 
@@ -137,8 +136,8 @@ def _reformat_line(rows: Sequence[JudgedRecord], total: int) -> str:
     ours = sum(row.reformatted_right is True for row in rows)
     changed = sum(row.reformatted not in {None, row.answer} for row in rows)
     return (
-        f"reformatted: strict {strict}, ours {ours} of {total - failed} ({changed} answers written "
-        f"anew, {failed} could not be)"
+        f"reformatted: strict {strict}, ours {ours} of {total} ({changed} answers written anew; "
+        f"{failed} could not be, and are not right here)"
     )
 
 

@@ -75,7 +75,8 @@ def ratio_bootstrap(
     """
     if len({value / size for value, size in zip(values, sizes, strict=True)}) < 2:
         return None
-    sample, weights = np.asarray(values, dtype=float), np.asarray(sizes, dtype=float)
+    # Sorted: the interval must not depend on which question was done first.
+    sample, weights = np.asarray(sorted(zip(values, sizes, strict=True)), dtype=float).T
     draws = np.random.default_rng(seed)
     ratios = []
     for _ in range(RESAMPLES // BATCH):
