@@ -28,10 +28,11 @@ from dm_jupyter.core.trajectory import (
 )
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.profile import Profile
-from tests.cli.endpoint import ScriptedEndpoint
+from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.fakes import ScriptedPolicy
 from tests.training.eval_program import Deterministic
 from tests.training.eval_program import main as evaluate_deterministically
+from tests.training.judging import open_judge
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
@@ -40,6 +41,7 @@ from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.evaluation.run import SuiteError, evaluate, item_folder
 from training.evaluation.standing import standing_of
+from training.judge.judge import Judge, JudgeError
 from training.tasks.dabench import DABench
 from training.tasks.suite import EvalItem, ItemScore, Outcome
 
@@ -466,6 +468,21 @@ async def test_a_suite_that_cannot_score_is_named_and_nothing_is_lost(
     with pytest.raises(SuiteError, match="dabench could not score the answer to q0: KeyError"):
         await evaluate(replace(options, suite=_Brittle()), ScriptedPolicy([RIGHT]), pool)
     assert len(await evaluate(options, ScriptedPolicy([RIGHT]), pool)) == 3
+
+
+class _Marked(DABench):
+    async def judge(self, item: EvalItem, outcome: Outcome, judge: Judge) -> ItemScore:
+        raise JudgeError("the judge said nothing of use")
+
+
+async def test_an_answer_without_a_verdict_is_unscored_and_it_is_said_why(
+    options: EvalOptions, pool: SandboxPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_judge(unused_url(), tmp_path / "cache") as judge:
+        marked = replace(options, suite=_Marked(), judge=judge, limit=1)
+        (record,) = await evaluate(marked, ScriptedPolicy([RIGHT]), pool)
+    assert (record.failure, record.right, record.answer) == (Failure.UNSCORED, False, "@n[3]")
+    assert caplog.messages == [f"{record.id} is unscored: the judge said nothing of use"]
 
 
 @pytest.mark.slow

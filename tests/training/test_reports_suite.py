@@ -134,7 +134,8 @@ async def test_the_judge_sees_instruction_points_and_report(tmp_path: Path) -> N
             await SUITE.judge(ITEM, Outcome("Done.", tmp_path), judge)
     asked = endpoint.bodies[0]["messages"][0]["content"]
     points = "1. Names the 3 largest regions\n2. Gives the total"
-    assert all(part in asked for part in (ITEM.task.question, points, REPORT))
+    names = "content, format, point_1, point_2"
+    assert all(part in asked for part in (ITEM.task.question, points, REPORT, names))
     assert "Done." not in asked
 
 

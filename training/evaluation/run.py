@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
 import shutil
 import time
@@ -50,6 +51,8 @@ _BREAKS = 2
 """Answers of the model that may break off in a try; one more ends the run, which can go on."""
 _RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", "failure",
            "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
+
+_log = logging.getLogger(__name__)
 
 
 class SuiteError(DmJupyterError):
@@ -183,7 +186,8 @@ async def _try(
         score = await _score(item, outcome_of(solution.best, folder), options)
     except JudgeUnreachableError:
         raise
-    except JudgeError:
+    except JudgeError as fault:
+        _log.warning("%s is unscored: %s", item.task.id, fault)
         unscored = EvalRecord.of(item, trial, trajectory, ItemScore(False, False), spent)
         return replace(unscored, failure=Failure.UNSCORED)
     return EvalRecord.of(item, trial, trajectory, score, spent)

@@ -82,12 +82,12 @@ class Reports:
         fields = {
             "instruction": item.task.question,
             "points": "\n".join(f"{number}. {point}" for number, point in enumerate(points, 1)),
-            "count": str(len(points)),
             "report": report,
         }
         scales = {
             "content": GRADE_SCALE, "format": GRADE_SCALE, **dict.fromkeys(names, (0.0, 1.0))
         }  # fmt: skip
+        fields["names"] = ", ".join(scales)
         grades = await judge.grades(PROMPT, fields, scales, is_whole=True)
         return _verdict(report, names, grades.scores)
 
