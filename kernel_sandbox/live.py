@@ -174,7 +174,8 @@ class LiveKernel(GuardedKernel):
 class _Manager(AsyncKernelManager):
     """A manager without the control channel, on which nothing is sent here.
 
-    It would connect before the kernel listens, and again 100 ms later: in the middle of a cell.
+    It would connect before the kernel listens, and again 100 ms later: in the middle of a cell,
+    which may have left no descriptor for it (see `CellFiles`).
     """
 
     def _connect_control_socket(self) -> None:

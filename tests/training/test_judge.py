@@ -179,7 +179,7 @@ async def test_one_cancelled_half_way_leaves_nothing_and_the_next_asks(tmp_path:
 
 
 async def test_grades_are_named_scores_of_one_reply(tmp_path: Path) -> None:
-    fields = {"instruction": "Report.", "points": "1. a", "names": "", "report": "# R"}
+    fields = {"instruction": "Report.", "points": "1. a", "names": "all", "report": "# R"}
     scales = {"content": (1.0, 5.0), "format": (1.0, 5.0), "point_1": (0.0, 1.0)}
     reply = (
         'Fair. <score name="content">4</score><score name="format">3</score>'

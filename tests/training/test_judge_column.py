@@ -189,7 +189,7 @@ def test_the_reformatted_answer_is_a_column_of_its_own(
     assert (other["reformatted"], other["reformatted_right"]) == ("@mean[7]", False)
     printed = capsys.readouterr().out
     assert "ours 1, judge 2 of 4" in printed
-    assert "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be" in printed
+    assert "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be, " in printed
 
 
 def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict(tmp_path: Path) -> None:

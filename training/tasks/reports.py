@@ -79,15 +79,15 @@ class Reports:
         names = [f"point_{number}" for number in range(1, len(points) + 1)]
         if not report:
             return _verdict(report, names, {"content": 1, "format": 1})
+        scales = {
+            "content": GRADE_SCALE, "format": GRADE_SCALE, **dict.fromkeys(names, (0.0, 1.0))
+        }  # fmt: skip
         fields = {
             "instruction": item.task.question,
             "points": "\n".join(f"{number}. {point}" for number, point in enumerate(points, 1)),
             "report": report,
+            "names": ", ".join(scales),
         }
-        scales = {
-            "content": GRADE_SCALE, "format": GRADE_SCALE, **dict.fromkeys(names, (0.0, 1.0))
-        }  # fmt: skip
-        fields["names"] = ", ".join(scales)
         grades = await judge.grades(PROMPT, fields, scales, is_whole=True)
         return _verdict(report, names, grades.scores)
 
