@@ -189,10 +189,14 @@ def test_the_reformatted_answer_is_a_column_of_its_own(
     assert (other["reformatted"], other["reformatted_right"]) == ("@mean[7]", False)
     printed = capsys.readouterr().out
     assert "ours 1, judge 2 of 4" in printed
-    assert "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be, " in printed
+    assert (
+        "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be, and" in printed
+    )
 
 
-def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict(tmp_path: Path) -> None:
+def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict_and_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = _run(tmp_path)
     texts = [verdict(1), verdict(1), "@mean[9]", "@mean[9]", verdict(0)]
     with ScriptedEndpoint(texts) as endpoint:
@@ -200,6 +204,8 @@ def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict(tmp_path: Pat
     row = _lines(run)[1]
     assert (row["judged"], row["reformatted"], row["reformatted_right"]) == (True, None, None)
     assert "the answer lacks" in row["reformat_error"]
+    said = "of 4 (0 answers written anew; 1 could not be, and are not right here)"
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
