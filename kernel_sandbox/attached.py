@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
-from jupyter_client.session import Session
 
 from kernel_sandbox import consumption, processes
 from kernel_sandbox.cell import CellRun
@@ -22,7 +21,8 @@ from kernel_sandbox.outputs import Change
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import CellResult, Limits
 from kernel_sandbox.watchdog import Watchdog, out_of_memory
-from kernel_sandbox.wire import Wire, new_context
+from kernel_sandbox.wire import Wire, new_context, new_session
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["AttachedKernel", "sandbox_of"]
 
@@ -59,10 +59,9 @@ class AttachedKernel(GuardedKernel):
         if self._sandbox is not None:
             self._ran_out = self._sandbox.out_of_memory()
         self.limits = limits
-        # A session of its own: two clients that share one take each other's replies.
         self._context = new_context()
         self._wire = Wire(
-            manager.client(session=Session(key=manager.session.key), context=self._context)
+            manager.client(session=new_session(manager.session.key), context=self._context)
         )
         self._lock = asyncio.Lock()
 
@@ -70,6 +69,11 @@ class AttachedKernel(GuardedKernel):
     def is_restricted(self) -> bool:
         """Whether the kernel runs in our sandbox, and that is not switched off."""
         return self._sandbox is not None
+
+    @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above the folder that the kernel works in; `None` where there is none."""
+        return self._sandbox.layer if self._sandbox is not None else None
 
     @property
     def wire(self) -> Wire:
@@ -93,8 +97,7 @@ class AttachedKernel(GuardedKernel):
         await self._unless_dead(self._wire.open())
         kernel_pid = self._sandbox.kernel_pid if self._sandbox is not None else None
         if self._sandbox is not None and kernel_pid is not None:
-            inside = (self._sandbox.workspace, self._sandbox.run_dir)
-            folders = tuple(folder for folder in inside if folder is not None)
+            folders = self._sandbox.written_folders
             limits, pid = self._sandbox.limits, self._process.pid
             self._watch(Watchdog(pid, kernel_pid, limits, folders, self._ran_out))
 

@@ -11,25 +11,22 @@ import asyncio
 import contextlib
 import io
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from kernel_sandbox import beneath
 from kernel_sandbox.errors import FilesTooLargeError, WorkspaceError
 from kernel_sandbox.teardown import shielded
 
 __all__ = ["copy_files", "regular_files", "write_files"]
 
 _CHUNK_BYTES = 1024 * 1024
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def regular_files(root: Path, apart: str = "") -> dict[Path, int]:
+def regular_files(root: Path, apart: str = "", most: int | None = None) -> dict[Path, int]:
     """Returns the regular files below a folder and when each was changed, nanoseconds.
 
     What can't be looked at is left out.
@@ -37,11 +34,12 @@ def regular_files(root: Path, apart: str = "") -> dict[Path, int]:
     Args:
         root: the folder.
         apart: the name of an entry of it that does not count.
+        most: after so many files it is enough; `None` for all.
     """
     found: dict[Path, int] = {}
     skipped = os.path.join(root, apart) if apart else ""  # noqa: PTH118 (compared as text)
     waiting = [str(root)]
-    while waiting:
+    while waiting and (most is None or len(found) < most):
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -111,8 +109,8 @@ def _place(openers: Mapping[Path, _Opener], folder: Path, limit_bytes: int) -> t
     try:
         for place in sorted(openers):
             try:
-                with openers[place](place) as source:
-                    left -= _copy(source, place, folder, left)
+                with beneath.held(folder) as root, openers[place](place) as source:
+                    left -= _copy(source, place, root, left)
                 placed.append(folder / place)
             except OverflowError:
                 text = f"with {str(place)!r} the files take more than {limit_bytes} bytes together"
@@ -130,54 +128,21 @@ def _place(openers: Mapping[Path, _Opener], folder: Path, limit_bytes: int) -> t
 
 @contextmanager
 def _opened(root: Path, place: Path) -> Iterator[BinaryIO]:
-    with _folder(root, place) as parent:
-        descriptor = os.open(place.name, _READ, dir_fd=parent)
-    with os.fdopen(descriptor, "rb") as source:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is no regular file any more")
+    with beneath.held(root) as folder, beneath.read(folder, place) as source:
         yield source
 
 
-def _copy(source: BinaryIO, place: Path, folder: Path, left: int) -> int:
-    """Copies what is read to a new file, which a failure leaves not; returns its size.
+def _copy(source: BinaryIO, place: Path, folder: int, left: int) -> int:
+    """Copies what is read to a file, which a failure leaves as it was; returns its size.
 
     Raises:
         OverflowError: it is larger than what is left.
     """
-    with _folder(folder, place, makes=True) as parent:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(place.name, dir_fd=parent)
-        descriptor = os.open(place.name, _MAKE, 0o666, dir_fd=parent)
-        try:
-            with os.fdopen(descriptor, "wb") as target:
-                return _transfer(source, target, left)
-        except BaseException:
-            os.unlink(place.name, dir_fd=parent)
-            raise
-
-
-def _transfer(source: BinaryIO, target: BinaryIO, left: int) -> int:
     size = 0
-    while chunk := source.read(_CHUNK_BYTES):
-        size += len(chunk)
-        if size > left:
-            raise OverflowError
-        target.write(chunk)
+    with beneath.replaced(folder, place) as target:
+        while chunk := source.read(_CHUNK_BYTES):
+            size += len(chunk)
+            if size > left:
+                raise OverflowError
+            target.write(chunk)
     return size
-
-
-@contextmanager
-def _folder(root: Path, place: Path, *, makes: bool = False) -> Iterator[int]:
-    """A descriptor of the folder of a place below the root, reached by no link."""
-    here = os.open(root, _FOLDER)
-    try:
-        for name in place.parent.parts:
-            if makes:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=here)
-            there = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
-            os.close(here)
-            here = there
-        yield here
-    finally:
-        os.close(here)

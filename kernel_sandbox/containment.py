@@ -12,6 +12,7 @@ __all__ = ["LAYER_NAMES", "Containment", "Layer", "LayerState"]
 LAYER_NAMES = (
     "environment",
     "private_workspace",
+    "workspace_layer",
     "read_only_view",
     "network_namespace",
     "pid_namespace",

@@ -23,6 +23,8 @@ __all__ = [
 
 RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
 """Marks every process that a kernel leaves behind: they all inherit it."""
+IPYTHON = "ipython"
+"""The folder of IPython's settings, in the run folder."""
 OFF_VARIABLE = "DM_SANDBOX_OFF"
 """Tells code in a kernel that nothing confines it."""
 
@@ -59,7 +61,7 @@ def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
         "PWD": str(workspace),
         "TMPDIR": str(run_dir / "tmp"),
         "MPLCONFIGDIR": str(home / "matplotlib"),
-        "IPYTHONDIR": str(home / "ipython"),
+        "IPYTHONDIR": str(run_dir / IPYTHON),
         "JUPYTER_CONFIG_DIR": str(home / "jupyter"),
         "JUPYTER_DATA_DIR": str(home / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(home / "jupyter"),

@@ -19,13 +19,13 @@ from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
 from kernel_sandbox.watchdog import Watchdog, out_of_memory
-from kernel_sandbox.wire import Wire, new_context
+from kernel_sandbox.wire import Wire, new_context, new_session
 from kernel_sandbox.workspace import Workspace
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["LiveKernel"]
 
 START_TIMEOUT_S = 60.0
-_SOCKET_POLL_S = 0.004
 _LOG_TAIL_BYTES = 2000
 _KERNELSPEC = Path(__file__).parent / "kernelspec"
 
@@ -77,6 +77,11 @@ class LiveKernel(GuardedKernel):
         return self.provisioner.containment
 
     @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above its working folder; `None` where there is none."""
+        return self.provisioner.layer
+
+    @property
     def kernel_pid(self) -> int | None:
         """The kernel's own process id on this machine, not its monitor's."""
         return self.provisioner.kernel_pid
@@ -111,8 +116,7 @@ class LiveKernel(GuardedKernel):
         except OSError as error:
             raise KernelStartError(f"the kernel's process could not be started: {error}") from error
         self._tasks.append(asyncio.create_task(self._await_death()))
-        await self._await_sockets()
-        self._wire = Wire(self._manager.client(session=Session(key=self._manager.session.key)))
+        self._wire = Wire(self._manager.client(session=new_session(self._manager.session.key)))
         opening = asyncio.create_task(self._wire.open())
         dying = asyncio.create_task(self.dead.wait())
         try:
@@ -125,17 +129,9 @@ class LiveKernel(GuardedKernel):
         kernel, root = self.provisioner.kernel_pid, self.provisioner.pid
         if kernel is None or root is None:
             raise KernelStartError("the kernel's process can't be found among those it started")
-        run_dir = self.provisioner.run_dir
-        folders = (self._workspace.path, *([run_dir] if run_dir else []))
+        folders = self.provisioner.written_folders
         ran_out = self.provisioner.out_of_memory()
         self._watch(Watchdog(root, kernel, self._limits, folders, ran_out))
-
-    async def _await_sockets(self) -> None:
-        # libzmq tries a socket that is not there yet again only after 100 ms.
-        paths = [Path(f"{self._manager.ip}-{port}") for port in self._manager.ports]
-        while not all(path.exists() for path in paths):
-            self._refuse_dead()
-            await asyncio.sleep(_SOCKET_POLL_S)
 
     def _refuse_dead(self) -> None:
         if self.dead.is_set():
@@ -199,6 +195,7 @@ def _provisioner(
 ) -> SandboxProvisioner:
     provisioner = SandboxProvisioner(
         workspace.readable,
+        (workspace.path,) if workspace.is_private else (),
         parent=manager,
         kernel_id=manager.kernel_id,
         kernel_spec=manager.kernel_spec,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from kernel_sandbox.messages import clean_bundle
 from kernel_sandbox.types import CellError, Display, Output, Stream
 
 __all__ = ["Added", "Change", "Cleared", "OutputCollector", "Replaced"]
@@ -146,7 +147,8 @@ class OutputCollector:
         return text if len(raw) <= room else raw[:room].decode("utf-8", "ignore")
 
     def _display(self, content: _Content) -> None:
-        display = Display(content["data"], content["metadata"], content.get("execution_count"))
+        count = content.get("execution_count")
+        display = Display(clean_bundle(content["data"]), content["metadata"], count)
         size = _size(display)
         identity = _identity(content)
         size += len(str(identity or ""))
@@ -167,7 +169,7 @@ class OutputCollector:
             old = self._outputs[index]
             if not isinstance(old, Display):
                 continue
-            new = replace(old, data=content["data"], metadata=content["metadata"])
+            new = replace(old, data=clean_bundle(content["data"]), metadata=content["metadata"])
             growth = _size(new) - _size(old)
             if growth > self._limit - self._kept_bytes:
                 self.cut_bytes += growth

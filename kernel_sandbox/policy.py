@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,14 +13,8 @@ __all__ = ["Policy", "Report"]
 
 
 _LISTS = ("packages", "protected", "environment")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Writes a file that was not there: a kernel of before may have left a link in its place."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+WRITABLE = ("home", "tmp")
+"""The folders of a kernel's private folder that it may write; both are made anew at each start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +33,13 @@ class Policy:
     """Whether the kernel shares the network of the machine."""
     workspace: str
     """The folder that the kernel works in, and may write."""
+    is_shared: bool
+    """Whether the working folder is somebody's own, and not the kernel's."""
+    layer: str
+    """The folder of the layer that takes what it writes there (`WorkspaceLayer`); empty where it
+    writes there itself."""
     run_dir: str
-    """The kernel's private folder, which it may write, too."""
+    """The kernel's private folder: it may read it, and write only what `private` names."""
     readable: Mapping[str, str]
     """What it may read besides system and interpreter, files or folders: from each name to the
     path without links that it led to. In the working folder, whose links may change, that path
@@ -58,6 +56,11 @@ class Policy:
     """The process that starts the kernel, as the machine numbers it."""
     is_root: bool
     """Whether root starts the kernel: the system exempts root from the count of processes."""
+    user_number: int
+    """The user whose number the kernel takes to be counted apart, though its files stay root's;
+    0 for none."""
+    tasks_before: int
+    """What its user runs already, threads included, where that counts with the kernel; else 0."""
     shares_users: bool
     """Whether its user namespace, if it has one, holds other kernels as well."""
     namespaces: Mapping[str, str]
@@ -70,23 +73,15 @@ class Policy:
     """The layer state that goes with `no_view`: absent, refused or off."""
 
     @property
-    def report(self) -> Path:
-        """The file that the launcher writes its report to."""
-        return Path(self.run_dir) / "report.json"
+    def private(self) -> tuple[str, ...]:
+        """The folders in its private folder that it may write."""
+        return tuple(f"{self.run_dir}/{name}" for name in WRITABLE)
 
     @property
     def readable_paths(self) -> tuple[Path, ...]:
         """What it may read, by the names and by where they led, each once."""
         both = (path for pair in self.readable.items() for path in pair)
         return tuple(map(Path, dict.fromkeys(both)))
-
-    def write(self, path: Path) -> None:
-        """Writes the policy as JSON.
-
-        Raises:
-            OSError: the file can't be written.
-        """
-        _write_new(path, self.to_text())
 
     def to_text(self) -> str:
         """The policy as one line of JSON."""
@@ -105,18 +100,6 @@ class Policy:
         lists = {name: tuple(raw[name]) for name in _LISTS}
         return cls(**{**raw, **lists})
 
-    @classmethod
-    def read(cls, path: Path) -> Policy:
-        """Reads a policy that `write` wrote.
-
-        Raises:
-            OSError: the file can't be read.
-            KeyError: a list is missing.
-            TypeError: another field is missing or unknown.
-            ValueError: the file is not JSON.
-        """
-        return cls.from_text(path.read_text(encoding="utf-8"))
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -126,24 +109,18 @@ class Report:
     """The kernel's process id as the kernel itself sees it."""
     containment: Containment
 
-    def write(self, path: Path) -> None:
-        """Writes the report as JSON, at once: a reader sees all of it or nothing.
-
-        Raises:
-            OSError: the file can't be written.
-        """
-        draft = path.with_suffix(".part")
-        _write_new(draft, json.dumps({"pid": self.pid, **self.containment.to_json()}))
-        draft.replace(path)
+    def to_text(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps({"pid": self.pid, **self.containment.to_json()})
 
     @classmethod
-    def read(cls, path: Path) -> Report:
-        """Reads a report that `write` wrote.
+    def from_text(cls, text: str) -> Report:
+        """The inverse of `to_text`.
 
         Raises:
-            OSError: the file can't be read.
             KeyError: a field is missing.
-            ValueError: the file is not JSON, or a state is of no known kind.
+            TypeError: a field is of the wrong kind.
+            ValueError: it is not JSON, or a state is of no known kind.
         """
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return cls(raw["pid"], Containment.from_json(raw))
+        raw = json.loads(text)
+        return cls(int(raw["pid"]), Containment.from_json(raw))

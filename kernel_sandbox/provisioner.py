@@ -13,6 +13,7 @@ import importlib.util
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +24,23 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Bool, Enum, Float, Int, List, Unicode
 
 from kernel_sandbox import environment, processes
-from kernel_sandbox.contain.cgroups import Cgroup, delegate
+from kernel_sandbox.contain.fence import Fence
 from kernel_sandbox.contain.plan import Places, plan
+from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.policy import Report
+from kernel_sandbox.launch_pipes import CHANNELS, LaunchPipes
+from kernel_sandbox.policy import Policy, Report
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.profile import Profile
-from kernel_sandbox.run_folder import make_run_folder
+from kernel_sandbox.run_folder import furnish, make_run_folder
+from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["SandboxProvisioner"]
 
-CGROUP_HEADROOM_BYTES = 64 * 1024**2
+_NO_FENCE = Layer("cgroup", LayerState.OFF, "the kernel is not confined")
 _ADMIN_ONLY = (
     "max_memory_bytes",
     "max_cpu_s",
@@ -51,6 +56,8 @@ _OFF = (
     "code can do all that this user can"
 )
 _KILL_WAIT_S = 5.0
+_SOCKETS = "k"
+"""What the names of a kernel's sockets start with."""
 _DEFAULTS = Limits()
 
 
@@ -88,11 +95,14 @@ class SandboxProvisioner(LocalProvisioner):
         config=True
     )
 
-    def __init__(self, inputs: Sequence[Path] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, inputs: Sequence[Path] = (), private: Sequence[Path] = (), **kwargs: Any
+    ) -> None:
         """Makes a provisioner.
 
         Args:
             inputs: real files that the kernel may read where they are.
+            private: folders that go away with the kernel, or that were made for it.
             **kwargs: what Jupyter passes, and the `config` of the kernelspec. A kernelspec, which
                 a user can edit, beats the server's own settings: hence what only an
                 administrator may set is dropped from it.
@@ -101,20 +111,28 @@ class SandboxProvisioner(LocalProvisioner):
             kwargs.pop(name, None)
         super().__init__(**kwargs)
         self.inputs = tuple(inputs)
+        self.private_folders = tuple(private)
         self._folder: PrivateFolder | None = None
         self.exit_status: int | None = None
-        self._report: Report | None = None
+        self._pipes: LaunchPipes | None = None
         self._kernel_pid: int | None = None
-        self._cgroup: Cgroup | None = None
-        self._cgroup_layer = Layer("cgroup", LayerState.OFF, "the kernel is not confined")
+        self._fence: Fence | None = None
+        self._layer: WorkspaceLayer | None = None
+        self._tending: asyncio.Task[None] | None = None
         self.workspace: Path | None = None
         """The folder in which the kernel works and which it may write, once it is started."""
-        self._is_monitored = False
 
     @property
     def run_dir(self) -> Path | None:
         """The kernel's private folder, from the first start until the last end."""
         return self._folder.path if self._folder else None
+
+    @property
+    def written_folders(self) -> tuple[Path, ...]:
+        """Where what the running kernel writes takes room."""
+        layer = self.layer
+        own = self.workspace if layer is None else layer.upper
+        return tuple(folder for folder in (own, self.run_dir) if folder is not None)
 
     @property
     def is_confined(self) -> bool:
@@ -141,11 +159,12 @@ class SandboxProvisioner(LocalProvisioner):
         Raises:
             KernelStartError: the path of the private folder is too long for a socket.
         """
-        self._folder = self._folder or make_run_folder()
+        if self._folder is None:
+            self._folder = make_run_folder()
+        else:
+            await asyncio.to_thread(furnish, self._folder.path)
         run_dir = self._folder.path
-        for stale in ("report.json", *(f"k-{port}" for port in range(1, 6))):
-            (run_dir / stale).unlink(missing_ok=True)
-        self._report = self._kernel_pid = self.exit_status = None
+        self._kernel_pid = self.exit_status = None
         self._use_sockets(run_dir)
         workspace = self.workspace = self._workspace(kwargs.get("cwd"), run_dir)
         variables = environment.kernel_environment(workspace, run_dir)
@@ -154,35 +173,65 @@ class SandboxProvisioner(LocalProvisioner):
             variables[environment.OFF_VARIABLE] = "1"
         kwargs |= {"cwd": str(workspace), "env": variables}
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
-        names = tuple(prepared["env"])
-        packages = tuple(map(_package_folder, self.packages))
-        overlay = self._overlay_folder()
-        places = Places(workspace, run_dir, self._readable(), packages, overlay)
-        policy = await asyncio.to_thread(
-            plan, self.limits, places, names, isolate=self.isolate, confined=self.is_confined
+        await self._finish_layer()
+        places = Places(
+            workspace,
+            run_dir,
+            self._readable(),
+            self._packages(),
+            self._overlay_folder(),
+            is_shared=self.is_shared(workspace),
         )
-        policy.write(run_dir / "policy.json")
-        await asyncio.to_thread(self._make_cgroup, run_dir.name)
-        self._is_monitored = self.is_confined and not policy.no_view
-        return {**prepared, "cmd": [*prepared["cmd"], str(run_dir / "policy.json")]}
+        policy = await asyncio.to_thread(self._planned, places, tuple(prepared["env"]))
+        self._close_pipes()
+        self._pipes = LaunchPipes(policy, str(run_dir / _SOCKETS))
+        return {
+            **prepared,
+            "cmd": [*prepared["cmd"], self._pipes.theirs.to_argument()],
+            "pass_fds": self._pipes.inherited,
+        }
 
-    def _make_cgroup(self, name: str) -> None:
-        self._remove_cgroup()
-        if not self.is_confined:
-            return
-        limits = self.limits
-        # The watchdog, which can say more, should come first where it can.
-        roomy = replace(limits, memory_bytes=limits.memory_bytes + CGROUP_HEADROOM_BYTES)
-        made = delegate(name, roomy)
-        if isinstance(made, Cgroup):
-            self._cgroup = made
-        else:
-            self._cgroup_layer = made
+    async def _finish_layer(self) -> None:
+        tending, self._tending = self._tending, None
+        if tending is not None:
+            tending.cancel()
+        layer, self._layer = self._layer, None
+        if layer is not None:
+            await shielded(asyncio.to_thread(layer.finish))
 
-    def _remove_cgroup(self) -> None:
-        if self._cgroup is not None:
-            self._cgroup.remove()
-            self._cgroup = None
+    @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above the folder of the running kernel; `None` where it has none."""
+        return self._layer if self.containment.is_active("workspace_layer") else None
+
+    def _close_pipes(self) -> None:
+        if self._pipes is not None:
+            self._pipes.close()
+            self._pipes = None
+
+    def _planned(self, places: Places, names: tuple[str, ...]) -> Policy:
+        self._remove_fence()
+        if places.is_shared and self.is_confined and self.isolate and probe().has_view:
+            self._layer = WorkspaceLayer(places.workspace, Path(tempfile.gettempdir()))
+            places = replace(places, layer=self._layer.path)
+        if self.is_confined:
+            self._fence = Fence(places.run_dir.name, self.limits)
+        policy = plan(
+            self.limits,
+            places,
+            names,
+            isolate=self.isolate,
+            confined=self.is_confined,
+            counts=self._fence is not None and self._fence.counts,
+        )
+        if self._fence is not None:
+            self._fence.user_number = policy.user_number
+        return policy
+
+    def _remove_fence(self) -> None:
+        if self._fence is not None:
+            self._fence.remove()
+            self._fence = None
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Starts the process, in a control group where the machine grants one.
@@ -191,9 +240,16 @@ class SandboxProvisioner(LocalProvisioner):
             cmd: the command line that `pre_launch` made.
             **kwargs: what Jupyter passes on to the process.
         """
-        info = await super().launch_kernel(cmd, **kwargs)
-        if self._cgroup is not None and self.process is not None:
-            self._cgroup_layer = self._cgroup.add(self.process.pid)
+        try:
+            info = await super().launch_kernel(cmd, **kwargs)
+        finally:
+            if self._pipes is not None:
+                self._pipes.let_go()
+        if self._fence is not None and self.process is not None:
+            self._fence.add(self.process.pid)
+        if self._layer is not None and self._pipes is not None:
+            self._layer.refresh = self._pipes.refresh
+            self._tending = asyncio.create_task(self._layer.tend())
         return info
 
     def out_of_memory(self) -> Callable[[], bool]:
@@ -201,17 +257,21 @@ class SandboxProvisioner(LocalProvisioner):
 
         It goes on telling of this kernel when another one has been started.
         """
-        return self._cgroup.oom_killed if self._cgroup is not None else lambda: False
+        return self._fence.ran_out if self._fence is not None else lambda: False
 
     def _use_sockets(self, run_dir: Path) -> None:
         manager = self.parent
         if manager is None:
             return
-        manager.transport, manager.ip = "ipc", str(run_dir / "k")
+        manager.transport, manager.ip = "ipc", str(run_dir / _SOCKETS)
         manager.connection_file = manager.connection_file or str(run_dir / "connection.json")
-        names = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
-        for number, name in enumerate(names, start=1):
-            setattr(manager, name, number)
+        for number, name in enumerate(CHANNELS, start=1):
+            setattr(manager, f"{name}_port", number)
+
+    def is_shared(self, workspace: Path) -> bool:
+        """Whether a working folder is somebody's own: neither private, nor made for the kernel."""
+        private = (self.run_dir, *self.private_folders)
+        return not any(one is not None and workspace.is_relative_to(one) for one in private)
 
     def _workspace(self, folder: str | None, run_dir: Path) -> Path:
         """The notebook's folder, unless writing there would mean writing to a whole home."""
@@ -237,22 +297,26 @@ class SandboxProvisioner(LocalProvisioner):
             return None
         return folder
 
+    def _packages(self) -> tuple[Path, ...]:
+        return tuple(map(_package_folder, self.packages))
+
     def _readable(self) -> tuple[Path, ...]:
         connection = (Path(self.parent.connection_file),) if self.parent else ()
         return (*self.inputs, *connection)
 
     def report(self) -> Report | None:
-        """Returns what the launcher reported from inside the sandbox, once it has."""
-        if self._report is None and self.run_dir is not None:
-            with contextlib.suppress(FileNotFoundError):
-                self._report = Report.read(self.run_dir / "report.json")
-        return self._report
+        """Returns what the launcher reported from inside the sandbox, once it has; never waits."""
+        return self._pipes.report() if self._pipes is not None else None
 
     @property
     def containment(self) -> Containment:
         """The layers that hold around the running kernel."""
         report = self.report()
-        return report.containment.with_layers([self._cgroup_layer]) if report else Containment()
+        if report is None:
+            return Containment()
+        fence, around = self._fence, report.containment
+        layer = fence.layer(around) if fence is not None else _NO_FENCE
+        return around.with_layers([layer])
 
     @property
     def kernel_pid(self) -> int | None:
@@ -268,12 +332,16 @@ class SandboxProvisioner(LocalProvisioner):
         Args:
             signum: the signal; 0 asks only whether the kernel lives, SIGKILL ends everything.
         """
-        if self.process is None:
+        process = self.process
+        if process is None:
             return
         if signum == signal.SIGKILL:
-            processes.end(self.process.pid, self._is_monitored)
+            if self._fence is not None:
+                await asyncio.to_thread(self._fence.end)
+            if process.poll() is None:
+                processes.end(process.pid, is_monitor=self.is_confined)
         elif signum == 0:
-            self.process.send_signal(0)
+            process.send_signal(0)
         elif (target := self.kernel_pid) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(target, signum)
@@ -293,7 +361,7 @@ class SandboxProvisioner(LocalProvisioner):
                 await self.wait()
         except TimeoutError:
             process.kill()
-        if not self._is_monitored and self.run_dir is not None:
+        if not self.is_confined and self.run_dir is not None:
             await asyncio.to_thread(processes.sweep, self.run_dir)
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
@@ -322,12 +390,15 @@ class SandboxProvisioner(LocalProvisioner):
             restart: whether another start follows.
         """
         await super().cleanup(restart)
-        await asyncio.to_thread(self._remove_cgroup)
+        await asyncio.to_thread(self._remove_fence)
+        await self._finish_layer()
         if not restart and self._folder is not None:
-            if not self._is_monitored:
+            if not self.is_confined:
                 await asyncio.to_thread(processes.sweep, self._folder.path)
             self._folder.remove()
             self._folder = None
+        if not restart:
+            self._close_pipes()
 
 
 def _package_folder(name: str) -> Path:

@@ -16,7 +16,9 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from textwrap import indent
 
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import SandboxError
@@ -54,6 +56,8 @@ class Check:
     passed: bool
     detail: str
     """What was seen."""
+    is_needed: bool = False
+    """Whether a kernel that fails it can do no work; else it tried to get out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,29 +105,39 @@ async def check_machine(*, isolate: bool = True) -> tuple[Containment, tuple[Che
 async def _honest(session: KernelSession) -> list[Check]:
     table = await session.run("import pandas as pd\nprint(pd.read_csv('data.csv').b.sum())")
     made = await session.run("open('made.txt', 'w').write('x')\nprint(open('made.txt').read())")
+    reads, writes = table.stdout.strip() == "2", made.stdout.strip() == "x"
     return [
-        Check("an input can be read with pandas", table.stdout.strip() == "2", _seen(table)),
-        Check("a file can be written", made.stdout.strip() == "x", _seen(made)),
+        Check("an input can be read with pandas", reads, _seen(table), is_needed=True),
+        Check("a file can be written", writes, _seen(made), is_needed=True),
     ]
 
 
-async def _hostile(session: KernelSession, places: _Places) -> list[Check]:
-    prefix = Path(sys.prefix) / "dm-check"
-    attempts = {
+def _attempts(places: _Places) -> dict[str, str]:
+    """Code that must not get through: by what it stands for. None changes anything if it does."""
+    package = find_spec("ipykernel")
+    assert package is not None  # noqa: S101
+    assert package.origin is not None  # noqa: S101
+    return {
         "the network is out of reach": (
-            "    import socket\n"
-            f"    socket.create_connection(('127.0.0.1', {places.port}), 2).close()"
+            f"import socket\nsocket.create_connection(('127.0.0.1', {places.port}), 2).close()"
         ),
-        "a file beside the input is hidden": f"    open({str(places.secret)!r}).close()",
-        "an input can't be changed": "    open('data.csv', 'a').write('3,4')",
-        "the interpreter can't be changed": f"    open({str(prefix)!r}, 'x').close()",
-        "the system's settings can't be changed": f"    open({_SETTING!r}, 'a').close()",
+        "a file beside the input is hidden": f"open({str(places.secret)!r}).close()",
+        "an input can't be changed": _opened_to_write("data.csv"),
+        "the interpreter can't be changed": _opened_to_write(package.origin),
+        "the system's settings can't be changed": _opened_to_write(_SETTING),
     }
+
+
+def _opened_to_write(path: str) -> str:
+    """Code that may write a file and doesn't: it is neither created, emptied nor written."""
+    return f"import os\nos.close(os.open({path!r}, os.O_WRONLY))"
+
+
+async def _hostile(session: KernelSession, places: _Places) -> list[Check]:
     checks = []
-    for name, attempt in attempts.items():
-        result = await session.run(_ATTEMPT.format(attempt=attempt))
+    for name, attempt in _attempts(places).items():
+        result = await session.run(_ATTEMPT.format(attempt=indent(attempt, "    ")))
         checks.append(Check(name, result.stdout.startswith(_REFUSED), _seen(result)))
-    prefix.unlink(missing_ok=True)
     result = await session.run(
         "import os\nprint([n for n in os.environ if 'KEY' in n or 'TOKEN' in n])"
     )

@@ -17,10 +17,11 @@ from kernel_sandbox.errors import ContainmentError, SessionClosedError
 from kernel_sandbox.live import LiveKernel
 from kernel_sandbox.screen import screen
 from kernel_sandbox.teardown import Closing, shielded
-from kernel_sandbox.types import CellResult, CellStatus, Limits
+from kernel_sandbox.types import CellResult, CellStatus, FileChange, Limits
 from kernel_sandbox.workspace import Workspace
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
-__all__ = ["CellSession", "KernelSession", "LiveProcess"]
+__all__ = ["CellSession", "KernelSession", "LiveProcess", "settled"]
 
 _LOST = "The kernel had ended since the cell before: this one met an empty one."
 
@@ -36,6 +37,11 @@ class LiveProcess(RunningKernel, Protocol):
     @property
     def containment(self) -> Containment:
         """The layers that hold around it."""
+        ...
+
+    @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above its working folder; `None` where there is none."""
         ...
 
     async def start(self) -> None:
@@ -153,6 +159,7 @@ class CellSession(Closing):
                 result = await self._cell.run(source)
             finally:
                 self._cell = None
+            result = replace(result, files=await settled(kernel.layer))
             if result.state_lost:
                 await self._stop()
             if not notice:
@@ -240,6 +247,19 @@ class CellSession(Closing):
         if self._kernel is not None:
             await shielded(self._kernel.stop())
             self._kernel = None
+
+
+async def settled(layer: WorkspaceLayer | None) -> tuple[FileChange, ...]:
+    """Returns what cells did to the files of a folder since this was asked last.
+
+    Args:
+        layer: above the folder; `None` where there is none, and nobody knows.
+    """
+    if layer is None:
+        return ()
+    with contextlib.suppress(OSError):
+        await asyncio.to_thread(layer.settle)
+    return layer.take_news()
 
 
 class KernelSession(CellSession):

@@ -8,6 +8,7 @@ that was ended to save memory, is built again from the text of its cells.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -126,7 +127,11 @@ class SnapshotTree(Closing):
         """
         self._workspace = Workspace(self._inputs)
         roomy = replace(self._limits, processes=self._limits.processes + STATES)
-        unwatched = replace(self._options, watched=False)
+        # As many states may run a cell at once as there are processors; the others wait.
+        at_work = self._limits.memory_bytes * (os.cpu_count() or 1)
+        unwatched = replace(
+            self._options, watched=False, group_bytes=self._budget.limit_bytes + at_work
+        )
         self._first = LiveWorker(self._zygote, roomy, self._workspace, unwatched)
         await self._first.start()
         self._ground = TreeGround(self._first.roots, self._first.home)

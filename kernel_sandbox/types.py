@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -14,6 +14,7 @@ __all__ = [
     "CellRunner",
     "CellStatus",
     "Display",
+    "FileChange",
     "Limits",
     "Output",
     "Stream",
@@ -129,6 +130,36 @@ class CellError:
 Output = Stream | Display | CellError
 
 
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What happened to a file of the working folder, or is to happen to it."""
+
+    path: str
+    """Relative to the working folder."""
+    kind: Literal["made", "changed", "removed"]
+    state: Literal["written", "waits", "refused"] = "written"
+    """Whether the folder has it now, somebody has to say yes to it, or it never gets there."""
+    size_bytes: int = 0
+    before_bytes: int | None = None
+    """The size of the file that was there; `None` where there was none."""
+    marks: tuple[str, ...] = ()
+    """What a person should know of it, such as that it is a program."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The change as plain JSON values."""
+        return {**asdict(self), "marks": list(self.marks)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> FileChange:
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError: `marks` is missing.
+            TypeError: another field is missing, or one is unknown.
+        """
+        return cls(**{**raw, "marks": tuple(raw["marks"])})
+
+
 def output_from_nbformat(raw: Mapping[str, Any]) -> Output:
     """Returns the output that an nbformat 4 object describes.
 
@@ -168,6 +199,8 @@ class CellResult:
     """The limit that ended it: `memory`, `disk`, `processes`, `output`, `timeout`, `processor`,
     `deadline`; `connection` or `unwatched` for a kernel that could not be kept; `death` for one
     that died otherwise. Empty for a cell that ended by itself or that the caller stopped."""
+    files: tuple[FileChange, ...] = ()
+    """What it did to the files of a working folder that was given."""
 
     @property
     def ok(self) -> bool:
@@ -201,6 +234,7 @@ class CellResult:
             "message": self.message,
             "state_lost": self.state_lost,
             "ended_by": self.ended_by,
+            "files": [change.to_json() for change in self.files],
         }
 
     @classmethod
@@ -213,6 +247,7 @@ class CellResult:
         """
         fields = {**raw, "status": CellStatus(raw["status"])}
         fields["outputs"] = tuple(output_from_nbformat(output) for output in raw["outputs"])
+        fields["files"] = tuple(map(FileChange.from_json, raw.get("files", ())))
         return cls(**fields)
 
 

@@ -1,10 +1,11 @@
 """Watches the memory, the processes and the files of a kernel, and ends it at the limit.
 
-Covered: the resident memory of the kernel and all its descendants together, how many they are,
-and by how much its folders have grown since it started.
-Not covered: memory that no process maps (files in a memory file system, which the view limits in
-size); what is made and gone again between two looks. The next kernel in the same folder gets the
-whole allowance anew.
+Covered: the resident memory of the kernel and all its descendants together, with the files that
+they have in memory and what may wait in their sockets; how many they are; by how much its folders
+have grown since it started; a machine that runs out of memory, which costs the kernel its life
+that uses most of those watched here.
+Not covered: what is made and gone again between two looks. The next kernel in the same folder gets
+the whole allowance anew.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ BLIND_S = 1.0
 """For so long a look may fail, for want of a descriptor, before the kernel is ended."""
 LEAST_ENTRY_BYTES = 4096
 """An empty file holds no block and yet takes room; counted so, a million of them end too."""
+FLOOR_BYTES = 256 * MIB
+"""The machine keeps this much: below it, the system would end a program of its own choice."""
+WORTH_ENDING_BYTES = 64 * MIB
 _BLOCK_BYTES = 512
 _LESS_MEMORY = (
     "Work on fewer rows or columns at a time (usecols, chunksize, smaller dtypes), or raise the "
@@ -95,7 +99,7 @@ class Watchdog:
         self._before = before
         self._wake = asyncio.Event()
         self._is_busy = False
-        self._peak_bytes = 0
+        self._peak_bytes = self._used_bytes = 0
 
     def begin(self) -> None:
         """Starts the count of a cell's peak, and the frequent looks."""
@@ -118,10 +122,12 @@ class Watchdog:
         watches = [asyncio.create_task(self._guard_processes())]
         if self._folders:
             watches.append(asyncio.create_task(self._guard_folders()))
+        _watching.add(self)
         try:
             done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()
         finally:
+            _watching.discard(self)
             for watch in watches:
                 watch.cancel()
 
@@ -151,6 +157,8 @@ class Watchdog:
         if self._ran_out():
             return out_of_memory(limits)
         used = consumption.usage(found, limits.memory_bytes).memory_bytes
+        used += consumption.memory_file_bytes(self._kernel) + consumption.socket_bytes(found)
+        self._used_bytes = used
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limits.memory_bytes:
             return Breach(
@@ -158,7 +166,22 @@ class Watchdog:
                 f"the kernel used {used // MIB} MiB and was ended: the limit is "
                 f"{limits.memory_bytes // MIB} MiB. {_LESS_MEMORY}",
             )
-        return None
+        return self._victim()
+
+    def _victim(self) -> Breach | None:
+        """Ends this kernel where the machine has no memory left and no other uses more."""
+        available = consumption.available_bytes()
+        if available is None or available >= FLOOR_BYTES:
+            return None
+        heaviest = max(_watching, key=lambda one: one._used_bytes, default=self)
+        if heaviest is not self or self._used_bytes < WORTH_ENDING_BYTES:
+            return None
+        return Breach(
+            "memory",
+            f"the machine had {available // MIB} MiB of memory left, and the kernel, which used "
+            f"{self._used_bytes // MIB} MiB, was ended. {_LESS_MEMORY}",
+            self._used_bytes,
+        )
 
     async def _pause(self, least_s: float) -> None:
         wanted = BUSY_INTERVAL_S if self._is_busy else IDLE_INTERVAL_S
@@ -201,6 +224,10 @@ class Watchdog:
         if used.size_bytes + nameless > enough:
             return _full(limit)
         return _closed() if used.closed > before.closed else None
+
+
+_watching: set[Watchdog] = set()
+"""Those of this process that are at work: of their kernels, one is the heaviest."""
 
 
 class _Sight:

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.session import Session
 from zmq.utils.monitor import recv_monitor_message
 
+from kernel_sandbox.messages import (
+    COUNT,
+    MESSAGE_BYTES,
+    OUTPUTS,
+    Shape,
+    check,
+    decode,
+    is_a,
+)
 from kernel_sandbox.outputs import OutputCollector
 
-__all__ = ["MESSAGE_BYTES", "Execution", "Wire", "new_context"]
+__all__ = ["Execution", "Wire", "new_context", "new_session"]
 
-MESSAGE_BYTES = 16 * 1024**2
-"""A larger message never reaches this process: libzmq drops the connection instead."""
 QUEUED_MESSAGES = 64
+_SHAPES: Mapping[str, Shape] = {
+    **OUTPUTS,
+    "execute_reply": {"status": is_a(str), "execution_count": COUNT},
+    "status": {"execution_state": is_a(str)},
+    "comm_open": {"comm_id": is_a(str), "target_name": is_a(str)},
+    "comm_msg": {"comm_id": is_a(str)},
+    "comm_close": {"comm_id": is_a(str)},
+}
+"""Of the messages of which something is read here."""
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 _SILENCE_S = 2.0
 _WELCOME_S = 5.0
 
@@ -27,12 +45,26 @@ _Message = dict[str, Any]
 
 
 def new_context() -> zmq.asyncio.Context:
-    """Returns a context whose sockets take no message that could fill the memory."""
+    """Returns a context whose sockets take no message that could fill the memory.
+
+    A larger one never reaches this process: libzmq drops the connection instead.
+    """
     context = zmq.asyncio.Context()
     context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
     context.setsockopt(zmq.RCVHWM, QUEUED_MESSAGES)
     context.setsockopt(zmq.LINGER, 0)
     return context
+
+
+def new_session(key: bytes) -> Session:
+    """Returns a session of its own: two clients that share one take each other's replies.
+
+    Args:
+        key: what the kernel's messages are signed with.
+    """
+    session = Session(key=key)
+    session.unpack = decode
+    return session
 
 
 @dataclass(slots=True)
@@ -171,20 +203,21 @@ class Wire:
         while True:
             # The code in the kernel can send what it likes on these channels: what is not a
             # proper message is no output, and must not end the reader.
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, IndexError):
+            with contextlib.suppress(*_MALFORMED):
                 handle(await receive())
 
     def _shell(self, message: _Message) -> None:
         future = self._replies.get(message["parent_header"].get("msg_id"))
         if future is not None and not future.done():
-            future.set_result(message["content"])
+            future.set_result(_content(message))
 
     def _iopub(self, message: _Message) -> None:
         kind = message["msg_type"]
         if kind == "iopub_welcome":
             self._welcome.set()
+        content = _content(message)
         if kind in ("comm_open", "comm_msg", "comm_close"):
-            self.on_comm(kind, message["content"])
+            self.on_comm(kind, content)
         if self._running is None:
             return
         message_id, execution = self._running
@@ -193,9 +226,9 @@ class Wire:
         execution.messages += 1
         if kind == "execute_input":
             execution.started.set()
-        if kind == "status" and message["content"]["execution_state"] == "idle":
+        if kind == "status" and content["execution_state"] == "idle":
             execution.idle.set()
-        execution.collector.add(kind, message["content"])
+        execution.collector.add(kind, content)
         if execution.collector.is_flooded:
             execution.flood.set()
 
@@ -207,6 +240,16 @@ class Wire:
                 execution = self._running[1]
                 execution.collector.cut_bytes += MESSAGE_BYTES
                 execution.flood.set()
+
+
+def _content(message: _Message) -> _Message:
+    """The content of a message, of the shape that its kind has.
+
+    Raises:
+        ValueError: it has another.
+    """
+    kind = str(message["msg_type"])
+    return check(kind, message["content"], _SHAPES.get(kind, {}))
 
 
 async def _until_idle(execution: Execution) -> None:

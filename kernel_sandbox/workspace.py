@@ -64,6 +64,11 @@ class Workspace:
         self._links.append(link)
 
     @property
+    def is_private(self) -> bool:
+        """Whether the folder goes away in the end."""
+        return self._private is not None
+
+    @property
     def readable(self) -> tuple[Path, ...]:
         """The real files of the inputs, each once."""
         return tuple(dict.fromkeys(self.inputs.values()))

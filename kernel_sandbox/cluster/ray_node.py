@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernel_sandbox.cluster.ray_host import RayHost
+from kernel_sandbox.commands import install_extra
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import (
     NodeLostError,
@@ -42,7 +43,7 @@ def load_ray() -> Any:
         return importlib.import_module("ray")
     except ImportError as error:
         raise RayMissingError(
-            "a pool over several machines needs Ray: pip install 'dm-jupyter[ray]'"
+            f"a pool over several machines needs Ray: {install_extra('ray')}"
         ) from error
 
 

@@ -17,6 +17,8 @@ __all__ = ["Place", "alone", "enable", "places", "read", "remove_abandoned"]
 
 PREFIX = "dm-sandbox-"
 CONTROLLERS = ("memory", "pids")
+SHARE = "cpu"
+"""The controller that shares out the processor; a group without it still limits."""
 MEMBERS = "cgroup.procs"
 
 
@@ -27,6 +29,8 @@ class Place:
     parents: tuple[Path, ...]
     is_unified: bool
     """Whether it is version 2."""
+    optional: Path | None = None
+    """The folder of the controller that a group can do without, where that is another one."""
 
 
 def places() -> Iterator[Place]:
@@ -36,8 +40,8 @@ def places() -> Iterator[Place]:
     folder come those above it, as far as the tree goes.
     """
     own = dict(_own_groups())
-    found = {kind: _folder(kind, own) for kind in ("", *CONTROLLERS)}
-    unified = found.pop("")
+    found = {kind: _folder(kind, own) for kind in ("", SHARE, *CONTROLLERS)}
+    unified, share = found.pop(""), found.pop(SHARE)
     if unified is not None:
         top, folder = unified
         for parent in (folder, *folder.parents):
@@ -46,7 +50,8 @@ def places() -> Iterator[Place]:
                 break
     folders = tuple(dict.fromkeys(pair[1] for pair in found.values() if pair is not None))
     if folders and all(found.values()):
-        yield Place(folders, is_unified=False)
+        optional = share[1] if share is not None and share[1] not in folders else None
+        yield Place(folders, False, optional)
 
 
 def _own_groups() -> Iterator[tuple[str, str]]:
@@ -82,13 +87,17 @@ def enable(parent: Path) -> None:
     Raises:
         OSError: it has not got them, or holds processes of its own.
     """
-    missing = set(CONTROLLERS) - set(read(parent / "cgroup.controllers").split())
+    offered = set(read(parent / "cgroup.controllers").split())
+    missing = set(CONTROLLERS) - offered
     if missing:
         raise OSError(f"it has no controller for {' and '.join(sorted(missing))}")
     control = parent / "cgroup.subtree_control"
     absent = [name for name in CONTROLLERS if name not in read(control).split()]
     if absent:
         control.write_text(" ".join(f"+{name}" for name in absent), encoding="ascii")
+    if SHARE in offered - set(read(control).split()):
+        with contextlib.suppress(OSError):
+            control.write_text(f"+{SHARE}", encoding="ascii")
     if not os.access(parent / MEMBERS, os.W_OK):  # whoever moves a process must write here, too
         raise PermissionError(f"{parent / MEMBERS} can't be written")
 

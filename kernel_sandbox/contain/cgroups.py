@@ -1,9 +1,11 @@
 """A control group for one kernel: the system itself counts its memory and its processes.
 
-Covered: memory of every kind that the kernel and its descendants touch, page cache and memory
-files among it, without swap; how many processes and threads they are; ending all of them at once.
+Covered: memory of every kind that the kernel and its descendants touch, page cache, memory files
+and what waits in sockets among it, without swap; how many processes and threads they are; ending
+all of them at once; where there is a controller for it, no kernel gets more of a busy processor
+than another, however many processes it has.
 Not covered: what a process touched and started before it was added; a kernel that may write the
-control group file system itself, as root may without a view of its own.
+control group file system itself, as root may without a view of its own and without Landlock.
 Version 2 is used where a part of its tree is delegated to this user, else version 1 as root. The
 limits were tried on version 1; of version 2, on a real system, only a group without controllers.
 """
@@ -41,8 +43,10 @@ NAME = "cgroup"
 _KILL = "cgroup.kill"
 _REQUIRED = frozenset({"memory.max", "memory.limit_in_bytes", "pids.max"})
 """A system may lack the other files: one without swap, for example."""
-_POLLS = 200
-_POLL_S = 0.01
+SHARE_PERCENT = 50
+"""Of a busy processor, a group gets half of what one program outside of it does."""
+_POLLS = 1000
+_POLL_S = 0.002
 REMEDY = (
     "start the server in a delegated group, for example with "
     "`systemd-run --user --scope -p Delegate=yes`"
@@ -171,6 +175,11 @@ def _make(place: Place, name: str, limits: Limits) -> Cgroup:
                 remove_abandoned(parent)
                 (parent / unique).mkdir()
                 made.append(parent / unique)
+            if place.optional is not None:
+                remove_abandoned(place.optional)
+                with contextlib.suppress(OSError):
+                    (place.optional / unique).mkdir()
+                    made.append(place.optional / unique)
             group = Cgroup(tuple(made), place.is_unified)
         _limit(group.folders, _settings(limits, place.is_unified))
     except BaseException:
@@ -191,12 +200,14 @@ def _settings(limits: Limits, is_unified: bool) -> Mapping[str, int]:
             "memory.swap.max": 0,
             "memory.oom.group": 1,
             "pids.max": tasks,
+            "cpu.weight": SHARE_PERCENT,
         }
     return {
         "memory.limit_in_bytes": memory,
         "memory.memsw.limit_in_bytes": memory,  # memory and swap together
         "memory.swappiness": 0,
         "pids.max": tasks,
+        "cpu.shares": 1024 * SHARE_PERCENT // 100,
     }
 
 

@@ -6,6 +6,8 @@ Two processes stand between whoever starts a kernel and the kernel, where there 
     └── first        the first process of the namespace: reaps orphans; when it ends, all end
         └── kernel   confined; runs the body
 
+Where there are none, only the monitor does. It gets what the kernel leaves behind, and ends it.
+
 Covered: each step is active, absent or refused, as seen from inside afterwards. Not covered: what
 a step leaves open; each of their modules says that of itself.
 """
@@ -17,10 +19,20 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-from kernel_sandbox.contain import landlock, namespaces, privileges, rlimits, seccomp, system, view
+from kernel_sandbox.contain import (
+    counting,
+    landlock,
+    namespaces,
+    privileges,
+    rlimits,
+    seccomp,
+    system,
+    view,
+)
 from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.environment import unexpected_names
 from kernel_sandbox.policy import Policy
@@ -48,32 +60,59 @@ def prepare() -> None:
         view.base_paths(network)
 
 
-def contained(policy: Policy, body: Callable[[Containment], int]) -> int:
+def contained(
+    policy: Policy,
+    body: Callable[[Containment], int],
+    *,
+    keeper: int = -1,
+    of_body: Sequence[int] = (),
+) -> int:
     """Runs the body confined and returns its exit status; this process becomes its monitor.
 
     Args:
         policy: what to confine it to.
         body: what runs inside, with the layers that hold there; returns an exit status.
+        keeper: a descriptor on which the first process of the namespace takes requests; -1 for
+            none. Nobody else keeps it.
+        of_body: descriptors that only the body's process keeps.
     """
-    privileges.die_with_parent(policy.parent_pid)
-    if policy.no_view or not policy.confined:
+    if not policy.confined:
+        privileges.die_with_parent(policy.parent_pid)
+        _close(keeper)
         _leave_group()
         return body(confine(policy))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the kernel
+    _close(*([keeper] if policy.no_view else ()))
+    if policy.no_view:
+        # Told of the end, not killed: it has to end what the kernel has started.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(START_FAILED))
+        privileges.die_with_parent(policy.parent_pid, signal.SIGTERM)
+        privileges.become_subreaper()
+        return _watch(lambda: confined(policy, body), of_body, _await_all)
+    privileges.die_with_parent(policy.parent_pid)
     try:
         namespaces.enter(network=policy.network)
     except OSError as error:
         return _failed("namespaces", error)
-    return _watch(lambda: _first(policy, body))
+    return _watch(lambda: _first(policy, body, keeper, of_body), (keeper, *of_body))
 
 
-def _watch(run: Callable[[], int]) -> int:
-    """Runs a function in a new process, which dies with this one; returns its exit status."""
+def _watch(
+    run: Callable[[], int], closed: Sequence[int] = (), reap: Callable[[int], int] | None = None
+) -> int:
+    """Runs a function in a new process, which dies with this one; returns its exit status.
+
+    Args:
+        run: the function.
+        closed: descriptors that are for the new process alone.
+        reap: waits for the new process, given its number; `None` just waits.
+    """
     ours, theirs = os.pipe()
     child = os.fork()
     if child:
         os.close(ours)
-        return _await(child)
+        _close(*closed)
+        return (reap or _await)(child)
     status = 1
     try:
         os.close(theirs)
@@ -88,6 +127,12 @@ def _watch(run: Callable[[], int]) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def die_with(lifeline: int) -> None:
@@ -107,16 +152,77 @@ def _await(child: int) -> int:
     while True:
         pid, status = os.wait()
         if pid == child:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return _exit_status(status)
 
 
-def _first(policy: Policy, body: Callable[[Containment], int]) -> int:
+def _await_all(child: int) -> int:
+    """As `_await`, and then ends what the child has left behind: it comes to this process."""
+    status = START_FAILED
     try:
-        view.build(policy)
+        status = _await(child)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        _end_descendants()
+    return status
+
+
+def _end_descendants() -> None:
+    """Ends all that hangs below this process, which is a subreaper."""
+    me = os.getpid()
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                from kernel_sandbox import processes  # noqa: PLC0415 (most leave nothing behind)
+
+                processes.end_all(lambda: (pid for pid in processes.walk((me,)) if pid != me))
+                os.wait()
+        except ChildProcessError:
+            return
+
+
+def _exit_status(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _keep(child: int, keeper: int, workspace: str) -> int:
+    """Reaps as `_await` does, and answers requests meanwhile: see `LaunchPipes.refresh`."""
+    ended, end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(end, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    waits_on = [ended, keeper]
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] == child:
+                    return _exit_status(found[1])
+        for ready in select.select(waits_on, [], [])[0]:
+            request = os.read(ready, 64)
+            if ready != keeper:
+                continue
+            if not request:  # whoever started the kernel is gone; the system ends this process
+                waits_on.remove(keeper)
+                continue
+            with contextlib.suppress(OSError):
+                os.write(keeper, b"+" if view.look_again(workspace) else b"-")
+
+
+def _first(
+    policy: Policy, body: Callable[[Containment], int], keeper: int, of_body: Sequence[int]
+) -> int:
+    try:
+        policy = view.build(policy)
     except OSError as error:
         return _failed("the view of the files", error)
-    return _watch(lambda: confined(policy, body))
+
+    def run() -> int:
+        _close(keeper)
+        return confined(policy, body)
+
+    reap = partial(_keep, keeper=keeper, workspace=policy.workspace) if keeper >= 0 else None
+    return _watch(run, of_body, reap)
 
 
 def confined(policy: Policy, body: Callable[[Containment], int]) -> int:
@@ -150,19 +256,25 @@ def confine(policy: Policy) -> Containment:
     """
     if not policy.confined:
         return Containment().with_layers(Layer(name, LayerState.OFF, _OFF) for name in _STEPS)
-    steps: Iterable[Callable[[], Iterable[Layer]]] = (
-        lambda: namespaces.observe(policy),
-        lambda: (_workspace(policy), _environment(policy), _pid_limit(policy)),
-        lambda: (rlimits.apply(policy, counts_processes=_counts_alone(policy)),),
-        lambda: (privileges.drop_capabilities(), privileges.drop_privileges()),
-        lambda: (landlock.restrict(_rules(policy), _outside(policy)),),
-        lambda: (seccomp.early(policy.network),),
+    layers = Containment().with_layers(namespaces.observe(policy))
+    layers = layers.with_layers((_workspace(policy), _layer(policy), _environment(policy)))
+    by_user = _is_counted_by_user(policy)
+    steps: Iterable[Callable[[], Layer]] = (
+        lambda: rlimits.apply(policy, counts_processes=by_user),
+        privileges.drop_capabilities,
+        privileges.drop_privileges,
+        lambda: landlock.restrict(_rules(policy), _outside(policy)),
+        lambda: seccomp.early(policy.network),
+        lambda: _pid_limit(policy, by_user and layers.is_active("rlimits"), layers),
     )
-    return Containment().with_layers(layer for step in steps for layer in step())
+    for step in steps:
+        layers = layers.with_layers((step(),))
+    return layers
 
 
 _STEPS = (
-    *("read_only_view", "pid_namespace", "network_namespace", "private_workspace", "environment"),
+    *("read_only_view", "pid_namespace", "network_namespace", "private_workspace"),
+    *("workspace_layer", "environment"),
     *("pid_limit", "rlimits", "capabilities", "no_new_privs", "landlock", "seccomp"),
 )
 
@@ -180,9 +292,9 @@ def confine_late(policy: Policy, containment: Containment) -> Containment:
 
 
 def _rules(policy: Policy) -> landlock.Rules:
-    readable = policy.readable_paths
+    readable = (*policy.readable_paths, Path(policy.run_dir))
     base = (*view.base_paths(policy.network), Path("/proc"))
-    folders = (Path(policy.workspace), Path(policy.run_dir))
+    folders = tuple(map(Path, (policy.workspace, *policy.private)))
     if policy.no_view:
         # Python lists the folder that it imports a package from.
         parents = tuple(Path(package).resolve().parent for package in policy.packages)
@@ -204,6 +316,20 @@ def _workspace(policy: Policy) -> Layer:
     return Layer("private_workspace", LayerState.ACTIVE, f"works in {here}")
 
 
+def _layer(policy: Policy) -> Layer:
+    name = "workspace_layer"
+    if not policy.is_shared:
+        reason = "works in a folder that goes away, or that it was given to write"
+        return Layer(name, LayerState.ACTIVE, reason)
+    if policy.no_view:
+        return Layer(name, LayerState(policy.no_view_state), policy.no_view)
+    if not policy.layer:
+        return Layer(name, LayerState.REFUSED, "the system takes no layer above this folder")
+    if not view.is_covered(policy.workspace):
+        return Layer(name, LayerState.REFUSED, "there is no layer above the folder")
+    return Layer(name, LayerState.ACTIVE, "what is written is looked at before the folder has it")
+
+
 def _environment(policy: Policy) -> Layer:
     extra = unexpected_names(policy.environment)
     if extra:
@@ -211,17 +337,32 @@ def _environment(policy: Policy) -> Layer:
     return Layer("environment", LayerState.ACTIVE, "only the listed variables")
 
 
-def _counts_alone(policy: Policy) -> bool:
-    """Whether the system counts the processes of this kernel apart from all others of the user."""
-    return namespaces.has_own_user(policy) and not policy.shares_users
+def _is_counted_by_user(policy: Policy) -> bool:
+    """Has the system count this process and its children by user; returns whether it does."""
+    if policy.user_number:
+        try:
+            counting.take_user(policy.user_number, policy.private)
+        except OSError:
+            return False
+        return True
+    if policy.is_root:
+        return False
+    return bool(policy.tasks_before) or (
+        namespaces.has_own_user(policy) and not policy.shares_users
+    )
 
 
-def _pid_limit(policy: Policy) -> Layer:
-    """How the system itself counts processes: by namespace, or by user where that is not root."""
+def _pid_limit(policy: Policy, by_user: bool, layers: Containment) -> Layer:
+    """How the system itself counts processes: by namespace, or by user."""
     if view.has_process_limit(policy):
         most = view.process_numbers(policy)
         return Layer("pid_limit", LayerState.ACTIVE, f"{most} process numbers, also for root")
-    if not policy.is_root and _counts_alone(policy):
-        return Layer("pid_limit", LayerState.ACTIVE, "counted with the rlimits")
-    reason = "no count of its own before Linux 6.14 or without namespaces: the watchdog counts"
+    if policy.user_number and not layers.is_active("seccomp"):
+        reason = "without the filter of system calls a kernel takes root's number back"
+        return Layer("pid_limit", LayerState.REFUSED, reason)
+    if by_user:
+        counted = "with all that its user runs" if policy.tasks_before else "by a user of its own"
+        reason = f"{rlimits.most_tasks(policy)} processes and threads, counted {counted}"
+        return Layer("pid_limit", LayerState.ACTIVE, reason)
+    reason = "root is not counted without namespaces, or before Linux 6.14: the watchdog counts"
     return Layer("pid_limit", LayerState.ABSENT, reason)

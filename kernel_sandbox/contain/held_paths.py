@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from kernel_sandbox.beneath import opened
 from kernel_sandbox.contain import system
-from kernel_sandbox.contain.real_paths import opened
 
 __all__ = ["hold"]
 

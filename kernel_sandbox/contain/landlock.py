@@ -23,9 +23,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_sandbox.beneath import opened
 from kernel_sandbox.contain import system
 from kernel_sandbox.contain.privileges import drop_privileges
-from kernel_sandbox.contain.real_paths import opened
 from kernel_sandbox.containment import Layer, LayerState
 
 __all__ = ["Rules", "abi", "restrict"]
@@ -48,7 +48,7 @@ _WRITE = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _REFER | _MAKE_AND_R
 _TCP = 0b11
 _SCOPES = 0b11
 
-_DEVICES = tuple(Path("/dev") / name for name in ("null", "zero", "full", "urandom", "random"))
+_DEVICES = tuple(Path("/dev") / name for name in ("null", "full", "urandom", "random"))
 _SINCE = (
     (2, "renaming between folders is always refused"),
     (3, "truncating files outside"),

@@ -118,17 +118,18 @@ def become_subreaper() -> bool:
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0
 
 
-def die_with_parent(parent_pid: int) -> bool:
-    """Makes the system kill this process when the thread that started it ends.
+def die_with_parent(parent_pid: int, with_signal: signal.Signals = signal.SIGKILL) -> bool:
+    """Has the system send this process a signal when the thread that started it ends.
 
     Args:
         parent_pid: the expected parent. It may have died before the call, and then no signal
             would ever come: the process ends itself.
+        with_signal: what to send.
 
     Returns:
         Whether the system accepted it.
     """
-    accepted = _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL)) == 0
+    accepted = _prctl(_PR_SET_PDEATHSIG, int(with_signal)) == 0
     if accepted and os.getppid() != parent_pid:
         os.kill(os.getpid(), signal.SIGKILL)
     return accepted

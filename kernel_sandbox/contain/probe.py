@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kernel_sandbox.containment import Containment, LayerState
-from kernel_sandbox.policy import Policy
+from kernel_sandbox.policy import WRITABLE, Policy
 
 __all__ = ["Probe", "layers_without_view", "probe"]
 
@@ -67,6 +68,8 @@ def _tried(no_view: str = "") -> Containment | str:
     from kernel_sandbox.contain.plan import trial_policy  # noqa: PLC0415 (plans by a probe)
 
     with tempfile.TemporaryDirectory(prefix="dm-probe-") as folder:
+        for name in ("work", *WRITABLE):
+            Path(folder, name).mkdir()
         return _try(trial_policy(folder, no_view))
 
 

@@ -1,9 +1,8 @@
 """Resource limits of the kernel process.
 
 Covered: address space, processor time, the size of a written file, open files, core dumps; the
-number of processes and threads where a user namespace makes that count the kernel's own.
-Not covered: the sum over several processes (the memory watchdog has that), the number of
-processes of a kernel that root started (the system exempts root; the watchdog counts them).
+number of processes and threads, unless root is who they are counted for.
+Not covered: the sum over several processes (the memory watchdog has that).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kernel_sandbox.containment import Layer, LayerState
 from kernel_sandbox.open_files import BETWEEN_CELLS
 from kernel_sandbox.policy import Policy
 
-__all__ = ["apply", "wanted"]
+__all__ = ["THREADS", "apply", "most_tasks", "wanted"]
 
 ADDRESS_HEADROOM_BYTES = 2 * 1024**3
 """Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
@@ -30,8 +29,7 @@ def wanted(policy: Policy, *, counts_processes: bool) -> dict[int, tuple[int, in
 
     Args:
         policy: the numbers.
-        counts_processes: whether a user namespace counts this kernel's processes alone;
-            elsewhere the count holds all that the person runs, and would stop the kernel.
+        counts_processes: whether the system counts this kernel's processes by user.
     """
     space = policy.memory_bytes + ADDRESS_HEADROOM_BYTES
     limits = {
@@ -42,8 +40,18 @@ def wanted(policy: Policy, *, counts_processes: bool) -> dict[int, tuple[int, in
         resource.RLIMIT_CORE: (0, 0),
     }
     if counts_processes:
-        limits[resource.RLIMIT_NPROC] = (policy.processes + THREADS,) * 2
+        limits[resource.RLIMIT_NPROC] = (most_tasks(policy),) * 2
     return limits
+
+
+def most_tasks(policy: Policy) -> int:
+    """Returns how many processes and threads the system lets the kernel's user have.
+
+    Args:
+        policy: of the kernel. What its user runs besides may grow a little afterwards.
+    """
+    spare = THREADS if policy.tasks_before else 0
+    return policy.tasks_before + spare + policy.processes + THREADS
 
 
 def apply(policy: Policy, *, counts_processes: bool) -> Layer:
@@ -68,10 +76,9 @@ def apply(policy: Policy, *, counts_processes: bool) -> Layer:
             short.append(f"limit {number} did not take")
     if short:
         return Layer("rlimits", LayerState.REFUSED, "; ".join(short))
-    by_system = counts_processes and not policy.is_root
-    counted = "processes and threads" if by_system else "processes: by the watchdog"
+    counted = ", processes and threads" if counts_processes else ""
     return Layer(
         "rlimits",
         LayerState.ACTIVE,
-        f"address space, processor time, file size, open files, no core; {counted}",
+        f"address space, processor time, file size, open files, no core{counted}",
     )

@@ -5,10 +5,12 @@ reads: it declares them `int`, `unsigned int` or shorter, and takes only the low
 of `clone`. A test of the high half would let a call through that means the same.
 
 Covered: calls that reach into other processes, make namespaces or mounts, program the system, hold
-memory that no watchdog sees, or change the machine; files that give their owner's rights away;
-rare kinds of socket; calls that are newer than the table.
+memory that no watchdog sees, take another user's number, or change the machine; leases, whole-file
+locks and watches, with which a reader disturbs a file's owner; files that give their owner's
+rights away; rare kinds of socket; calls that are newer than the table.
 Not covered: what a call does with a path or any other thing behind a pointer (no filter can read
-it); sending with a file descriptor that somebody else opened.
+it); sending with a file descriptor that somebody else opened; locks on a range of a file, which
+databases need.
 """
 
 from __future__ import annotations
@@ -132,6 +134,22 @@ FAMILIES: Mapping[str, Mapping[str, int]] = MappingProxyType(
             "memfd_create": 319,
             "memfd_secret": 447,
         },
+        "other users": {
+            "setuid": 105,
+            "setgid": 106,
+            "setreuid": 113,
+            "setregid": 114,
+            "setgroups": 116,
+            "setresuid": 117,
+            "setresgid": 119,
+            "setfsuid": 122,
+            "setfsgid": 123,
+        },
+        "watching files": {
+            "inotify_init": 253,
+            "inotify_add_watch": 254,
+            "inotify_init1": 294,
+        },
         "files past their paths": {
             "lookup_dcookie": 212,
             "fanotify_init": 300,
@@ -178,7 +196,11 @@ _IP_PROTOCOLS = (0, 6, 17)
 
 _NEW_NAMESPACE = 0x7E020000
 _FASTOPEN = 0x20000000
+_FLOCK, _MMAP = 73, 9
 _SETPIPE_SZ = 1031
+_SETLEASE, _NOTIFY = 1024, 1026
+_SHARED_AND_NAMELESS, _SHARING = (0x21, 0x23), 0x2F
+"""MAP_SHARED, or MAP_SHARED_VALIDATE, with MAP_ANONYMOUS; and the bits that say so."""
 _SET_MM = 35
 _TERMINAL = (0x5412, 0x541C, 0x5423)
 """TIOCSTI and TIOCLINUX type into a terminal, TIOCSETD loads a driver for it."""
@@ -199,7 +221,11 @@ def early_rules(network: bool) -> tuple[Rule, ...]:
     """
     return (
         _deny(_IOCTL, Condition(1, _TERMINAL)),
-        _deny(_FCNTL, Condition(1, (_SETPIPE_SZ,))),
+        _deny(_FCNTL, Condition(1, (_SETPIPE_SZ, _SETLEASE, _NOTIFY))),
+        # On an input it would hold up its owner; told that it does not exist, HDF5 does without.
+        Rule(_FLOCK, Verdict.ENOSYS),
+        # Its pages stay when no process maps them any more: no watchdog sees those.
+        _deny(_MMAP, Condition(3, _SHARED_AND_NAMELESS, _SHARING)),
         _deny(_PRCTL, Condition(0, (_SET_MM,))),
         _deny(_SETSOCKOPT, Condition(1, (_SOL_SOCKET,)), Condition(2, _BUFFER_SIZES)),
         *_own_process_only(),

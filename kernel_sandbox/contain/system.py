@@ -15,6 +15,7 @@ __all__ = [
     "MS_NOSUID",
     "MS_PRIVATE",
     "MS_REC",
+    "MS_REMOUNT",
     "bind",
     "detach",
     "library",
@@ -27,7 +28,7 @@ __all__ = [
     "unshare",
 ]
 
-MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
 DIE_WITH_PARENT = 1

@@ -1,9 +1,9 @@
 """The files that a kernel sees: a root of its own, built in its mount namespace.
 
-Covered: system folders, the interpreter and the inputs, read-only; the working folder and the run
-folder, to write, but for the protected paths in them, which stay where they are (`held_paths`);
-small private /tmp and /dev/shm; a /proc of its own processes that takes no write. Nothing else of
-the machine has a name in there.
+Covered: system folders, the interpreter, the inputs and the run folder, read-only; the working
+folder, the home folder and that for temporary files, to write, but for the protected paths in
+them, which stay where they are (`held_paths`); small private /tmp and /dev/shm; a /proc of its own
+processes that takes no write. Nothing else of the machine has a name in there.
 Not covered: a protected path that is made only after the start.
 """
 
@@ -15,11 +15,12 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import kernel_sandbox
+from kernel_sandbox.beneath import opened
 from kernel_sandbox.contain import held_paths, system
-from kernel_sandbox.contain.real_paths import opened
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
@@ -29,16 +30,21 @@ __all__ = [
     "base_paths",
     "build",
     "has_process_limit",
+    "is_covered",
+    "look_again",
     "process_numbers",
 ]
 
 TEMPORARY_BYTES = 256 * 1024**2
 SHARED_MEMORY_BYTES = 64 * 1024**2
-"""Both live in memory where no watchdog of processes sees them: hence small."""
+"""Both live in memory: hence small. The watchdog counts what they hold."""
+TEMPORARY_FILES = 16_384
+"""An empty one takes memory, too, that belongs to no file."""
 
 UNLISTED = Path("/.unlisted")
 """An empty file that no rule names: who can read it is held by nothing but the view."""
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")
+"""No `zero`: memory that is mapped from it and shared stays when no process maps it any more."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
@@ -70,11 +76,14 @@ def _interpreter_paths() -> list[str]:
     return kept
 
 
-def build(policy: Policy) -> None:
+def build(policy: Policy) -> Policy:
     """Moves this process into the view, for good; it is the first of its process namespace.
 
     Args:
         policy: what to show, and how many processes there may be.
+
+    Returns:
+        The policy, without the layer above the working folder where the system takes none.
 
     Raises:
         OSError: a mount was refused, or a path of the policy is gone or has a link in it by now.
@@ -90,20 +99,75 @@ def build(policy: Policy) -> None:
     for path in base_paths(policy.network):
         if path.exists():
             _show(root, path)
-    own = (policy.run_dir, policy.workspace)
+    own = (policy.workspace, *policy.private)
     outside = (x for x in policy.readable if Path(policy.workspace) not in Path(x).parents)
     # The upper ones first: a mount hides what was mounted below its place before.
-    for name in sorted((*outside, *own), key=lambda name: name.count("/")):
+    shown = (policy.run_dir, *outside, *own)
+    for name in sorted(shown, key=lambda name: name.count("/")):
         with opened(Path(policy.readable.get(name, name))) as found:
             is_folder = stat.S_ISDIR(os.fstat(found).st_mode)
             place = _make_place(f"{root}{name}", is_folder=is_folder)
             # The run folder without the mounts below it: this view is one of them.
             below = name != policy.run_dir
+            if name == policy.workspace and policy.layer:
+                try:
+                    _cover(found, place, Path(policy.layer))
+                    continue
+                except OSError:  # it says so itself: see `confine`
+                    policy = replace(policy, layer="")
             system.bind(found, place, read_only=name not in own, recursive=below)
     workspace = f"{root}{policy.workspace}"
     held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
     _enter(root)
     os.chdir(policy.workspace)
+    return policy
+
+
+def _cover(folder: int, place: str, layer: Path) -> None:
+    """Shows a folder with a layer above it, which takes what is written.
+
+    Raises:
+        OSError: the system, or the file system of the layer, does not take it.
+    """
+    with opened(layer / "upper") as upper, opened(layer / "work") as work:
+        # By descriptors: a path may hold what the options use as signs, or a link by now.
+        parts = (f"lowerdir={_through(folder)}", f"upperdir={_through(upper)}")
+        options = (*parts, f"workdir={_through(work)}", "userxattr")
+        system.mount("overlay", place, "overlay", MS_NOSUID | MS_NODEV, ",".join(options))
+
+
+def _through(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def is_covered(workspace: str) -> bool:
+    """Whether a layer lies above the working folder, as this process sees it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+            before, _, after = line.partition(" - ")
+            # Blanks and the like are written in octal there.
+            place = before.split()[4].encode().decode("unicode_escape", "replace")
+            if place.encode("latin-1", "replace").decode("utf-8", "replace") == workspace:
+                return after.startswith("overlay ")
+    return False
+
+
+def look_again(workspace: str) -> bool:
+    """Has the system forget what it remembers of the working folder's names.
+
+    Needed where another file system lies above the folder: what changes below it is not seen else.
+
+    Args:
+        workspace: the folder, as this process finds it.
+
+    Returns:
+        Whether the system did.
+    """
+    try:
+        system.mount("", workspace, flags=system.MS_REMOUNT | MS_NOSUID | MS_NODEV)
+    except OSError:
+        return False
+    return True
 
 
 def _inside(policy: Policy, paths: Iterable[str]) -> list[Path]:
@@ -179,7 +243,8 @@ def _make_temporary(root: Path) -> None:
 def _temporary(folder: Path, size_bytes: int) -> None:
     folder.mkdir()
     flags = MS_NOSUID | MS_NODEV
-    system.mount("tmpfs", str(folder), "tmpfs", flags, f"mode=1777,size={size_bytes}")
+    options = f"mode=1777,size={size_bytes},nr_inodes={TEMPORARY_FILES}"
+    system.mount("tmpfs", str(folder), "tmpfs", flags, options)
 
 
 def _enter(root: Path) -> None:

@@ -1,9 +1,8 @@
 """Messages between a worker and its parent on one stream socket: a length, then JSON.
 
 Covered: bytes of any kind give messages of a known shape or one `FrameError`; a message that is
-too long is refused before it is gathered, one that would unpack into too many objects before it
-is unpacked. Not covered: whether a message is true. The code in the worker holds the socket and
-can say whatever a worker may say.
+too long is refused before it is gathered. Not covered: whether a message is true. The code in the
+worker holds the socket and can say whatever a worker may say.
 """
 
 from __future__ import annotations
@@ -11,17 +10,23 @@ from __future__ import annotations
 import json
 import struct
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["MESSAGE_BYTES", "Decoder", "FrameError", "Message", "encode"]
+from kernel_sandbox.messages import (
+    COUNT,
+    MESSAGE_BYTES,
+    OUTPUTS,
+    Shape,
+    check,
+    decode,
+    has_too_many_parts,
+    is_a,
+)
 
-MESSAGE_BYTES = 16 * 1024**2
-"""No message is longer, in either direction."""
-MESSAGE_ITEMS = 1_000_000
-"""An empty list takes three bytes on the wire and twenty times that in memory."""
+__all__ = ["Decoder", "FrameError", "Message", "encode"]
 
 _LENGTH = struct.Struct("!I")
 Message = tuple[str, dict[str, Any]]
@@ -41,7 +46,7 @@ def encode(kind: str, content: Mapping[str, Any]) -> bytes:
             says it (bytes as base64, dates as ISO text, not-a-number as text).
 
     Raises:
-        FrameError: it is too long.
+        FrameError: it is too long, or has too many parts.
         ValueError: it holds an object of another kind, or itself.
         RecursionError: it is nested too deeply.
     """
@@ -54,8 +59,8 @@ def encode(kind: str, content: Mapping[str, Any]) -> bytes:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         data = text.encode("utf-8", "replace")
-    if len(data) > MESSAGE_BYTES:
-        raise FrameError(f"a message of {len(data)} bytes is too long")
+    if len(data) > MESSAGE_BYTES or has_too_many_parts(data):
+        raise FrameError(f"a message of {len(data)} bytes is too long, or has too many parts")
     return _LENGTH.pack(len(data)) + data
 
 
@@ -131,70 +136,33 @@ class Decoder:
 
 
 def _message(body: bytes) -> Message:
-    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > MESSAGE_ITEMS:
-        raise FrameError("a message of too many parts")
     try:
-        raw = _DECODER.decode(body.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
+        raw = decode(body)
+    except ValueError as error:
         raise FrameError(f"a message that is no JSON: {error}") from None
-    if not isinstance(raw, dict):
-        raise FrameError("a message that is no object")
-    kind, content = raw.get("kind"), raw.get("content")
-    shape = _SHAPES.get(kind) if isinstance(kind, str) else None
-    if not isinstance(kind, str) or shape is None or not isinstance(content, dict):
+    kind = raw.get("kind") if isinstance(raw, dict) else None
+    if not isinstance(kind, str) or kind not in _SHAPES:
         raise FrameError("a message of no known kind")
-    for name, holds in shape.items():
-        if not holds(content.get(name)):
-            raise FrameError(f"a message `{kind}` with a wrong `{name}`")
-    return kind, content
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def _is_a(*types: type) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, types)
+    try:
+        return kind, check(kind, raw.get("content"), _SHAPES[kind])
+    except ValueError as error:
+        raise FrameError(str(error)) from None
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_identity(value: object) -> bool:
-    return value is None or (
-        isinstance(value, dict) and isinstance(value.get("display_id"), str | int | None)
-    )
-
-
-def _is_lines(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
-
-
-_TEXT, _OBJECT, _COUNT = _is_a(str), _is_a(dict), _is_a(int, type(None))
-_BUNDLE = {"data": _OBJECT, "metadata": _OBJECT, "transient": _is_identity}
-_SHAPES: dict[str, dict[str, Callable[[object], bool]]] = {
+_SHAPES: dict[str, Shape] = {
     # From the worker.
-    "ready": {"layers": _is_a(list)},
+    **OUTPUTS,
+    "stream": {**OUTPUTS["stream"], "at": _is_number, "is_flush": is_a(bool)},
+    "ready": {"layers": is_a(list)},
     "started": {},
-    "stream": {
-        "name": lambda value: value in ("stdout", "stderr"),
-        "text": _TEXT,
-        "at": _is_number,
-        "is_flush": _is_a(bool),
-    },
-    "display_data": _BUNDLE,
-    "update_display_data": _BUNDLE,
-    "execute_result": {**_BUNDLE, "execution_count": _COUNT},
-    "clear_output": {"wait": _is_a(bool)},
-    "error": {"ename": _TEXT, "evalue": _TEXT, "traceback": _is_lines},
-    "cut": {"bytes": _is_a(int)},
-    "reply": {"id": _is_a(int), "status": _TEXT, "execution_count": _COUNT},
+    "cut": {"bytes": is_a(int)},
+    "reply": {"id": is_a(int), "status": is_a(str), "execution_count": COUNT},
     # To the worker.
-    "run": {"id": _is_a(int), "source": _TEXT},
-    "ping": {"id": _is_a(int)},
-    "fork": {"id": _is_a(int), "folder": _TEXT},
+    "run": {"id": is_a(int), "source": is_a(str)},
+    "ping": {"id": is_a(int)},
+    "fork": {"id": is_a(int), "folder": is_a(str)},
 }

@@ -6,21 +6,26 @@ import asyncio
 import contextlib
 import os
 import signal
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernel_sandbox import environment
+from kernel_sandbox.contain.fence import Fence
 from kernel_sandbox.contain.plan import Places, plan
+from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.forks.forked import ForkedProcess
 from kernel_sandbox.forks.zygote_client import WorkerProcess, Zygote
+from kernel_sandbox.policy import Policy
 from kernel_sandbox.private_folder import PrivateFolder
 from kernel_sandbox.run_folder import make_run_folder
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import Limits
-from kernel_sandbox.watchdog import Watchdog
+from kernel_sandbox.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.workspace import Workspace
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["LiveWorker", "WorkerOptions"]
 
@@ -38,6 +43,8 @@ class WorkerOptions:
     """A folder of added packages that its cells may import."""
     watched: bool = True
     """Whether its memory is watched; not where its forks are states, watched one by one."""
+    group_bytes: int | None = None
+    """What its control group may hold, bytes; `None` for the memory that it may use."""
 
 
 class LiveWorker(ForkedProcess):
@@ -65,6 +72,8 @@ class LiveWorker(ForkedProcess):
         self._options = options
         self._folder: PrivateFolder | None = None
         self._process: WorkerProcess | None = None
+        self._fence: Fence | None = None
+        self._layer: WorkspaceLayer | None = None
         self.containment = Containment()
         """The layers that hold around it."""
 
@@ -93,17 +102,39 @@ class LiveWorker(ForkedProcess):
         folder = self._folder = make_run_folder()
         workspace, options = self._workspace, self._options
         variables = environment.kernel_environment(workspace.path, folder.path)
-        places = Places(workspace.path, folder.path, workspace.readable, overlay=options.overlay)
-        policy = await asyncio.to_thread(
-            plan, self._limits, places, tuple(variables), isolate=options.isolate
+        places = Places(
+            workspace.path,
+            folder.path,
+            workspace.readable,
+            overlay=options.overlay,
+            is_shared=not workspace.is_private,
         )
+        fence, policy = await asyncio.to_thread(self._planned, places, tuple(variables))
         with self._connection() as descriptors:
             self._process = await self._zygote.spawn(policy, variables, descriptors)
         self._tasks.append(asyncio.create_task(self._await_death(self._process)))
-        self.containment = Containment.from_json(await self._await_ready(self.wire))
+        fence.add(self._process.pid)
+        reported = Containment.from_json(await self._await_ready(self.wire))
+        self.containment = reported.with_layers([fence.layer(reported)])
         if options.watched and self.kernel_pid is not None:
-            folders = (workspace.path, folder.path)
-            self._watch(Watchdog(self.roots, self.kernel_pid, self._limits, folders))
+            layer = self.layer
+            folders = (workspace.path if layer is None else layer.upper, folder.path)
+            self._watch(Watchdog(self.roots, self.kernel_pid, self._limits, folders, fence.ran_out))
+
+    def _planned(self, places: Places, names: tuple[str, ...]) -> tuple[Fence, Policy]:
+        fence = self._fence = Fence(places.run_dir.name, self._limits, self._options.group_bytes)
+        isolate = self._options.isolate
+        if places.is_shared and isolate and probe().has_view:
+            self._layer = WorkspaceLayer(places.workspace, Path(tempfile.gettempdir()))
+            places = replace(places, layer=self._layer.path)
+        policy = plan(self._limits, places, names, isolate=isolate, counts=fence.counts)
+        fence.user_number = policy.user_number
+        return fence, policy
+
+    @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above its working folder; `None` where there is none."""
+        return self._layer if self.containment.is_active("workspace_layer") else None
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -125,6 +156,8 @@ class LiveWorker(ForkedProcess):
 
     async def _await_death(self, process: WorkerProcess) -> None:
         self.exit_status = await asyncio.shield(process.ended)
+        if self.breach is None and self._fence is not None and self._fence.ran_out():
+            self.breach = out_of_memory(self._limits)
         self._died()
 
     def _signal(self) -> None:
@@ -141,6 +174,8 @@ class LiveWorker(ForkedProcess):
         if process is None or self.dead.is_set():
             return
         self._signal()
+        if self._fence is not None:
+            await asyncio.to_thread(self._fence.end)
         try:
             async with asyncio.timeout(_KILL_WAIT_S):
                 await self.dead.wait()
@@ -153,5 +188,9 @@ class LiveWorker(ForkedProcess):
         """Ends the worker and removes its private folder. Safe to call again."""
         await self.kill()
         await self._release()
+        if self._fence is not None:
+            await asyncio.to_thread(self._fence.remove)
+        if self._layer is not None:
+            await asyncio.to_thread(self._layer.finish)
         if self._folder is not None:
             self._folder.remove()

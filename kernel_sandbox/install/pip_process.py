@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_sandbox.commands import ensure_pip
 from kernel_sandbox.environment import pip_environment
 from kernel_sandbox.errors import PackageError
 from kernel_sandbox.install.pip_child import NO_PROGRAM
@@ -49,7 +50,7 @@ _REASONS = {
         "there is no wheel of it, or of what it needs, for this Python (source archives are not "
         "used), or the package index can't be reached"
     ),
-    "No module named pip": "this Python has no pip: run `python -m ensurepip` with it",
+    "No module named pip": f"this Python has no pip: run `{ensure_pip()}`",
 }
 
 

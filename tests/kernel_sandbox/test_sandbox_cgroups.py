@@ -234,11 +234,17 @@ def test_version_2_without_controllers_adds_and_ends_processes(bare_group, start
 
 
 def test_version_2_file_logic_in_a_plain_folder_hands_down_controllers(tmp_path):
-    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
     (tmp_path / "cgroup.subtree_control").write_text("memory\n")
     with pytest.raises(PermissionError):
         cgroup_tree.enable(tmp_path)
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids"
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids\n")
+    with pytest.raises(PermissionError):
+        cgroup_tree.enable(tmp_path)
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
+    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
     (tmp_path / "cgroup.subtree_control").write_text("memory pids\n")
     (tmp_path / "cgroup.procs").touch()
     cgroup_tree.enable(tmp_path)

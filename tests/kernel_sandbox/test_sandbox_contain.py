@@ -12,9 +12,10 @@ import pytest
 
 from kernel_sandbox import environment
 from kernel_sandbox.contain import confine, namespaces, rlimits
-from kernel_sandbox.contain.plan import Places, plan, protected_paths
+from kernel_sandbox.contain.plan import Places, plan
 from kernel_sandbox.contain.probe import layers_without_view, probe
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.layer_entries import protected_paths
 from kernel_sandbox.policy import Policy, Report
 from kernel_sandbox.profile import Profile, shortcomings
 from kernel_sandbox.types import MIB, Limits
@@ -26,6 +27,8 @@ POLICY = Policy(
     file_bytes=1 << 40,
     network=False,
     workspace="/nowhere",
+    is_shared=False,
+    layer="",
     run_dir="/nowhere/run",
     readable={},
     packages=(),
@@ -34,6 +37,8 @@ POLICY = Policy(
     confined=True,
     parent_pid=os.getppid(),
     is_root=False,
+    user_number=0,
+    tasks_before=0,
     shares_users=False,
     namespaces={},
     environment=(),
@@ -57,13 +62,10 @@ def test_containment_is_ordered_complete_and_survives_json():
     assert better.summary() == "2 of 2 layers active"
 
 
-def test_policy_and_report_survive_their_files(tmp_path):
-    POLICY.write(tmp_path / "policy.json")
-    assert Policy.read(tmp_path / "policy.json") == POLICY
+def test_policy_and_report_survive_their_texts():
+    assert Policy.from_text(POLICY.to_text()) == POLICY
     report = Report(7, Containment((Layer("screen", LayerState.OFF, "x"),)))
-    report.write(tmp_path / "report.json")
-    assert Report.read(tmp_path / "report.json") == report
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.json", "report.json"]
+    assert Report.from_text(report.to_text()) == report
 
 
 def test_the_environment_is_a_list_of_what_may_pass(monkeypatch, tmp_path):
@@ -114,7 +116,7 @@ def harmless_limits(monkeypatch):
 def test_limits_are_set_and_never_loosened(harmless_limits):
     layer = rlimits.apply(POLICY, counts_processes=False)
     assert layer.state is LayerState.ACTIVE
-    assert "by the watchdog" in layer.reason
+    assert "processes" not in layer.reason
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 40, 1 << 40)
     looser = replace(POLICY, file_bytes=1 << 41)
     assert rlimits.apply(looser, counts_processes=False).state is LayerState.ACTIVE
@@ -147,24 +149,28 @@ def test_another_namespace_with_a_hole_is_refused(monkeypatch, tmp_path):
 
 CONFINE = """
 import json, sys
-from pathlib import Path
 from kernel_sandbox.contain.confine import confine_late, contained
 from kernel_sandbox.policy import Policy
-policy = Policy.read(Path(sys.argv[1]))
+policy = Policy.from_text(sys.stdin.read())
 def tell(containment):
     print(json.dumps(confine_late(policy, containment).to_json()))
-    if len(sys.argv) > 2:
-        exec(sys.argv[2], {})
+    if len(sys.argv) > 1:
+        exec(sys.argv[1], {})
     return 7
 sys.exit(contained(policy, tell))
 """
 
 
 def confine_in_child(policy, tmp_path, environ, *code):
-    policy.write(tmp_path / "policy.json")
-    command = [sys.executable, "-c", CONFINE, str(tmp_path / "policy.json"), *code]
+    command = [sys.executable, "-c", CONFINE, *code]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environ
+        command,
+        input=policy.to_text(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environ,
     )
 
 
@@ -206,7 +212,7 @@ def test_a_launcher_whose_parent_is_gone_ends_itself(tmp_path):
 
 @pytest.fixture
 def places(tmp_path):
-    for name in ("work", "run"):
+    for name in ("work", "run", "run/home", "run/tmp"):
         (tmp_path / name).mkdir()
     (tmp_path / "in.csv").write_text("a\n1\n")
     return Places(tmp_path / "work", tmp_path / "run", (tmp_path / "in.csv",))
@@ -235,7 +241,8 @@ def test_without_namespaces_the_others_hold_the_network(places):
     assert layers.missing(("landlock", "seccomp", "late_seccomp", "rlimits")) == ()
     assert shortcomings(Profile.INTERACTIVE, layers) == ()
     lacking = shortcomings(Profile.ROLLOUT, layers)
-    assert [text.partition(" (")[0] for text in lacking] == ["number of processes", "memory"]
+    assert [text.partition(" (")[0] for text in lacking] == ["memory"]
+    assert "by a user of its own" in layers.get("pid_limit").reason
 
 
 def test_unconfined_is_off_in_every_layer(places):
@@ -261,8 +268,9 @@ for path, mode in PATHS:
 """
     paths = [
         (str(places.workspace / "new"), "w"),
-        (str(places.run_dir / "new"), "w"),
+        (str(places.run_dir / "home" / "new"), "w"),
         (str(places.readable[0]), "r"),
+        (str(places.run_dir / "new"), "w"),
         (str(places.readable[0]), "a"),
         (str(secret), "r"),
         ("/etc/passwd", "r"),
@@ -416,7 +424,7 @@ def test_a_folder_around_the_own_ones_may_be_read(places):
 import os
 print(os.path.isdir({str(base)!r} + "/other"))
 open("new", "w").close()
-open(os.environ["RUN"] + "/new", "w").close()
+open(os.environ["RUN"] + "/tmp/new", "w").close()
 try:
     open({str(base)!r} + "/other/new", "w")
 except OSError as error:

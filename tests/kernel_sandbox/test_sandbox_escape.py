@@ -2,8 +2,10 @@
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
+import ipykernel
 import psutil
 import pytest
 
@@ -138,9 +140,34 @@ async def test_selfcheck_passes_with_namespaces_and_is_honest_without():
     assert [check for check in checks if not check.passed] == []
     containment, checks = await selfcheck.check_machine(isolate=False)
     assert not containment.is_active("read_only_view")
-    failed = {check.name for check in checks if not check.passed}
-    assert "the network is out of reach" in failed
-    assert "memory above the limit ends the cell" not in failed
+    passed = {check.name: check.passed for check in checks}
+    assert passed["the network is out of reach"] == containment.is_active("late_seccomp")
+    assert passed["memory above the limit ends the cell"]
+
+
+def test_an_attempt_of_the_selfcheck_that_gets_through_changes_nothing(tmp_path, monkeypatch):
+    """Made here by a process that nothing confines."""
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "secret.txt").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        places = selfcheck._Places(tmp_path / "data.csv", tmp_path / "secret.txt", port)
+        attempts = selfcheck._attempts(places)
+        before = _state(tmp_path)
+        for attempt in attempts.values():
+            with suppress(PermissionError):  # of a user other than root
+                exec(attempt)
+    assert _state(tmp_path) == before
+    assert "the interpreter can't be changed" in attempts
+
+
+def _state(folder):
+    """What an attempt could change: its folder, the interpreter's packages and a setting."""
+    packages = Path(ipykernel.__file__).parent
+    files = sorted({*folder.iterdir(), *packages.parent.iterdir(), *packages.glob("*.py")})
+    stats = [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    return stats, Path(selfcheck._SETTING).read_text()
 
 
 @pytest.mark.slow

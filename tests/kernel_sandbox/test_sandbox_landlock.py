@@ -131,7 +131,7 @@ found = {
     "remove": attempt((shown / "file").unlink),
     "remove a folder": attempt((shown / "deep").rmdir),
     "run": attempt(subprocess.run, [str(inside / "file")]),
-    "device": attempt(lambda: open("/dev/zero", "rb").close() or open("/dev/tty", "rb")),
+    "device": attempt(lambda: open("/dev/urandom", "rb").close() or open("/dev/tty", "rb")),
     "child": "EACCES" if subprocess.run(["/bin/cat", secret], stderr=-3).returncode else "done",
 }
 print(json.dumps(sorted(k for k, v in found.items() if v == "done")))

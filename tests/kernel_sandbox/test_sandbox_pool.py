@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox import consumption
+from kernel_sandbox.containment import Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
 from kernel_sandbox.forks.live_worker import WorkerOptions
 from kernel_sandbox.pool import PoolSettings, SandboxPool
@@ -310,7 +311,18 @@ async def test_a_pool_closes_all_whatever_one_of_them_does(monkeypatch):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="the system counts an ordinary user's processes")
-async def test_a_machine_that_can_not_confine_is_refused_unless_asked_for():
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can count kernels apart")
+async def test_without_namespaces_root_counts_processes_all_the_same():
+    settings = PoolSettings(modules=MODULES)
+    async with SandboxPool(settings, options=WorkerOptions(isolate=False)) as pool:
+        assert any(map(pool.containment.is_active, ("cgroup", "pid_limit")))
+
+
+async def test_a_machine_that_can_not_confine_is_refused_unless_asked_for(monkeypatch):
+    absent = Layer("cgroup", LayerState.ABSENT, "none for the test")
+    monkeypatch.setattr("kernel_sandbox.contain.fence.delegate", lambda *_: absent)
+    monkeypatch.setattr("kernel_sandbox.contain.counting.unused_user", lambda: 0)
+    monkeypatch.setattr("kernel_sandbox.contain.counting.tasks_of_user", lambda: 0)
     open_machine = WorkerOptions(isolate=False)
     with pytest.raises(ContainmentError, match="number of processes"):
         await SandboxPool(PoolSettings(modules=MODULES), options=open_machine).__aenter__()

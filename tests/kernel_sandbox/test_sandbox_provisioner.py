@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
+import struct
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from jupyter_client.asynchronous import AsyncKernelClient
@@ -76,9 +78,17 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
 
 def test_the_entry_point_names_this_provisioner():
     spec = KernelSpec.from_resource_dir(str(SPECS / "kernelspec"))
-    assert spec.display_name == "DataMind (restricted)"
+    assert spec.display_name == "Python (restricted)"
     made = KernelProvisionerFactory.instance().create_provisioner_instance("id", spec, parent=None)
     assert isinstance(made, SandboxProvisioner)
+
+
+def test_the_kernel_has_a_logo_for_launchers_and_one_for_notebooks():
+    drawn = ET.parse(SPECS / "kernelspec" / "logo-svg.svg").getroot()
+    assert drawn.get("viewBox") == "0 0 64 64"
+    picture = (SPECS / "kernelspec" / "logo-64x64.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert struct.unpack(">II", picture[16:24]) == (64, 64)
 
 
 def test_a_kernelspec_can_not_pass_the_administrators_maxima():

@@ -56,7 +56,7 @@ def value(result):
 @in_module_loop
 async def test_a_missing_ray_is_told_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(RayMissingError, match=r"pip install 'dm-jupyter\[ray\]'") as caught:
+    with pytest.raises(RayMissingError, match=r"pip install 'ray[<>]") as caught:
         async with RayPool():
             pass
     assert isinstance(caught.value, ImportError)

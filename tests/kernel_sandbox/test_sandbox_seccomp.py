@@ -26,6 +26,7 @@ sys.path.insert(0, {repository!r})
 from kernel_sandbox.contain import privileges, seccomp, syscall_table
 from kernel_sandbox.contain.syscall_table import FAMILIES, Rule, Verdict
 libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 def call(number, *arguments):
     "The error number of a raw system call; 0 when it went through."
     wide = [x if isinstance(x, bytes) else ctypes.c_long(x) for x in arguments]
@@ -104,6 +105,10 @@ answer(denied={
     "linux": call(16, 0, 0x541C, 0),
     "setd": call(16, 0, 0x5423, 0),
     "pipe": call(72, writer, 1031, 1 << 20),
+    "lease": call(72, writer, 1024, 1), "notice": call(72, writer, 1026, 1),
+    "shared memory": call(9, 0, 4096, 3, 0x21, -1, 0),
+    "shared memory, validated": call(9, 0, 4096, 3, 0x23, -1, 0),
+    "shared memory with flags": call(9, 0, 4096, 3, high | 0x4021, -1, 0),
     "mm": call(157, 35, 0, 0, 0, 0),
     "mm with high bits": call(157, high | 35, 0, 0, 0, 0),
     "character device": call(133, folder + b"/c", 0o020600, 0x103),
@@ -124,12 +129,15 @@ answer(denied={
 }, allowed={
     "clone": clone(17),
     "size of the pipe": call(72, writer, 1032, 0),
+    "memory": call(9, 0, 4096, 3, 0x22, -1, 0),
+    "shared file": call(9, 0, 4096, 1, 0x01, os.open(sys.executable, 0), 0),
     "fifo": call(133, folder + b"/f", 0o010600, 0),
     "file": call(133, folder + b"/r", 0o100600, 0),
     "personality": call(135, 0xFFFFFFFF),
     "unix": call(41, 1, 1 | 0o2000000, 0), "tcp": call(41, 2, 1, 6),
     "netlink": call(41, 16, 3 | 0o2000000, 0), "pair": call(53, 1, 2, 0, bytes(8)),
-}, udp=call(41, 2, 2, 0), clone3=call(435, bytes(88), 88), newer=call(470), ipv6=call(41, 10, 1, 0))
+}, udp=call(41, 2, 2, 0), clone3=call(435, bytes(88), 88), newer=call(470), ipv6=call(41, 10, 1, 0),
+flock=call(73, writer, 2))
 """
 
 
@@ -140,14 +148,15 @@ def test_arguments_decide_where_a_call_is_needed(tmp_path, network):
     assert {name for name, error in found["denied"].items() if error != errno.EPERM} == set()
     assert {name for name, error in found["allowed"].items() if error} == set()
     assert found["udp"] == (0 if network == "online" else errno.EPERM)
-    assert found["clone3"] == found["newer"] == errno.ENOSYS
+    assert found["clone3"] == found["newer"] == found["flock"] == errno.ENOSYS
     assert found["ipv6"] in {0, errno.EAFNOSUPPORT}
 
 
 INTERFACE = """
 import mmap
 assert seccomp.early(False).state.value == "active"
-page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+prot = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=prot)
 page.write(bytes.fromhex("b814000000" "cd80" "c3"))  # getpid of the 32-bit interface
 ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
 """

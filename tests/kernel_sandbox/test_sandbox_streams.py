@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from kernel_sandbox.forks.frames import MESSAGE_BYTES, Decoder, encode
+from kernel_sandbox.forks.frames import Decoder, encode
 from kernel_sandbox.forks.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
 from kernel_sandbox.forks.worker_channel import ERROR_CHARACTERS, PROMPT_LINES, Channel, TextStream
+from kernel_sandbox.messages import MESSAGE_BYTES
 
 
 @pytest.fixture

@@ -493,7 +493,8 @@ async def test_more_inputs_than_a_request_holds_are_named(zygote, tmp_path):
 
 
 async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_path):
-    workspace = Workspace({}, tmp_path)
+    workspace = Workspace({})
+    workspace.remove()
     worker = LiveWorker(zygote, Limits(), workspace, WorkerOptions())
     with pytest.raises(SandboxError, match="not started"):
         _ = worker.wire

@@ -1,18 +1,41 @@
-"""The IPython kernel of the sandbox: an interrupt reaches the cell, and nothing but the cell."""
+"""The IPython kernel of the sandbox, and the program that runs it.
+
+Covered: an interrupt reaches the cell, and nothing but the cell; the channels are sockets that
+were bound outside; all confinement stands before the first line that a person or a model wrote,
+start-up files among them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import zmq
+from ipykernel.heartbeat import Heartbeat
 from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQInteractiveShell as Shell
+from traitlets import Type
 
 from kernel_sandbox.open_files import CellFiles
 
-__all__ = ["InterruptibleKernel"]
+__all__ = ["InterruptibleKernel", "RestrictedApp"]
+
+
+class ZMQInteractiveShell(Shell):
+    """ipykernel's shell; libraries look for one of this name."""
+
+    def init_ipython_dir(self, ipython_dir: str | None) -> None:  # noqa: ARG002 (IPython's)
+        """Takes the folder as it is: IPython would look for another, as it can't write this one.
+
+        Args:
+            ipython_dir: as IPython passes it.
+        """
+        self.ipython_dir = os.environ["IPYTHONDIR"]
 
 
 class InterruptibleKernel(IPythonKernel):
@@ -22,6 +45,8 @@ class InterruptibleKernel(IPythonKernel):
     `try`: an interrupt that comes a little late or early then stops its event loop, and the kernel
     is neither dead nor does it answer.
     """
+
+    shell_class = Type(ZMQInteractiveShell)
 
     def __init__(self, **kwargs: Any) -> None:
         """Made once, before the first cell.
@@ -88,3 +113,47 @@ class InterruptibleKernel(IPythonKernel):
                 "payload": [],
             }
         return reply
+
+
+class _BoundHeartbeat(Heartbeat):
+    """The heartbeat on a socket that is bound already."""
+
+    listener = -1
+
+    def _try_bind_socket(self) -> None:
+        self.socket.setsockopt(zmq.USE_FD, self.listener)
+        super()._try_bind_socket()
+
+
+class RestrictedApp(IPKernelApp):
+    """ipykernel's program, on sockets that were bound for it."""
+
+    _listeners: tuple[int, ...] = ()
+
+    def take(self, listeners: Sequence[int], settle: Callable[[], None]) -> None:
+        """Says what `initialize` needs; called before it.
+
+        Args:
+            listeners: descriptors of the bound sockets, that of port 1 first.
+            settle: closes what is still open; called before any configured code runs.
+        """
+        self._listeners = tuple(listeners)
+        self._settle = settle
+
+    def _try_bind_socket(self, socket: Any, port: int) -> int:
+        # libzmq then makes no file of its own, and takes none away.
+        socket.setsockopt(zmq.USE_FD, self._listeners[port - 1])
+        return int(super()._try_bind_socket(socket, port))
+
+    def init_heartbeat(self) -> None:
+        """Starts the heartbeat; called by ipykernel."""
+        address = (self.transport, self.ip, self.hb_port)
+        heartbeat = _BoundHeartbeat(zmq.Context(), address)
+        heartbeat.listener = self._listeners[self.hb_port - 1]
+        self.heartbeat = heartbeat
+        heartbeat.start()
+
+    def init_path(self) -> None:
+        """Called by ipykernel when its own parts stand, before extensions and start-up files."""
+        self._settle()
+        super().init_path()

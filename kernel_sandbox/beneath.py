@@ -1,0 +1,167 @@
+"""Opening, reading and making what lies beneath a folder, by descriptors and without a link.
+
+Whoever may write a folder, a kernel for one, may lay a link into it at any moment: between the
+look at a path and its use as well. Hence nothing here is used by its path. A folder is opened
+once and held; what lies beneath is opened name by name, each in the folder before, and a name that
+is a link ends the way.
+
+Covered: links, also those that take a name's place meanwhile; `..`; what is no regular file and
+would block, such as a pipe. Not covered: a folder that is moved elsewhere while it is held open;
+what another name of the same file (a hard link) leads to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+__all__ = ["held", "made", "opened", "parent_of", "read", "replaced"]
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def opened(path: Path, folder: int | None = None) -> Iterator[int]:
+    """Opens a file or folder as a place, with `O_PATH`, and closes it in the end.
+
+    Args:
+        path: absolute; or below the folder, relative to it.
+        folder: a descriptor of one, where the path starts; `None` is the root of the files.
+
+    Raises:
+        OSError: a name is missing, or is a link (`ELOOP`).
+    """
+    place = os.open("/", os.O_PATH | os.O_CLOEXEC) if folder is None else os.dup(folder)
+    try:
+        for name in path.parts[path.is_absolute() :]:
+            try:
+                above, place = place, os.open(name, _PLACE, dir_fd=place)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from error
+            os.close(above)
+            if stat.S_ISLNK(os.fstat(place).st_mode):
+                raise OSError(errno.ELOOP, f"{name} is a link by now", str(path))
+        yield place
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder that its own path leads to; links above and at it are followed.
+
+    Args:
+        folder: one that no kernel may put another in the place of.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[int]:
+    """A descriptor of the folder in which a place lies.
+
+    Args:
+        folder: a descriptor of the folder that the place is relative to.
+        place: of names alone.
+        makes: whether folders that are missing are made.
+
+    Raises:
+        OSError: the place leads out, or a name on the way is missing, a link or no folder.
+    """
+    if place.is_absolute() or ".." in place.parts or not place.name:
+        raise OSError(errno.EXDEV, "it would leave the folder", str(place))
+    here = os.dup(folder)
+    try:
+        for name in place.parent.parts:
+            if makes:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=here)
+            there = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = there
+        yield here
+    finally:
+        os.close(here)
+
+
+@contextmanager
+def read(folder: int, place: PurePath) -> Iterator[BinaryIO]:
+    """Opens a regular file to read; never waits.
+
+    Args:
+        folder: a descriptor of the folder that the place is relative to.
+        place: of names alone.
+
+    Raises:
+        OSError: the place leads out, a name is missing or a link, or it is no regular file.
+    """
+    with parent_of(folder, place) as parent:
+        descriptor = os.open(place.name, _READ, dir_fd=parent)
+    with os.fdopen(descriptor, "rb") as source:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(place))
+        yield source
+
+
+@contextmanager
+def made(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Makes a file that was not there, to write; a failure leaves none.
+
+    Args:
+        folder: a descriptor of the folder that the place is relative to.
+        place: of names alone; missing folders are made.
+        mode: of the file, before the umask.
+
+    Raises:
+        OSError: the place leads out, a name on the way is a link, or the name is taken.
+    """
+    with parent_of(folder, place, makes=True) as parent:
+        descriptor = os.open(place.name, _MAKE, mode, dir_fd=parent)
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                yield target
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(place.name, dir_fd=parent)
+            raise
+
+
+@contextmanager
+def replaced(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Writes a file that takes its name at the end, whatever had it before; all of it or nothing.
+
+    Args:
+        folder: a descriptor of the folder that the place is relative to.
+        place: of names alone; missing folders are made.
+        mode: of the file, before the umask.
+
+    Raises:
+        OSError: the place leads out, a name on the way is a link, or the name is a folder's.
+    """
+    draft = place.with_name(f".{secrets.token_hex(6)}.part")
+    with parent_of(folder, place, makes=True) as parent:
+        try:
+            with made(parent, PurePath(draft.name), mode) as target:
+                yield target
+            os.rename(draft.name, place.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft.name, dir_fd=parent)
+            raise

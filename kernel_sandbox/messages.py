@@ -1,0 +1,164 @@
+"""What a kernel or a worker says, made harmless: bounded before it is unpacked, of a known shape.
+
+Covered: whatever the bytes are, `decode` gives plain values or one `ValueError`, and takes no
+longer for it than an event loop can bear; after `check` a message's fields are of the types that
+its kind has; a bundle that `clean_bundle` returns can be written into a notebook.
+Not covered: whether a message is true. Code in a kernel can say whatever a kernel may say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = [
+    "COUNT",
+    "MESSAGE_BYTES",
+    "OUTPUTS",
+    "Shape",
+    "check",
+    "clean_bundle",
+    "decode",
+    "has_too_many_parts",
+    "is_a",
+]
+
+Shape = Mapping[str, Callable[[object], bool]]
+"""From the name of a field to what tells whether its value may stand there."""
+
+MESSAGE_BYTES = 16 * 1024**2
+"""No message is longer, in either direction."""
+MESSAGE_ITEMS = 200_000
+"""An empty list takes three bytes on the wire and twenty times that in memory."""
+MESSAGE_KEYS = 50_000
+"""Each other key takes ten times as long to unpack as an item."""
+MEDIA_TYPE_CHARS = 256
+
+
+def has_too_many_parts(body: bytes) -> bool:
+    """Whether JSON would unpack into more than is taken; what stands in its texts is no part."""
+    if _items(body) <= MESSAGE_ITEMS and body.count(b":") <= MESSAGE_KEYS:
+        return False
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    if plain.count(b'"') > 2 * (MESSAGE_ITEMS + MESSAGE_KEYS):
+        return True
+    outside = b"".join(plain.split(b'"')[::2])
+    return _items(outside) > MESSAGE_ITEMS or outside.count(b":") > MESSAGE_KEYS
+
+
+def _items(body: bytes) -> int:
+    return sum(body.count(mark) for mark in (b",", b"[", b"{"))
+
+
+def decode(body: bytes) -> Any:
+    """Returns what JSON stands for; its text can always be written as UTF-8.
+
+    Args:
+        body: at most `MESSAGE_BYTES`.
+
+    Raises:
+        ValueError: it is no JSON, nested too deeply, or has too many parts.
+    """
+    if has_too_many_parts(body):
+        raise ValueError("it has too many parts")
+    text = body.decode("utf-8", "replace")
+    try:
+        value = _DECODER.decode(text)
+        # Half a character can be said in JSON, and nowhere else.
+        return _whole(value) if "\\ud" in text or "\\uD" in text else value
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
+
+
+def check(kind: str, content: object, shape: Shape) -> dict[str, Any]:
+    """Returns the content of a message, whose fields are of the types that its kind has.
+
+    Args:
+        kind: what it is.
+        content: as it came.
+        shape: the fields that are read.
+
+    Raises:
+        ValueError: it is no object, or a field is missing or of another type.
+    """
+    if not isinstance(content, dict):
+        raise ValueError(f"a message `{kind}` that is no object")  # noqa: TRY004
+    for name, holds in shape.items():
+        if not holds(content.get(name)):
+            raise ValueError(f"a message `{kind}` with a wrong `{name}`")
+    return content
+
+
+def clean_bundle(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those contents of a bundle that a notebook can hold: text, and JSON where it may be.
+
+    Args:
+        data: from media type to content.
+    """
+    found = {}
+    for name, content in data.items():
+        if not name or len(name) > MEDIA_TYPE_CHARS:
+            continue
+        if _is_lines(content):
+            content = "".join(content)  # noqa: PLW2901
+        if isinstance(content, str) or _is_json(name):
+            found[name] = content
+    return found
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type.startswith("application/") and (
+        media_type == "application/json" or media_type.endswith("+json")
+    )
+
+
+def is_a(*types: type) -> Callable[[object], bool]:
+    """Returns what tells whether a field is of one of these types."""
+    return lambda value: isinstance(value, types)
+
+
+def _is_count(value: object) -> bool:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return value is None or (is_int and 0 <= value < 2**53)  # type: ignore[operator]
+
+
+def _is_identity(value: object) -> bool:
+    return value is None or (
+        isinstance(value, dict) and isinstance(value.get("display_id"), str | int | None)
+    )
+
+
+def _is_lines(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+_TEXT, _OBJECT = is_a(str), is_a(dict)
+_BUNDLE: Shape = {"data": _OBJECT, "metadata": _OBJECT, "transient": _is_identity}
+COUNT = _is_count
+OUTPUTS: Mapping[str, Shape] = {
+    "stream": {"name": lambda value: value in ("stdout", "stderr"), "text": _TEXT},
+    "display_data": _BUNDLE,
+    "update_display_data": _BUNDLE,
+    "execute_result": {**_BUNDLE, "execution_count": _is_count},
+    "clear_output": {"wait": is_a(bool)},
+    "error": {"ename": _TEXT, "evalue": _TEXT, "traceback": _is_lines},
+}
+"""What a cell puts out, from a kernel and a worker alike."""

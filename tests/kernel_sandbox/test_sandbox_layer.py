@@ -1,0 +1,414 @@
+"""The layer above a person's folder: what gets through, what waits, what never does."""
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from kernel_sandbox import layer_entries, workspace_layer
+from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.forks.zygote_client import Zygote
+from kernel_sandbox.session import KernelSession
+from kernel_sandbox.types import FileChange, Limits
+from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.workspace_layer import WorkspaceLayer
+
+needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A person's folder, of an awkward name."""
+    found = tmp_path / "my, data=1"
+    found.mkdir()
+    (found / "old.csv").write_text("old")
+    (found / "book.ipynb").write_text("{}")
+    return found
+
+
+@pytest.fixture
+def layer(folder, tmp_path):
+    made = WorkspaceLayer(folder, tmp_path)
+    yield made
+    made.remove()
+    made.remove()
+    assert not made.path.exists()
+
+
+def settled(layer):
+    layer.settle()
+    return {change.path: change for change in layer.take_news()}
+
+
+def names_of(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def removal(path):
+    os.mknod(path, stat.S_IFCHR | 0o600, 0)
+
+
+WRITTEN = {"made": "written", "changed": "written", "removed": "written"}
+
+
+def test_data_gets_through_as_it_is(layer, folder):
+    (layer.upper / "new.csv").write_text("new")
+    (layer.upper / "old.csv").write_text("newer")
+    (layer.upper / "deep" / "er").mkdir(parents=True)
+    (layer.upper / "deep" / "er" / "x.txt").write_text("x")
+    (layer.upper / "empty").mkdir()
+    found = settled(layer)
+    assert found == {
+        "new.csv": FileChange("new.csv", "made", size_bytes=3),
+        "old.csv": FileChange("old.csv", "changed", size_bytes=5, before_bytes=3),
+        "deep/er/x.txt": FileChange("deep/er/x.txt", "made", size_bytes=1),
+    }
+    assert (folder / "old.csv").read_text() == "newer"
+    assert names_of(folder) == [
+        *("book.ipynb", "deep", "deep/er", "deep/er/x.txt", "empty", "new.csv", "old.csv"),
+    ]
+    assert settled(layer) == {}
+    (layer.upper / "new.csv").write_text("again")
+    assert settled(layer)["new.csv"].kind == "changed"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_what_was_removed_is_removed_once(layer, folder):
+    removal(layer.upper / "old.csv")
+    removal(layer.upper / "never.csv")
+    assert settled(layer) == {"old.csv": FileChange("old.csv", "removed", before_bytes=3)}
+    assert names_of(folder) == ["book.ipynb"]
+
+
+NEVER = {
+    ".git/config": "programs run or obey it unasked",
+    "sub/.envrc": "programs run or obey it unasked",
+    "Makefile": "programs run or obey it unasked",
+    "polars.py": "hides the module polars",
+    "sub/pandas/__init__.py": "hides the module pandas",
+    "book.ipynb": "a notebook that was there",
+    "\udcff.csv": "its name is no text",
+}
+
+
+@pytest.mark.parametrize("is_gated", [True, False])
+@pytest.mark.parametrize("name", NEVER)
+def test_some_names_never_get_through(layer, folder, name, is_gated):
+    before = names_of(folder)
+    layer.is_gated = is_gated
+    path = layer.upper / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    (change,) = settled(layer).values()
+    assert change.state == "refused"
+    assert NEVER[name] in change.marks
+    change.path.encode()
+    assert not layer.waiting
+    assert [x for x in names_of(folder) if x not in (*before, "sub", "sub/pandas")] == []
+    assert (folder / "book.ipynb").read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("target", "state"),
+    [
+        ("old.csv", "written"),
+        ("../old.csv", "refused"),
+        ("sub/../../x", "refused"),
+        ("/etc/passwd", "refused"),
+        ("./sub/../old.csv", "written"),
+    ],
+)
+def test_a_link_stays_in_the_folder(layer, folder, target, state):
+    (layer.upper / "link").symlink_to(target)
+    assert settled(layer)["link"].state == state
+    assert (folder / "link").is_symlink() == (state == "written")
+    assert settled(layer) == {}
+
+
+def test_what_is_no_file_stays_out(layer, folder):
+    os.mkfifo(layer.upper / "pipe")
+    assert settled(layer)["pipe"].marks == ("neither a file nor a folder",)
+    assert not (folder / "pipe").exists()
+
+
+def test_what_waits_is_written_as_it_was_shown(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "old.csv").write_text("shown")
+    (layer.upper / "tool.sh").write_text("x")
+    (layer.upper / "run").write_text("x")
+    (layer.upper / "run").chmod(0o755)
+    (layer.upper / "new.csv").write_text("new")
+    (layer.upper / "report.html").write_text("<p>")
+    found = settled(layer)
+    waiting = {path for path, change in found.items() if change.state == "waits"}
+    assert waiting == {"old.csv", "tool.sh", "run"} == {x.path for x in layer.waiting}
+    assert found["run"].marks == ("executable",)
+    assert found["report.html"].marks == ("may run code when it is opened",)
+    assert names_of(folder) == ["book.ipynb", "new.csv", "old.csv", "report.html"]
+    assert (folder / "old.csv").read_text() == "old"
+    (layer.upper / "old.csv").write_text("swapped")  # the kernel goes on
+    refreshed = []
+    layer.refresh = lambda: refreshed.append(1)
+    assert {change.state for change in layer.decide(allows=True)} == {"written"}
+    assert (folder / "old.csv").read_text() == "shown"
+    assert os.access(folder / "run", os.X_OK)
+    assert refreshed == [1]
+    assert list((layer.path / "held").iterdir()) == []
+    assert settled(layer)["old.csv"].state == "waits"
+
+
+def test_what_is_denied_is_gone_for_the_kernel_too(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "old.csv").write_text("x")
+    (layer.upper / "tool.py").write_text("x")
+    settled(layer)
+    (layer.upper / "tool.py").write_text("another by now")
+    assert {change.state for change in layer.decide(allows=False)} == {"refused"}
+    assert names_of(layer.upper) == ["tool.py"]
+    assert (folder / "old.csv").read_text() == "old"
+    assert layer.decide(allows=True) == ()
+    assert settled(layer)["tool.py"].state == "waits"
+
+
+def test_what_is_written_back_as_it_was_waits_no_more(layer):
+    layer.is_gated = True
+    (layer.upper / "old.csv").write_text("x")
+    assert settled(layer)["old.csv"].state == "waits"
+    (layer.upper / "old.csv").write_text("old")
+    assert settled(layer) == {}
+    assert layer.waiting == ()
+
+
+def test_a_file_that_is_being_written_is_left_for_later(layer, folder):
+    (layer.upper / "new.csv").write_text("new")
+    layer.settle(quiet_s=60)
+    assert layer.take_news() == ()
+    assert settled(layer)["new.csv"].state == "written"
+
+
+def test_a_link_laid_by_somebody_else_is_not_followed(layer, folder, tmp_path):
+    """In the folder: another kernel without a layer, or a person, may have laid it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "sub").symlink_to(outside)
+    (folder / "dangling.csv").symlink_to(outside / "planted")
+    (layer.upper / "sub").mkdir()
+    (layer.upper / "sub" / "x.csv").write_text("x")
+    (layer.upper / "dangling.csv").write_text("x")
+    settled(layer)
+    assert list(outside.iterdir()) == []
+    assert (folder / "dangling.csv").read_text() == "x"
+    assert not (folder / "dangling.csv").is_symlink()
+
+
+def test_a_file_takes_the_place_of_a_folder_and_the_other_way_round(layer, folder):
+    (folder / "a").mkdir()
+    (folder / "a" / "x").write_text("x")
+    (folder / "b").write_text("b")
+    (layer.upper / "a").write_text("a")
+    (layer.upper / "b").mkdir()
+    (layer.upper / "b" / "y").write_text("y")
+    assert {(x.path, x.kind) for x in settled(layer).values()} == {
+        *(("a", "changed"), ("b", "changed"), ("b/y", "made")),
+    }
+    assert (folder / "a").read_text() == "a"
+    assert (folder / "b" / "y").read_text() == "y"
+
+
+def test_what_can_not_be_written_says_so_and_is_tried_again(layer, folder, monkeypatch):
+    (layer.upper / "new.csv").write_text("new")
+
+    @contextlib.contextmanager
+    def full(*_):
+        raise OSError(28, "No space left on device")
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace_layer.beneath, "replaced", full)
+        change = settled(layer)["new.csv"]
+        assert (change.state, change.marks) == ("refused", ("No space left on device",))
+        layer.is_gated = True
+        (layer.upper / "old.csv").write_text("x")
+        settled(layer)
+    assert settled(layer)["new.csv"].state == "written"
+
+
+def test_a_folder_that_moves_is_written_where_it_is(layer, folder):
+    folder.rename(folder.with_name("moved"))
+    (layer.upper / "new.csv").write_text("new")
+    assert settled(layer)["new.csv"].state == "written"
+    assert (folder.with_name("moved") / "new.csv").exists()
+
+
+def test_very_deep_folders_stay_out(layer, folder, monkeypatch):
+    monkeypatch.setattr(layer_entries, "_MAXIMUM_DEPTH", 3)
+    (layer.upper / "a" / "b" / "c" / "d" / "e").mkdir(parents=True)
+    (layer.upper / "a" / "b" / "c" / "d" / "x.csv").write_text("x")
+    assert "too many folders deep" in settled(layer)["a/b/c/d"].marks
+    assert names_of(folder)[:3] == ["a", "a/b", "a/b/c"]
+
+
+@contextlib.asynccontextmanager
+async def runner(kind, folder):
+    limits = Limits(writable_dir=folder, wall_s=30)
+    async with contextlib.AsyncExitStack() as stack:
+        if kind == "kernel":
+            yield await stack.enter_async_context(KernelSession(limits, screened=False))
+        else:
+            zygote = await stack.enter_async_context(Zygote(()))
+            yield await stack.enter_async_context(CellWorker(zygote, limits, screened=False))
+
+
+async def done(runner, source):
+    result = await runner.run(source)
+    assert result.ok, result
+    return {f"{x.kind} {x.path}": x.state for x in result.files}
+
+
+@needs_view
+@pytest.mark.parametrize("kind", ["kernel", "worker"])
+async def test_cells_write_through_a_layer(kind, folder):
+    (folder / "gone.csv").write_text("g")
+    with sqlite3.connect(folder / "db.sqlite") as connection:
+        connection.execute("create table t(a)")
+    connection.close()
+    async with runner(kind, folder) as cells:
+        assert cells.containment.is_active("workspace_layer")
+        assert await done(
+            cells,
+            "import os, shutil, sqlite3\n"
+            "open('new.csv', 'w').write('n'); os.remove('gone.csv'); os.makedirs('out/in')\n"
+            "open('out/in/x', 'w').write('x')",
+        ) == {"made new.csv": "written", "removed gone.csv": "written", "made out/in/x": "written"}
+        assert not (folder / "gone.csv").exists()
+        assert await done(cells, "shutil.rmtree('out'); os.mkdir('out'); open('out/y','w')") == {
+            "removed out/in": "written",
+            "made out/y": "written",
+        }
+        assert names_of(folder / "out") == ["y"]
+        assert (
+            await done(
+                cells,
+                "db = sqlite3.connect('db.sqlite')\nprint(list(db.execute('select * from t')))",
+            )
+            == {}
+        )
+        assert await done(cells, "db.execute('insert into t values (1)'); db.commit()") == {
+            "changed db.sqlite": "written"
+        }
+        assert await done(cells, "os.makedirs('.git'); open('.git/config', 'w').write('x')") == {
+            "made .git": "refused"
+        }
+        refused = await cells.run("open('book.ipynb', 'w')")
+        assert refused.error.name == "OSError"
+        assert refused.files == ()
+    assert names_of(folder) == ["book.ipynb", "db.sqlite", "new.csv", "old.csv", "out", "out/y"]
+    with sqlite3.connect(folder / "db.sqlite") as connection:
+        assert connection.execute("select * from t").fetchall() == [(1,)]
+    connection.close()
+
+
+@needs_view
+async def test_a_kernel_sees_what_the_person_does_meanwhile(folder, monkeypatch):
+    monkeypatch.setattr(workspace_layer, "TEND_S", 0.05)
+    async with runner("kernel", folder) as kernel:
+        await done(
+            kernel,
+            "import os\n"
+            "open('mine.csv', 'w').write('mine'); os.remove('old.csv'); os.mkdir('sub')\n"
+            "open('same.csv', 'w').write('s')\n"
+            "print(os.path.exists('later.csv'), os.path.exists('sub/later.csv'))",
+        )
+        (folder / "later.csv").write_text("later")
+        (folder / "sub" / "later.csv").write_text("later")
+        (folder / "mine.csv").write_text("the person's")
+        (folder / "old.csv").write_text("back")
+        (folder / "same.csv").unlink()
+        seen = ""
+        for _ in range(100):
+            seen = (
+                await kernel.run(
+                    "print(os.path.exists('later.csv'), os.path.exists('sub/later.csv'),"
+                    " open('mine.csv').read(), os.path.exists('old.csv'),"
+                    " os.path.exists('same.csv'))"
+                )
+            ).stdout
+            if seen == "True True the person's True False\n":
+                break
+            await asyncio.sleep(0.05)
+        assert seen == "True True the person's True False\n"
+        assert await done(kernel, "open('mine.csv', 'a').write(' and mine')") == {
+            "changed mine.csv": "written"
+        }
+    assert (folder / "mine.csv").read_text() == "the person's and mine"
+
+
+@needs_view
+async def test_files_of_a_long_cell_get_through_while_it_runs(folder, monkeypatch):
+    monkeypatch.setattr(workspace_layer, "TEND_S", 0.05)
+    monkeypatch.setattr(workspace_layer, "QUIET_S", 0.1)
+    async with runner("kernel", folder) as kernel:
+        running = asyncio.create_task(
+            kernel.run("import time\nopen('early.csv', 'w').write('x')\ntime.sleep(20)")
+        )
+        for _ in range(200):
+            if (folder / "early.csv").exists():
+                break
+            await asyncio.sleep(0.05)
+        assert (folder / "early.csv").read_text() == "x"
+        await kernel.interrupt()
+        await running
+
+
+@needs_view
+async def test_a_restart_and_the_end_lose_nothing(folder):
+    async with runner("kernel", folder) as kernel:
+        await kernel.run(
+            "import os, signal\nopen('a.csv', 'w').write('a')\nos.kill(os.getpid(), 9)"
+        )
+        assert (folder / "a.csv").exists()
+        await kernel.run(
+            "import threading\nthreading.Timer(0.2, lambda: open('b.csv', 'w').write('b')).start()"
+        )
+        await asyncio.sleep(0.4)
+        await kernel.restart()
+        assert (folder / "b.csv").exists()
+        await kernel.run("open('c.csv', 'w').write('c')")
+    assert names_of(folder) == ["a.csv", "b.csv", "book.ipynb", "c.csv", "old.csv"]
+
+
+async def test_without_namespaces_there_is_no_layer_and_it_is_said(folder):
+    async with KernelSession(Limits(writable_dir=folder), isolate=False) as kernel:
+        assert not kernel.containment.is_active("workspace_layer")
+        assert (await kernel.run("open('x.csv', 'w').write('x')")).files == ()
+    assert (folder / "x.csv").exists()
+
+
+@needs_view
+async def test_a_private_folder_needs_none(tmp_path):
+    async with KernelSession() as kernel:
+        assert kernel.containment.is_active("workspace_layer")
+        assert kernel._kernel.layer is None
+
+
+@needs_view
+async def test_a_system_that_takes_no_layer_is_reported(folder, monkeypatch):
+    def odd(self, folder, base):
+        made(self, folder, base)
+        (self.path / "work").rmdir()
+
+    made = WorkspaceLayer.__init__
+    monkeypatch.setattr(WorkspaceLayer, "__init__", odd)
+    async with KernelSession(Limits(writable_dir=folder)) as kernel:
+        layer = kernel.containment.get("workspace_layer")
+        assert (layer.state.value, layer.reason) == (
+            "refused",
+            "the system takes no layer above this folder",
+        )
+        await kernel.run("open('x.csv', 'w').write('x')")
+        assert (folder / "x.csv").exists()
+    assert Path(folder / "x.csv").exists()
