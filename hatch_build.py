@@ -22,5 +22,6 @@ class NodeHook(BuildHookInterface[Any]):
         except (OSError, subprocess.CalledProcessError):
             self.app.abort(
                 "Building JupyterLab's side panel takes Node.js 20.19, 22.12 or newer "
-                "(https://nodejs.org). SKIP_JUPYTER_BUILDER=1 installs everything but the panel."
+                "(https://nodejs.org). To install everything but the panel, run the same command "
+                "with SKIP_JUPYTER_BUILDER=1 before it."
             )

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from dm_jupyter.cli.exits import EXIT_CODES
+from dm_jupyter import __version__
+from dm_jupyter.cli.exits import DOCTOR_EXIT_CODES, EXIT_CODES
 from dm_jupyter.cli.model import model_app
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="dm-jupyter",
-    help="An AI data analyst: ask a data file a question, get an executed notebook.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.add_typer(model_app, name="model")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"dm-jupyter {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """An AI data analyst: ask a data file a question, get an executed notebook."""
+
 
 ModelOption = Annotated[
     str | None,
@@ -108,17 +127,23 @@ def profile(
     raise typer.Exit(print_profile(file, as_json=as_json))
 
 
-@app.command()
+@app.command(epilog=DOCTOR_EXIT_CODES)
 def doctor(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
+    profile: Annotated[
+        Literal["interactive", "rollout"],
+        typer.Option(help="what kernels are for: a person's questions, or runs nobody watches"),
+    ] = "interactive",
     as_json: Annotated[bool, typer.Option("--json", help="the checks, as JSON")] = False,
 ) -> None:
-    """Print what this machine can enforce, which model would answer, and what is missing."""
+    """Print what keeps you from asking, what this machine can enforce, and what is missing."""
     from dm_jupyter.cli.doctor import print_checkup  # noqa: PLC0415
+    from kernel_sandbox.profile import Profile  # noqa: PLC0415
 
-    raise typer.Exit(print_checkup(model, base_url, api_key_file, as_json=as_json))
+    code = print_checkup(model, base_url, api_key_file, Profile(profile), as_json=as_json)
+    raise typer.Exit(code)
 
 
 def main() -> None:

@@ -26,9 +26,12 @@ from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.dialects import dialect_named
-from dm_jupyter.core.errors import UsageError
+from dm_jupyter.core.errors import NotebookError, UsageError
+from dm_jupyter.core.events import CellStarted, Event
+from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason
+from kernel_sandbox.commands import own_command
 from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
@@ -73,14 +76,21 @@ async def _ask(options: AskOptions) -> int:
     quiet = options.as_json or not sys.stdout.isatty()
     watcher: Watcher = Silent() if quiet else Screen()
     installer = _installer(watcher.progress) if options.install_packages else None
+    has_cells = False
+
+    def show(event: Event) -> None:
+        nonlocal has_cells
+        has_cells |= isinstance(event, CellStarted)
+        watcher.show(event)
+
     with _terminate_as_interrupt(), watcher:
         try:
             async with open_policy(choice, watcher.progress, options.tries) as policy:
                 if options.tries > 1:
                     watcher.progress(f"trying {options.tries} times in fresh kernels")
-                analysis = await analyze(task, policy, settings, watcher.show, installer)
+                analysis = await analyze(task, policy, settings, show, installer)
         except asyncio.CancelledError:
-            if settings.notebook is not None and settings.notebook.exists():
+            if has_cells:
                 print(f"notebook so far: {settings.notebook}", file=sys.stderr)
             raise
     _print_outcome(analysis, options)
@@ -95,10 +105,12 @@ def _task(options: AskOptions) -> Task:
         DataFileError: a file is missing.
     """
     *files, question = options.arguments
-    if not files:
-        raise UsageError('give at least one data file, then the question: ask sales.csv "…?"')
     if os.path.isfile(question):  # noqa: PTH113  (unlike Path.is_file, takes any length)
-        raise UsageError(f"{question} is a file; the question comes last, in quotes")
+        example = own_command("ask", question, "How many rows are there?")
+        raise UsageError(f"the question is missing: it comes last, in quotes, as in `{example}`")
+    if not files:
+        example = own_command("ask", "sales.csv", question)
+        raise UsageError(f"the data file is missing: it comes before the question: `{example}`")
     return task_about(files, question, options.answer_format)
 
 
@@ -106,6 +118,7 @@ def _notebook_path(out: Path | None, task: Task) -> Path:
     """Where the notebook goes: as asked, else a free name in the current folder.
 
     Raises:
+        NotebookError: nothing can be written into the folder.
         UsageError: the folder does not exist, or the name does not end in .ipynb.
     """
     if out is not None:
@@ -113,11 +126,15 @@ def _notebook_path(out: Path | None, task: Task) -> Path:
             raise UsageError(f"--out {out}: the name of a notebook ends in .ipynb")
         if not out.parent.is_dir():
             raise UsageError(f"--out {out}: there is no folder {out.parent}")
+    folder = out.parent.resolve() if out else Path.cwd()
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise NotebookError(f"the notebook can't be written into {folder}; name a file with --out")
+    if out is not None:
         return out.resolve()
     stem = f"{task.files[0].stem}-analysis"
-    path, number = Path.cwd() / f"{stem}.ipynb", 2
+    path, number = folder / f"{stem}.ipynb", 2
     while path.exists():
-        path, number = Path.cwd() / f"{stem}-{number}.ipynb", number + 1
+        path, number = folder / f"{stem}-{number}.ipynb", number + 1
     return path
 
 
@@ -160,27 +177,37 @@ def _terminate_as_interrupt() -> Iterator[None]:
 
 
 def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
-    trajectory = analysis.trajectory
     if options.as_json:
         print(json.dumps(_as_json(analysis), ensure_ascii=False, indent=2))
         if analysis.fault is not None:
-            print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
+            _tell(str(analysis.fault))
         return
-    if trajectory.answer is not None:
-        print(trajectory.answer)
-    if trajectory.unsupported:
-        numbers = ", ".join(trajectory.unsupported)
-        print(f"dm-jupyter: not found in the outputs: {numbers}", file=sys.stderr)
-    if analysis.fault is not None:
-        print(f"dm-jupyter: {analysis.fault}", file=sys.stderr)
-    elif trajectory.stop is not StopReason.ANSWERED:
-        print(f"dm-jupyter: no answer: {why_no_answer(trajectory)}", file=sys.stderr)
+    _print_answer(analysis)
     if analysis.rehearsal is not None:
         rehearsal = analysis.rehearsal
         print(f"tries that agree: {rehearsal.agreeing} of {rehearsal.tries}")
-    print(f"notebook: {analysis.notebook.path}")
+    if analysis.notebook.has_cells:
+        print(f"notebook: {analysis.notebook.path}")
+    elif analysis.fault is None:
+        _tell("no cell ran, so there is no notebook")
     for file in analysis.files:
-        print(f"file: {file}")
+        print(harmless_text(f"file: {file}"))
+
+
+def _print_answer(analysis: Analysis) -> None:
+    trajectory = analysis.trajectory
+    if trajectory.answer is not None:
+        print(harmless_text(trajectory.answer))
+    if trajectory.unsupported:
+        _tell(f"not found in the outputs: {', '.join(trajectory.unsupported)}")
+    if analysis.fault is not None:
+        _tell(str(analysis.fault))
+    elif trajectory.stop is not StopReason.ANSWERED:
+        _tell(f"no answer: {why_no_answer(trajectory)}")
+
+
+def _tell(text: str) -> None:
+    print(f"dm-jupyter: {harmless_text(text)}", file=sys.stderr)
 
 
 def _as_json(analysis: Analysis) -> dict[str, Any]:
@@ -190,7 +217,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "unsupported": list(trajectory.unsupported),
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
-        "notebook": str(analysis.notebook.path),
+        "notebook": str(analysis.notebook.path) if analysis.notebook.has_cells else None,
         "files": [str(file) for file in analysis.files],
         "model": trajectory.policy,
         "turns": trajectory.turns,

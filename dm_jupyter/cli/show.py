@@ -1,4 +1,8 @@
-"""A run on a terminal: thoughts, cells and outputs as they come, and a line of progress below."""
+"""A run on a terminal: thoughts, cells and outputs as they come, and a line of progress below.
+
+What comes from elsewhere is a `Text` without control characters: Rich would read a plain string as
+its markup, and a terminal obeys what it is sent.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import Answer, Step, StopReason, Trajectory, Void
 from kernel_sandbox.types import CellResult
 
@@ -93,7 +98,7 @@ class Screen:
 
     def progress(self, line: str) -> None:
         """Shows what is being waited for."""
-        self._status.update(line)
+        self._status.update(Text(line))
 
     def show(self, event: Event) -> None:
         """Prints what the event adds."""
@@ -106,13 +111,11 @@ class Screen:
                 self._pieces += 1
             case CellStarted(thought, cell):
                 if thought:
-                    self._console.print(Padding(Markdown(thought), (1, 0, 0, 0)))
-                code = Syntax(
-                    cell.source, cell.language, word_wrap=True, background_color="default"
-                )
-                self._console.print(
-                    Panel(code, title=f"cell · {cell.language}", border_style="blue")
-                )
+                    self._console.print(Padding(Markdown(harmless_text(thought)), (1, 0, 0, 0)))
+                source = harmless_text(cell.source)
+                code = Syntax(source, cell.language, word_wrap=True, background_color="default")
+                title = Text(f"cell · {cell.language}")
+                self._console.print(Panel(code, title=title, border_style="blue"))
             case CellFinished(_, result):
                 self._status.update(self)  # a package may have been installed before the cell
                 self._console.print(_outcome(result))
@@ -138,8 +141,9 @@ class Screen:
         if isinstance(step.turn.action, Void):
             self._console.print(Text("the model wrote neither code nor an answer", style="yellow"))
         elif isinstance(step.turn.action, Answer):
-            self._console.print(Text(step.turn.action.text, style="dim"))
-            self._console.print(Text("sent back: " + step.observation, style="yellow"))
+            self._console.print(Text(harmless_text(step.turn.action.text), style="dim"))
+            sent_back = "sent back: " + harmless_text(step.observation)
+            self._console.print(Text(sent_back, style="yellow"))
 
 
 def _headline(trajectory: Trajectory) -> RenderableType:
@@ -154,8 +158,8 @@ def _outcome(result: CellResult) -> RenderableType:
     text = describe(result, _OUTPUT_CHARS) or "(no output)"
     style = "green" if result.ok else "red"
     peak = f" · {result.peak_bytes / 2**20:.0f} MiB" if result.peak_bytes else ""
-    title = f"{result.status} · {result.seconds:.1f} s{peak}"
-    return Panel(Text(text), title=title, border_style=style)
+    title = Text(f"{result.status} · {result.seconds:.1f} s{peak}")
+    return Panel(Text(harmless_text(text)), title=title, border_style=style)
 
 
 def _ending(trajectory: Trajectory, seconds: float) -> RenderableType:

@@ -27,6 +27,7 @@ class ScriptedEndpoint:
         breaks_politely: bool = False,
         piece_chars: int = 7,
         piece_pause_s: float = 0.0,
+        models: Iterable[str] | int = (),
     ) -> None:
         """Prepares the server; entering the context starts it.
 
@@ -38,8 +39,10 @@ class ScriptedEndpoint:
             breaks_politely: whether that answer ends by the rules of HTTP, only too early.
             piece_chars: length of the pieces in which a text is streamed.
             piece_pause_s: the time between two pieces: a model's own pace.
+            models: the names that it lists, or the status code with which it refuses to.
         """
         self.texts = list(texts)
+        self.models = models
         self.bodies: list[dict[str, Any]] = []
         """What was asked, refused requests included."""
         self.headers: list[Mapping[str, str]] = []
@@ -126,6 +129,15 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Says nothing."""
 
+    def do_GET(self) -> None:
+        """Lists the models."""
+        models = self.endpoint.models
+        if isinstance(models, int):
+            self._refuse(models)
+            return
+        entries = [{"id": name, "object": "model", "created": 1} for name in models]
+        self._answer(200, {"object": "list", "data": entries})
+
     def do_POST(self) -> None:
         """Answers one request for a completion."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -171,7 +183,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _refuse(self, status: int) -> None:
-        body = json.dumps({"error": {"message": f"{self.endpoint.refusal} with {status}"}}).encode()
+        self._answer(status, {"error": {"message": f"{self.endpoint.refusal} with {status}"}})
+
+    def _answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -45,12 +45,16 @@ class Outcome:
     err: str
 
 
+COMMAND = "from dm_jupyter.cli import main; main()"
+WITHOUT_ENGINE = f"import sys; sys.modules['xllamacpp'] = None; {COMMAND}"
+
+
 def _start(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, code: str = COMMAND
 ) -> subprocess.Popen[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("DM_JUPYTER_")}
     return subprocess.Popen(
-        [sys.executable, "-c", "from dm_jupyter.cli import main; main()", "ask", *arguments],
+        [sys.executable, "-c", code, "ask", *arguments],
         cwd=folder,
         env={**own, "TMPDIR": str(_refuge(folder)), "COLUMNS": "300", **(env or {})},
         stdin=subprocess.DEVNULL,
@@ -72,8 +76,10 @@ def _end(process: subprocess.Popen[str]) -> Outcome:
     return Outcome(process.returncode, out, err)
 
 
-def _ask(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Outcome:
-    return _end(_start(folder, *arguments, env=env))
+def _ask(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, code: str = COMMAND
+) -> Outcome:
+    return _end(_start(folder, *arguments, env=env, code=code))
 
 
 def _at(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
@@ -91,6 +97,11 @@ def _read(path: Path) -> tuple[Any, Trajectory]:
     document = nbformat.read(path, as_version=nbformat.NO_CONVERT)
     nbformat.validate(document)
     return document, Trajectory.from_json(document.metadata["dm_jupyter"]["trajectory"])
+
+
+def _files(folder: Path) -> set[str]:
+    """What lies in the folder of the command, and in its temporary one."""
+    return {str(file.relative_to(folder)) for file in folder.rglob("*")} - {"t", "people.csv"}
 
 
 def _left_behind(folder: Path) -> list[psutil.Process]:
@@ -258,7 +269,7 @@ def test_a_file_that_can_not_be_read_is_exit_code_3(folder: Path, kind: str) -> 
     assert done.err.startswith("dm-jupyter: ")
     assert "bad.csv" in done.err
     assert not endpoint.bodies
-    assert not list(folder.glob("*.ipynb"))
+    assert _files(folder) == {"bad.csv"}
 
 
 # the usage
@@ -268,9 +279,10 @@ def test_a_file_that_can_not_be_read_is_exit_code_3(folder: Path, kind: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["people.csv"], "at least one data file"),
+        (["people.csv"], "ask people.csv 'How many rows are there?'`"),
+        (["How many?"], "ask sales.csv 'How many?'`"),
         (["people.csv", " "], "question is empty"),
-        (["How many?", "people.csv"], "question comes last"),
+        (["How many?", "people.csv"], "the question is missing: it comes last"),
         (["people.csv", "How many?", "--out", "x.txt"], "ends in .ipynb"),
         (["people.csv", "How many?", "--out", "gone/x.ipynb"], "there is no folder gone"),
         (["people.csv", "How many?", "--dialect", "latin"], "latin"),
@@ -289,18 +301,35 @@ def test_a_layer_that_does_not_exist_is_exit_code_5(folder: Path) -> None:
         done = _ask(folder, "people.csv", QUESTION, "--strict", "moat", *_at(endpoint))
     assert done.code == 5
     assert "moat" in done.err
+    assert not _files(folder)
 
 
 # the model
 
 
-def test_nothing_at_the_endpoint_is_exit_code_4(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (WITHOUT_ENGINE, "needs the package xllamacpp, which is not installed. Run `"),
+        (COMMAND, "The local model qwen2.5-coder-1.5b (1.1 GB) is not on this machine"),
+    ],
+)
+def test_what_the_local_model_lacks_is_exit_code_4_the_engine_first(
+    folder: Path, code: str, words: str
+) -> None:
+    cache = {"XDG_CACHE_HOME": str(folder / "t")}
+    done = _ask(folder, "people.csv", QUESTION, env=cache, code=code)
+    assert (done.code, done.out) == (4, "")
+    assert words in done.err
+    assert not _files(folder)
+
+
+def test_nothing_at_the_endpoint_is_exit_code_4_and_leaves_no_file(folder: Path) -> None:
     url = unused_url()
     done = _ask(folder, "people.csv", QUESTION, "--base-url", url, "--model", "tiny")
-    assert done.code == 4
+    assert (done.code, done.out) == (4, "")
     assert f"nothing answers for tiny at {url}" in done.err
-    _, trajectory = _read(folder / "people-analysis.ipynb")
-    assert trajectory.stop is StopReason.FAULT
+    assert not _files(folder)
 
 
 @pytest.mark.slow
@@ -311,7 +340,8 @@ def test_a_wrong_key_is_exit_code_4_and_shown_nowhere(folder: Path) -> None:
     assert done.code == 4
     assert "DM_JUPYTER_API_KEY" in done.err
     assert endpoint.headers[0]["authorization"] == f"Bearer {key}"
-    assert key not in done.out + done.err + (folder / "people-analysis.ipynb").read_text()
+    assert key not in done.out + done.err
+    assert not _files(folder)
 
 
 def test_an_answer_that_breaks_off_is_exit_code_4_with_the_notebook_kept(folder: Path) -> None:
@@ -331,11 +361,27 @@ def test_garbage_for_ten_turns_is_exit_code_1(folder: Path) -> None:
         done = _ask(folder, "people.csv", QUESTION, "--dialect", "datamind", *_at(endpoint))
     assert done.code == 1
     assert "10 turns" in done.err
+    assert "no cell ran, so there is no notebook" in done.err
     assert len(endpoint.bodies) == 10
-    assert _read(folder / "people-analysis.ipynb")[1].stop is StopReason.TURN_LIMIT
+    assert not _files(folder)
 
 
 # it is stopped, or something is
+
+
+def test_an_interrupt_before_the_first_cell_is_exit_code_130_and_touches_no_file(
+    folder: Path,
+) -> None:
+    mine = folder / "mine.ipynb"
+    mine.write_text("mine")
+    with ScriptedEndpoint([COUNT], piece_pause_s=30) as endpoint:
+        process = _start(folder, "people.csv", QUESTION, "--out", "mine.ipynb", *_at(endpoint))
+        _wait_for(lambda: endpoint.bodies)
+        process.send_signal(signal.SIGINT)
+        done = _end(process)
+    assert (done.code, done.out, done.err) == (130, "", "dm-jupyter: interrupted\n")
+    assert _files(folder) == {"mine.ipynb"}
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.slow
@@ -377,6 +423,18 @@ def test_a_kernel_that_is_killed_is_replaced_and_the_run_goes_on(folder: Path) -
     first = trajectory.steps[0].result
     assert first is not None
     assert (first.status.value, first.state_lost) == ("killed", True)
+
+
+@pytest.mark.slow
+def test_a_folder_that_takes_no_file_is_exit_code_6_before_the_model_is_asked(
+    folder: Path, small_disk: Path
+) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with ScriptedEndpoint([COUNT, SAID]) as endpoint:
+        out = ("--out", str(small_disk / "n.ipynb"))
+        done = _ask(folder, "people.csv", QUESTION, *out, *_at(endpoint))
+    assert (done.code, done.out, endpoint.bodies) == (6, "", [])
+    assert f"can't be written into {small_disk}" in done.err
 
 
 @pytest.fixture

@@ -1,19 +1,21 @@
+import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from dm_jupyter import __version__
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.cli import doctor
 from dm_jupyter.cli.app import app
 from dm_jupyter.cli.show import Screen
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
-from kernel_sandbox.containment import Containment, Layer, LayerState
-from kernel_sandbox.selfcheck import Check
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 FREE = Trajectory(Task("t", "How many rows?", (Path("t.csv"),)), "markdown", Brief("f"))
@@ -32,6 +34,24 @@ async def test_the_screen_shows_question_cells_outputs_and_the_cost() -> None:
     shown = await _shown(["print(len(df))\n```", "There are 3."], [printed("3\n")])
     for words in ("How many rows?", "t.csv · scripted", "print(len(df))", "ok · ", "2 turns"):
         assert words in shown
+
+
+async def test_the_screen_prints_markup_and_drops_what_a_terminal_would_obey() -> None:
+    terminal = io.StringIO()
+    console = Console(width=100, file=terminal, force_terminal=True)
+    with Screen(console) as screen:
+        screen.progress("loading my[local]model")
+    assert "my[local]model" in terminal.getvalue()
+    title = "\x1b]0;owned\x07"
+    texts = [f"a = 1 # {title}\n```", f"[bold]There[/bold] are 4 {title}.", "```"]
+    policy, notebook = ScriptedPolicy(texts), ScriptedNotebook([printed(f"[/link][local]{title}")])
+    with Screen(console) as screen:
+        await run(FREE, policy, notebook, RunSettings(max_turns=3), screen.show)
+    shown = terminal.getvalue()
+    assert "[/link][local]" in shown
+    assert "[bold]There[/bold]" in shown
+    assert shown.count("owned") >= 3
+    assert "\x1b]" not in shown
 
 
 async def test_the_screen_shows_errors_answers_sent_back_and_the_end_without_one() -> None:
@@ -66,34 +86,33 @@ def test_help_shows_the_form_of_an_answer_every_dialect_and_every_kind_of_file()
     assert "a csv, tsv, Excel, ods, json, parquet or SQLite file" in profiling
 
 
-CONTAINMENT = Containment((Layer("screen", LayerState.ACTIVE, "advice"),))
+def test_h_is_help_everywhere_and_the_version_is_printed() -> None:
+    for command in ([], ["ask"], ["profile"], ["doctor"], ["model"], ["model", "pull"]):
+        short, long = (CliRunner().invoke(app, [*command, name]) for name in ("-h", "--help"))
+        assert (short.exit_code, short.output) == (0, long.output)
+    printed_version = CliRunner().invoke(app, ["--version"])
+    assert (printed_version.exit_code, printed_version.output) == (0, f"dm-jupyter {__version__}\n")
 
 
-@pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
-def test_doctor_reports_layers_checks_model_and_packages(
-    monkeypatch: pytest.MonkeyPatch, passed: bool, code: int
+@pytest.mark.parametrize(
+    ("words", "completed"), [("dm-jupyter do", "doctor"), ("dm-jupyter model s", "serve")]
+)
+def test_a_shell_completes_commands_once_completion_is_installed(
+    tmp_path: Path, words: str, completed: str
 ) -> None:
-    async def checked() -> tuple[Containment, tuple[Check, ...]]:
-        return CONTAINMENT, (Check("network", passed, "refused"),)
-
-    monkeypatch.setattr(doctor, "check_machine", checked)
-    done = CliRunner().invoke(app, ["doctor", "--json"])
-    assert done.exit_code == code
-    findings = {(entry["part"], entry["name"]): entry for entry in json.loads(done.output)}
-    assert findings["kernel", "screen"]["state"] == "ok"
-    assert findings["tried", "network"]["state"] == ("ok" if passed else "failed")
-    assert ("package", "pyarrow") in findings
-    assert any(part == "model" for part, _ in findings)
-
-
-def test_doctor_says_that_an_endpoint_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def checked() -> tuple[Containment, tuple[Check, ...]]:
-        return CONTAINMENT, ()
-
-    monkeypatch.setattr(doctor, "check_machine", checked)
-    options = ["doctor", "--json", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
-    done = CliRunner().invoke(app, options)
-    assert done.exit_code == 1
-    assert "check --base-url" in done.output
-    with_password = [*options[:-1], "http://bob:s3cret@127.0.0.1:9/v1?key=s3cret"]
-    assert CliRunner().invoke(app, with_password).output == done.output
+    program = tmp_path / "dm-jupyter"
+    code = "from dm_jupyter.cli import main; main()"
+    program.write_text(f"#!{sys.executable}\n{code}\n")
+    program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+    typed = f"COMP_WORDS=({words}) COMP_CWORD={len(words.split()) - 1}"
+    script = (
+        "dm-jupyter --install-completion\n"
+        ". ~/.bashrc\n"
+        f"{typed}; _dm_jupyter_completion dm-jupyter; echo ${{COMPREPLY[@]}}\n"
+    )
+    done = subprocess.run(
+        ["bash", "--norc"], input=script, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == completed, done.stderr

@@ -17,6 +17,7 @@ from dm_jupyter.agent.local_model import catalogue, endpoint
 from dm_jupyter.agent.local_model import pull as pull_module
 from dm_jupyter.agent.local_model.pull import PullProgress
 from dm_jupyter.cli.model import _announce, _print_key, app
+from kernel_sandbox.commands import install_extra, own_command
 
 SMALL = catalogue.find("smollm2-135m")
 
@@ -73,7 +74,17 @@ def test_interrupted_pull_says_how_to_go_on(
     monkeypatch.setattr(pull_module.parts, "assemble", interrupted)
     code, _, err = _run("pull", SMALL.name, "--cache-dir", str(tmp_path))
     assert code == 130
-    assert "goes on" in err
+    assert f"{own_command('model', 'pull', SMALL.name)}` resumes it" in err
+
+
+def test_pull_says_first_that_the_engine_is_missing_and_fetches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setattr(pull_module, "pull", lambda *_: tmp_path / "file")
+    code, out, err = _run("pull", SMALL.name, "--cache-dir", str(tmp_path))
+    assert (code, out) == (0, f"{tmp_path / 'file'}\n")
+    assert f"Run `{install_extra('local')}`. The model's file is fetched all the same." in err
 
 
 def test_terminal_shows_each_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

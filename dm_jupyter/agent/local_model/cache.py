@@ -12,6 +12,7 @@ import platformdirs
 
 from dm_jupyter.agent.local_model.catalogue import LocalModel
 from dm_jupyter.agent.local_model.errors import ModelMissingError
+from kernel_sandbox.commands import own_command
 
 __all__ = ["file_lock", "is_present", "model_path", "models_dir", "require"]
 
@@ -47,10 +48,11 @@ def require(model: LocalModel, cache_dir: Path | None = None) -> Path:
     """
     if is_present(model, cache_dir):
         return model_path(model, cache_dir)
+    folder = () if cache_dir is None else ("--cache-dir", str(cache_dir))
     raise ModelMissingError(
-        f"The local model {model.name} is not on this machine "
-        f"(looked for {model_path(model, cache_dir)}). "
-        f"Fetch it with `dm-jupyter model pull {model.name}` ({model.size_bytes / 1e9:.1f} GB)."
+        f"The local model {model.name} ({model.size_bytes / 1e9:.1f} GB) is not on this machine; "
+        f"looked for {model_path(model, cache_dir)}.",
+        own_command("model", "pull", model.name, *folder),
     )
 
 

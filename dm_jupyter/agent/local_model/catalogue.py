@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from dm_jupyter.agent.local_model.errors import ModelMissingError
+from kernel_sandbox.commands import own_command
 
 __all__ = ["DEFAULT_MODEL", "MODELS", "LocalModel", "Parts", "find", "is_local_name", "resolve"]
 
@@ -147,7 +148,9 @@ def find(name: str = DEFAULT_MODEL) -> LocalModel:
         if model.name == name:
             return model
     known = ", ".join(model.name for model in MODELS)
-    raise ModelMissingError(f"There is no local model called {name!r}. Known: {known}.")
+    raise ModelMissingError(
+        f"There is no local model called {name!r}. Known: {known}.", own_command("model", "list")
+    )
 
 
 def is_local_name(name: str) -> bool:
@@ -171,7 +174,7 @@ def resolve(name_or_path: str) -> LocalModel:
     if path.suffix.lower() != ".gguf":
         return find(name_or_path)
     if not path.is_file():
-        raise ModelMissingError(f"There is no model file at {path}.")
+        raise ModelMissingError(f"There is no model file at {path}.", own_command("model", "list"))
     path = path.resolve()
     # Two files of one name in two folders are two models, so the name carries the folder's mark.
     mark = hashlib.sha256(str(path).encode()).hexdigest()[:8]

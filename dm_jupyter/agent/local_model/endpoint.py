@@ -24,11 +24,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dm_jupyter.agent.local_model.cache import require
+from dm_jupyter.agent.local_model.cache import model_path
 from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, LocalModel, resolve
-from dm_jupyter.agent.local_model.engine import EngineSettings, require_engine
+from dm_jupyter.agent.local_model.engine import EngineSettings
 from dm_jupyter.agent.local_model.errors import ServerStartError
 from dm_jupyter.agent.local_model.leases import Lease, exclusive, live_leases
+from dm_jupyter.agent.local_model.readiness import obstacles
 from dm_jupyter.agent.local_model.runtime import ServerFolder, write_private
 
 __all__ = ["LocalEndpoint", "ServerOptions", "local_endpoint", "running_endpoint"]
@@ -108,9 +109,9 @@ async def local_endpoint(
     """
     options = options or ServerOptions()
     model = resolve(model) if isinstance(model, str) else model
-    model_file = require(model, options.cache_dir)
-    if options.command == _SERVER_COMMAND:
-        require_engine()
+    if obstacle := next(obstacles(model, options.cache_dir), None):
+        raise obstacle
+    model_file = model_path(model, options.cache_dir)
     folder = ServerFolder.open(model, options.runtime_dir)
     start = _Start(folder, model, model_file, options, on_progress or (lambda _: None))
     lease: Lease | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dm_jupyter.agent.local_model.errors import EngineMissingError
+from kernel_sandbox.commands import install_extra
 
 __all__ = ["Engine", "EngineSettings", "require_engine", "start_engine"]
 
@@ -74,8 +75,8 @@ def require_engine() -> None:
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise EngineMissingError(
-            "The local model needs the package xllamacpp. Install it with "
-            "`pip install 'dm-jupyter[local]'`, or use another endpoint with `--base-url`."
+            "The local model needs the package xllamacpp, which is not installed.",
+            install_extra("local"),
         )
 
 

