@@ -15,6 +15,7 @@ from pathlib import Path
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.loop import RunSettings, request_for
 from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.task import Task
@@ -34,12 +35,14 @@ async def _seconds(policy: Policy, request: SampleRequest) -> float:
 
 async def _measure(file: Path) -> tuple[float, float, float]:
     names = {file.name: file}
-    start = Trajectory(Task("", _QUESTION, (file,)), "markdown", brief_of(names))
+    async with ProfileReader() as reader:
+        brief = await brief_of(names, reader)
+    start = Trajectory(Task("", _QUESTION, (file,)), "markdown", brief)
     question = request_for(start, RunSettings(turn_tokens=1))
     async with open_policy(ModelChoice()) as policy:
         cold = await _seconds(policy, question)
     async with open_policy(ModelChoice()) as policy:
-        reading = await _seconds(policy, ahead_of(names))
+        reading = await _seconds(policy, ahead_of((file,), brief))
         ahead = await _seconds(policy, question)
     return cold, reading, ahead
 
@@ -50,7 +53,7 @@ def main() -> None:
     found = []
     print(f"{'file':24}{'not read':>10}{'reading':>10}{'read':>10}   seconds")
     for file in parser.parse_args().files:
-        found.append(asyncio.run(_measure(file)))
+        found.append(asyncio.run(_measure(file.resolve())))
         print(f"{file.name:24}" + "".join(f"{seconds:10.1f}" for seconds in found[-1]), flush=True)
     medians = [statistics.median(column) for column in zip(*found, strict=True)]
     print(f"{'median':24}" + "".join(f"{seconds:10.1f}" for seconds in medians))

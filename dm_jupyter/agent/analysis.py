@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
@@ -125,7 +125,8 @@ async def analyze(
     """
     folder = settings.notebook.parent if settings.notebook else None
     names = names_for(task.files, settings.names_from or folder)
-    brief = await asyncio.to_thread(brief_of, names)
+    async with ProfileReader() as reader:
+        brief = await brief_of(names, reader)
     rehearsal = None
     if settings.tries > 1:
         rehearsal = await _rehearsed(task, brief, names, policy, settings)

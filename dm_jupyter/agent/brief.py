@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.database_tables import database_tables
+from dm_jupyter.agent.profile import FileProfile, TableProfile, render
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.trajectory import Brief
-
-if TYPE_CHECKING:
-    from dm_jupyter.agent.profile import FileProfile, TableProfile
 
 __all__ = ["brief_of"]
 
@@ -22,43 +20,25 @@ _CHARS = 2_200
 _IMPORTS = "import pandas as pd\nimport numpy as np\n"
 
 
-def brief_of(names: Mapping[str, Path]) -> Brief:
-    """Returns what to show of the files: `names` maps how code calls each to where it lies.
+async def brief_of(names: Mapping[str, Path], reader: ProfileReader) -> Brief:
+    """Returns what to show of the files.
 
-    A file that has not changed is not read again.
+    Args:
+        names: how code calls each, to where it lies: absolute, without links.
+        reader: reads those that have changed since it did so last.
 
     Raises:
         DataFileError: a file can't be read; the message names it and the way out.
+        SandboxError: no worker can be started to read it.
     """
     if not names:
         return Brief(opening=_IMPORTS)
     share = _CHARS if len(names) == 1 else 2 * _CHARS // len(names)
-    profiles = [_trimmed(_profile(name, path)) for name, path in names.items()]
-    return _brief(profiles, share)
-
-
-def _profile(name: str, path: Path) -> FileProfile:
-    from dm_jupyter.agent.profile import profile_file  # noqa: PLC0415  (pandas: 0.5 s)
-
-    try:
-        state = path.stat()
-    except OSError:
-        return profile_file(path, name=name)  # which says what is wrong with it
-    if path.with_name(f"{path.name}-wal").exists():  # a database that is being written
-        return profile_file(path, name=name)
-    return _unchanged(name, path, state.st_mtime_ns, state.st_size)
-
-
-@lru_cache(maxsize=32)
-def _unchanged(name: str, path: Path, _mtime_ns: int, _size: int) -> FileProfile:
-    from dm_jupyter.agent.profile import profile_file  # noqa: PLC0415
-
-    return profile_file(path, name=name)
+    profiles = [await reader.profile(path, name) for name, path in names.items()]
+    return await asyncio.to_thread(_brief, list(map(_trimmed, profiles)), share)
 
 
 def _brief(profiles: list[FileProfile], share: int) -> Brief:
-    from dm_jupyter.agent.profile import render  # noqa: PLC0415
-
     loads = _loads(profiles)
     columns = [
         column for profile in profiles for table in profile.tables for column in table.columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.search.candidates import Agree, say_the_same
 from dm_jupyter.core.events import Emit
@@ -124,14 +124,18 @@ class Arena:
     emit: Emit = lambda _: None
     """Gets the events of all runs."""
 
-    async def briefed(self) -> Arena:
+    async def briefed(self, reader: ProfileReader) -> Arena:
         """Returns the arena after a look at the task's files.
+
+        Args:
+            reader: reads them.
 
         Raises:
             DataFileError: a file can't be read; the message names it and the way out.
+            SandboxError: no worker can be started to read it.
         """
         names = names_for(self.task.files, None) if self.names is None else self.names
-        return replace(self, names=names, brief=await asyncio.to_thread(brief_of, names))
+        return replace(self, names=names, brief=await brief_of(names, reader))
 
     @property
     def start(self) -> Trajectory:

@@ -27,7 +27,10 @@ _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 
 
 class HeadlessNotebook:
-    """Implements `Notebook`; saved after every cell, so that nothing is lost when a run breaks."""
+    """Implements `Notebook`; saved after every cell, so that nothing is lost when a run breaks.
+
+    A run that breaks before its first cell leaves no file: there is nothing in it to keep.
+    """
 
     def __init__(
         self, runner: CellRunner, databases: tuple[str, ...] = (), path: Path | None = None
@@ -37,20 +40,18 @@ class HeadlessNotebook:
         Args:
             runner: where cells run.
             databases: names of the database files that `sql` cells query.
-            path: where the notebook is saved; `None` keeps it in memory.
+            path: where the notebook is saved, from its first cell on; `None` keeps it in memory.
         """
         self._runner = runner
         self._sql = SqlCells(databases)
         self.path = path
+        self.has_cells = False
+        """Whether a cell was given to the kernel; until then there is no file."""
         self.document = new_notebook(metadata=_plain_kernel())
 
     def ask(self, task: Task) -> None:
-        """Writes the question at the top.
-
-        Raises:
-            NotebookError: the file can't be written.
-        """
-        self._write(new_markdown_cell(question_words(task)))
+        """Puts the question at the top; the file is not written yet."""
+        self.document.cells.append(new_markdown_cell(question_words(task)))
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
@@ -61,7 +62,8 @@ class HeadlessNotebook:
             asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
         """
         if thought:
-            self._write(new_markdown_cell(thought))
+            self.document.cells.append(new_markdown_cell(thought))
+        self.has_cells = True
         if definition := self._sql.definition(cell):
             await self._define(definition)
         source = self._sql.python(cell)
@@ -97,10 +99,12 @@ class HeadlessNotebook:
     def save(self) -> None:
         """Writes the file whole or not at all; the former version stays when that fails.
 
+        Does nothing before the first cell.
+
         Raises:
             NotebookError: the file can't be written; the message says where the notebook is now.
         """
-        if self.path is None:
+        if self.path is None or not self.has_cells:
             return
         text = nbformat.writes(self.document)
         try:

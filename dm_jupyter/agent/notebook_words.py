@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from kernel_sandbox.types import FileChange
 
 __all__ = ["closing_words", "question_words"]
+
+_MOST_FILES = 20
 
 
 def question_words(task: Task) -> str:
@@ -23,6 +26,23 @@ def closing_words(trajectory: Trajectory) -> str:
         words = f"## Answer\n\n{trajectory.answer}"
         if trajectory.unsupported:
             words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
-        return words
+        return words + _files_of(trajectory)
     detail = f" ({trajectory.stop_detail})" if trajectory.stop_detail else ""
-    return f"## No answer\n\nThe run ended without one: {trajectory.stop}{detail}."
+    words = f"## No answer\n\nThe run ended without one: {trajectory.stop}{detail}."
+    return words + _files_of(trajectory)
+
+
+def _files_of(trajectory: Trajectory) -> str:
+    """A line with the files that the run has made, changed or removed; empty where it has none."""
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    found = {change.path: change for result in results for change in result.files}
+    named = [_file(change) for change in found.values() if change.state == "written"]
+    if len(named) > _MOST_FILES:
+        named = [*named[:_MOST_FILES], f"{len(named) - _MOST_FILES} more"]
+    return f"\n\nFiles: {', '.join(named)}" if named else ""
+
+
+def _file(change: FileChange) -> str:
+    name = change.path.replace("`", "'").replace("\n", " ")
+    about = f" ({', '.join(change.marks)})" if change.marks else ""
+    return f"{change.kind} `{name}`{about}"

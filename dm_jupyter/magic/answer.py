@@ -13,8 +13,9 @@ import nbformat
 from dm_jupyter.agent.analysis import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import RunCell, Trajectory
-from dm_jupyter.magic.harmless import harmless_markdown, harmless_text
+from dm_jupyter.magic.harmless import harmless_markdown
 
 __all__ = ["Answer"]
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-__all__ = ["fenced", "harmless_bundle", "harmless_markdown", "harmless_text"]
+from dm_jupyter.core.plain_text import harmless_text
 
-_LINE_END = re.compile(r"\r\n?")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+__all__ = ["fenced", "harmless_bundle", "harmless_markdown"]
+
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _LINK = re.compile(r"\](?=[(:\[])")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
@@ -28,11 +28,6 @@ _DOLLAR = "<span>\\$</span>"
 """The backslash keeps it from the markdown renderer, the element from the one of formulas."""
 _BREAK = "\u200b"
 """A space of no width: invisible, and enough to make a tag or a link plain text."""
-
-
-def harmless_text(text: str) -> str:
-    """Returns the text without colours and control characters."""
-    return _CONTROL.sub("", _LINE_END.sub("\n", text))
 
 
 def harmless_markdown(text: str) -> str:

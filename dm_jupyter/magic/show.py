@@ -18,8 +18,9 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import Answer, Step, StopReason, Trajectory, Void
-from dm_jupyter.magic.harmless import fenced, harmless_bundle, harmless_markdown, harmless_text
+from dm_jupyter.magic.harmless import fenced, harmless_bundle, harmless_markdown
 from kernel_sandbox.types import CellError, CellResult, Display, Output, Stream
 
 __all__ = ["Bundle", "Progress", "faint", "shown"]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
@@ -15,7 +14,7 @@ from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
-from dm_jupyter.server.handoff import Handoffs, question_of
+from dm_jupyter.server.handoff import Found, Handoffs, Handover, files_of
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernel_news import KernelNews
@@ -35,7 +34,11 @@ from dm_jupyter.server.wire import (
     Attach,
     ClientMessage,
     Decide,
+    DecideFiles,
     Detach,
+    FilesWanted,
+    KernelChoice,
+    OwnCell,
     Phase,
     ReadAhead,
     Rebuild,
@@ -51,6 +54,9 @@ from kernel_sandbox.attached import AttachedKernel
 __all__ = ["Analyst"]
 
 _log = logging.getLogger(__name__)
+_CLICK = (
+    "the kernel can't read these files: the panel of this notebook asks you whether the analyst may"
+)
 Send = Callable[[ServerMessage], None]
 
 
@@ -59,7 +65,7 @@ class Analyst:
 
     def __init__(
         self,
-        root: Path,
+        files: DataFiles,
         desks: Desks,
         kernels: Kernels,
         models: ModelHouse,
@@ -69,22 +75,21 @@ class Analyst:
         """Begins with no run, and to watch the kernels.
 
         Args:
-            root: the folder that the server shows.
+            files: the data files of the server.
             desks: the open notebooks.
             kernels: the kernels of open notebooks.
             models: the models that answer.
             history: where runs are kept.
             settings: limits of each run.
         """
-        self.root = root
         self.desks = desks
         self.kernels = kernels
         self.models = models
         self.history = history
-        files = DataFiles(root)
         self._ahead = ReadingAhead(models, kernels, files)
         self._preparation = Preparation(kernels, files, history, settings, self._ahead.make_way)
         self._tasks = Tasks()
+        self._files = files
         self._runs: dict[str, Run] = {}
         self._reserved = Reservations()
         self._news = KernelNews(desks, kernels)
@@ -139,12 +144,21 @@ class Analyst:
                 self._tasks.spawn(self._rebuild(run_id, tab.send))
             case Undo(run_id=run_id):
                 self._undo(run_id, tab.send)
-            case Stop(run_id=run_id) if run_id in self._runs:
-                self._runs[run_id].stop()
-            case Decide(run_id=run_id) if run_id in self._runs:
-                self._runs[run_id].decide(message)
+            case Stop() | Decide() | DecideFiles() if message.run_id in self._runs:
+                self._steer(message, self._runs[message.run_id])
+            case OwnCell(notebook_path=path) if not self._works_in(path):
+                self._tasks.spawn(self.kernels.open_gate(path))
             case _:
                 pass  # to a run that has ended meanwhile
+
+    def _steer(self, message: Stop | Decide | DecideFiles, run: Run) -> None:
+        match message:
+            case Stop():
+                run.stop()
+            case Decide():
+                run.decide(message)
+            case DecideFiles():
+                run.decide_files(message)
 
     def _seat(self, message: Attach | Renamed | Detach | TakeOver, tab: Tab) -> None:
         match message:
@@ -179,13 +193,16 @@ class Analyst:
             why = f"the question can't be worked on ({type(error).__name__}: {error})"
             raise RefusedError("unknown", f"{why}; the server's log has more") from error
 
+    def _works_in(self, path: str) -> bool:
+        return any(run.ask.notebook_path == path for run in self._runs.values())
+
     def _refuse_busy(self, path: str) -> None:
         """Lets nothing begin in a notebook where something works already.
 
         Raises:
             RefusedError: something does.
         """
-        if any(run.ask.notebook_path == path for run in self._runs.values()):
+        if self._works_in(path):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
         if path in self._reserved:
             raise RefusedError("busy", "a run begins here, or the cells are run again: wait")
@@ -250,7 +267,7 @@ class Analyst:
         try:
             await self.ask(ask)
         except RefusedError as refusal:
-            send(Refused(ask.request_id, refusal.reason, str(refusal)))
+            send(Refused(ask.request_id, refusal.reason, str(refusal), refusal.files))
 
     def _undo(self, run_id: str, send: Send) -> None:
         try:
@@ -296,9 +313,24 @@ class Analyst:
     async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
             path = await self.kernels.notebook_of(kernel_id)
-            ask = question_of(data, path, self.root)
-            self.models.refuse_unlisted(ask.model)
-            run = await self.ask(ask)
-        except (RefusedError, NoKernelError, ValueError) as error:
+            handover = Handover.from_data(data)
+            self.models.refuse_unlisted(handover.model)
+            found = await asyncio.to_thread(self._files_handed_over, kernel_id, path, handover)
+            if found.wanted:
+                wanted = FilesWanted(path, handover.question, tuple(found.wanted))
+                self.desks.publish(path, wanted)
+                return {"kind": "refused", "message": _CLICK}
+            run = await self.ask(handover.ask(path, tuple(found.files), tuple(found.agreed)))
+        except (RefusedError, NoKernelError, FileNotFoundError, ValueError) as error:
             return {"kind": "refused", "message": str(error)}
+        except Exception:  # noqa: BLE001  (the boundary of one hand-over: anything may come)
+            _log.exception("a question that a kernel handed over can't be worked on")
+            return {"kind": "refused", "message": "the question can't be worked on"}
         return {"kind": "accepted", "run_id": run.journal.run_id}
+
+    def _files_handed_over(self, kernel_id: str, path: str, handover: Handover) -> Found:
+        kernel: KernelChoice = "restricted" if self.kernels.is_restricted(kernel_id) else "own"
+        folder = self.kernels.workspace(kernel_id, self._files.folder_of(path))
+        if (layer := self.kernels.layer(kernel_id)) is not None:
+            layer.settle()  # the cell may have made the file itself
+        return files_of(handover, self._files, folder, kernel)

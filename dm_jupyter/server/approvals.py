@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dm_jupyter.server.wire import Approval, Decide
+from dm_jupyter.server.wire import Approval, Decide, DecideFiles
 from kernel_sandbox.screen import screen
 
 __all__ = ["Approvals"]
@@ -23,6 +23,12 @@ class Approvals:
         self._mode = mode
         self._is_restricted = is_restricted
         self._waiting: dict[str, asyncio.Future[Decide]] = {}
+        self._files: dict[str, asyncio.Future[bool]] = {}
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether nothing of the run waits for the person."""
+        return self._is_restricted and self._mode == "auto"
 
     def reason(self, source: str, needs: str = "") -> str:
         """Returns why the person is asked before the cell runs; empty when it may run at once.
@@ -61,3 +67,18 @@ class Approvals:
             return False
         future.set_result(decision)
         return True
+
+    async def wait_for_files(self, cell_id: str) -> bool:
+        """Returns whether what a cell did to files may stand, once the person has said so."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._files[cell_id] = future
+        try:
+            return await future
+        finally:
+            del self._files[cell_id]
+
+    def decide_files(self, decision: DecideFiles) -> None:
+        """Takes a decision on files; one that nobody waits for is no error."""
+        future = self._files.get(decision.cell_id)
+        if future is not None and not future.done():
+            future.set_result(decision.allows)

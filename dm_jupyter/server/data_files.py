@@ -1,41 +1,135 @@
-"""Which data files a question is about, and where they lie."""
+"""Which data files a question is about, where they lie, and how a restricted kernel gets them.
+
+A name may come from a kernel, and whoever may write a folder may lay a link into it. So names are
+looked up beneath the server's folder, name by name, and no link is followed that the person has
+not agreed to; what a kernel itself can't read is not read for it.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import errno
+import os
+import posixpath
+import shutil
+import stat
+from collections.abc import Collection, Iterable
+from itertools import count
+from pathlib import Path, PurePosixPath
 
-__all__ = ["DataFiles"]
+from dm_jupyter.server.wire import WantedFile
+from kernel_sandbox import beneath
+
+__all__ = ["DataFiles", "LinkedFilesError", "copied_into"]
 
 _TEXT = (".csv", ".tsv", ".json", ".jsonl")
 _TABLES = (".parquet", ".xlsx", ".xls", ".ods", ".sqlite", ".sqlite3", ".db")
 _SUFFIXES = frozenset(_TEXT + _TABLES)
+_CHUNK_BYTES = 1024 * 1024
+_MOST_COPIES = 1000
+
+
+class LinkedFilesError(Exception):
+    """Files that links lead to; its text names them, `files` says where the links lead."""
+
+    def __init__(self, files: Iterable[WantedFile]) -> None:
+        """Makes the error.
+
+        Args:
+            files: what a person may agree to.
+        """
+        self.files = tuple(files)
+        named = ", ".join(f"{file.name} leads to {file.leads_to}" for file in self.files)
+        super().__init__(f"a link is followed only when you agree: {named}")
 
 
 class DataFiles:
     """The files below the folder that the server shows; names are those of the contents API."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, allows_hidden: bool = False) -> None:
         """Looks at nothing yet.
 
         Args:
-            root: the folder that the server shows.
+            root: the folder that the server shows; without links.
+            allows_hidden: whether files and folders that begin with a dot are shown, too.
         """
         self._root = root
+        self._allows_hidden = allows_hidden
 
     def folder_of(self, notebook_path: str) -> Path:
         """Returns the folder in which a notebook lies."""
         return (self._root / notebook_path.lstrip("/")).parent
 
-    def place(self, name: str) -> Path:
-        """Returns where a file lies.
+    def place(self, name: str, agreed: Collection[str] = ()) -> Path:
+        """Returns where a file lies; no name of the path is a link.
+
+        Args:
+            name: of the file.
+            agreed: where links may lead.
 
         Raises:
-            FileNotFoundError: it is not below the server's folder, or not there.
+            FileNotFoundError: it is not below the server's folder, not there, or hidden.
+            LinkedFilesError: a link leads to it, and it is not agreed that it may.
         """
-        place = (self._root / name.lstrip("/")).resolve()
-        if not place.is_relative_to(self._root.resolve()) or not place.is_file():
-            raise FileNotFoundError(f"{name}: there is no such file here")
-        return place
+        relative = PurePosixPath(name.lstrip("/"))
+        if not self._is_shown(relative):
+            raise _missing(name)
+        path = self._root / relative
+        try:
+            with beneath.held(self._root) as root, beneath.opened(Path(relative), root) as found:
+                if stat.S_ISREG(os.fstat(found).st_mode):
+                    return path
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return self._behind_link(name, path, agreed)
+            raise _missing(name) from error
+        raise _missing(name)
+
+    def _is_shown(self, name: PurePosixPath) -> bool:
+        if not name.parts or ".." in name.parts:
+            return False
+        return self._allows_hidden or not any(part.startswith(".") for part in name.parts)
+
+    def _behind_link(self, name: str, path: Path, agreed: Collection[str]) -> Path:
+        real = Path(os.path.realpath(path))
+        if not real.is_file():
+            raise _missing(name)
+        if str(real) not in agreed:
+            raise LinkedFilesError((WantedFile(name, str(real)),))
+        return real
+
+    def places(self, names: Iterable[str], agreed: Collection[str] = ()) -> tuple[Path, ...]:
+        """Returns where files lie, as `place` does.
+
+        Raises:
+            FileNotFoundError: one is not there.
+            LinkedFilesError: links lead to some; all of them are named.
+        """
+        found: list[Path] = []
+        linked: list[WantedFile] = []
+        for name in names:
+            try:
+                found.append(self.place(name, agreed))
+            except LinkedFilesError as error:
+                linked += error.files
+        if linked:
+            raise LinkedFilesError(linked)
+        return tuple(found)
+
+    def name_of(self, path: str, folder: str) -> str:
+        """Returns the contents API's name of what a kernel calls by a path; it need not be there.
+
+        Args:
+            path: as the kernel says it.
+            folder: what it is relative to.
+
+        Raises:
+            FileNotFoundError: it would lie outside of the server's folder.
+        """
+        whole = posixpath.normpath(posixpath.join(folder, path))
+        root = self._root.as_posix()
+        if not whole.startswith(f"{root.rstrip('/')}/"):
+            raise _missing(path)
+        return posixpath.relpath(whole, root)
 
     def named_in(self, question: str, notebook_path: str) -> tuple[str, ...]:
         """Returns the data files beside the notebook whose names stand in the question."""
@@ -48,5 +142,69 @@ class DataFiles:
         )
 
     def still_there(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns those of the files that are still where they were."""
-        return tuple(name for name in names if (self._root / name.lstrip("/")).is_file())
+        """Returns those of the files that are still where they were, and no links."""
+        found = []
+        for name in names:
+            try:
+                self.place(name)
+            except (FileNotFoundError, LinkedFilesError):
+                continue
+            found.append(name)
+        return tuple(found)
+
+
+def _missing(name: str) -> FileNotFoundError:
+    return FileNotFoundError(f"{name}: there is no such file here")
+
+
+def copied_into(folder: Path, file: Path) -> Path:
+    """Returns the copy of a file in a kernel's folder, which may be there already.
+
+    Nothing there is written over and no link is followed, on either side.
+
+    Args:
+        folder: the kernel's.
+        file: without links, as `DataFiles.place` gives it.
+
+    Raises:
+        OSError: it can't be read, or not copied.
+    """
+    here = Path(file.anchor)
+    with (
+        beneath.held(here) as root,
+        beneath.held(folder) as target,
+        beneath.read(root, file.relative_to(here)) as source,
+    ):
+        for number in count(1):
+            stem = file.stem if number == 1 else f"{file.stem} ({number})"
+            name = PurePosixPath(f"{stem}{file.suffix}")
+            try:
+                with beneath.made(target, name) as copy:
+                    shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+                return folder / name
+            except FileExistsError:
+                if _is_alike(source.fileno(), target, name):
+                    return folder / name
+                if number == _MOST_COPIES:
+                    raise
+    raise AssertionError("the numbers do not end")
+
+
+def _is_alike(source: int, folder: int, name: PurePosixPath) -> bool:
+    """Whether a regular file in the folder holds the same; the source is read from its start."""
+    try:
+        with (
+            os.fdopen(os.dup(source), "rb") as one,
+            beneath.read(folder, name) as other,
+        ):
+            if os.fstat(source).st_size != os.fstat(other.fileno()).st_size:
+                return False
+            one.seek(0)
+            while chunk := one.read(_CHUNK_BYTES):
+                if chunk != other.read(_CHUNK_BYTES):
+                    return False
+            return True
+    except OSError:
+        return False
+    finally:
+        os.lseek(source, 0, os.SEEK_SET)

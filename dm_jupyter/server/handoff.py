@@ -1,23 +1,31 @@
 """Takes the questions that `%%analyze` hands over from inside a kernel.
 
 The magic opens the comm `dm-jupyter`; one message answers it: `{"kind": "accepted", "run_id": …}`
-or `{"kind": "refused", "message": …}`. Code in the kernel can forge all that it sends: which
-notebook it is comes from the server's own session table, files are looked up as a panel's are, and
-of the options none can name an endpoint or a key.
+or `{"kind": "refused", "message": …}`. Code in the kernel can forge all that it sends, so it is
+given no more than that kernel has: which notebook it is comes from the server's own session table,
+a restricted kernel's files are those that it can read itself, and of the options none can name an
+endpoint or a key. Other files wait for the person's click in the panel.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from dm_jupyter.server.wire import Ask
+from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
+from dm_jupyter.server.wire import Ask, WantedFile
 
-__all__ = ["TARGET", "Handoffs", "question_of"]
+__all__ = ["TARGET", "Found", "Handoffs", "Handover", "files_of"]
 
 TARGET = "dm-jupyter"
 _MAX_CHARS = 20_000
+_MAX_NAME_CHARS = 4_096
+_MAX_FILES = 50
+_MOST_AT_ONCE = 4
+"""Questions of one kernel that are looked at; a person hands over one."""
 
 
 class Handoffs:
@@ -43,50 +51,149 @@ class Handoffs:
         self._abandon = abandon
         self._spawn = spawn
         self._runs: dict[str, str] = {}
+        self._at_work = 0
 
     def hear(self, kind: str, content: Mapping[str, Any]) -> None:
         """Takes a comm's message; others than our target's are none of our business."""
-        if kind == "comm_open" and content.get("target_name") == TARGET:
-            self._spawn(self._work(str(content["comm_id"]), content.get("data") or {}))
+        if kind == "comm_open" and content["target_name"] == TARGET:
+            if self._at_work < _MOST_AT_ONCE:
+                self._at_work += 1
+                self._spawn(self._work(content["comm_id"], content.get("data")))
         elif kind == "comm_close":
-            run_id = self._runs.pop(str(content.get("comm_id")), None)
-            if run_id is not None and (content.get("data") or {}).get("kind") == "abandoned":
+            run_id = self._runs.pop(content["comm_id"], None)
+            data = content.get("data")
+            is_abandoned = isinstance(data, Mapping) and data.get("kind") == "abandoned"
+            if run_id is not None and is_abandoned:
                 self._abandon(run_id)
 
-    async def _work(self, comm_id: str, data: Mapping[str, Any]) -> None:
-        answer = await self._take(data)
-        if answer["kind"] == "accepted":
-            self._runs[comm_id] = answer["run_id"]
-        await self._answer(comm_id, answer)
+    async def _work(self, comm_id: str, data: object) -> None:
+        try:
+            answer = await self._take(data if isinstance(data, Mapping) else {})
+            if answer["kind"] == "accepted":
+                self._runs = {comm_id: answer["run_id"]}
+            await self._answer(comm_id, answer)
+        finally:
+            self._at_work -= 1
 
 
-def question_of(data: Mapping[str, Any], notebook_path: str, root: Path) -> Ask:
-    """Returns the question as if the panel of that notebook had asked it.
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the magic sent, of the types and sizes that it sends."""
 
-    Args:
-        data: what the magic sent.
-        notebook_path: from the server's session table.
-        root: the folder that the server shows.
+    question: str
+    files: tuple[str, ...] = ()
+    """As they were written."""
+    folder: str = ""
+    """What they are relative to."""
+    after: tuple[str, ...] = ()
+    request_id: str = ""
+    model: str = ""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Handover:
+        """Reads what a kernel sent.
+
+        Raises:
+            ValueError: it is not what the magic sends.
+        """
+        files, cell_id, options = data.get("files", []), data.get("cell_id"), data.get("options")
+        model = options.get("model") if isinstance(options, Mapping) else None
+        if not isinstance(files, list) or len(files) > _MAX_FILES:
+            raise ValueError("no question was handed over")
+        question = _text(data.get("question"), _MAX_CHARS)
+        if question is None:
+            raise ValueError("no question was handed over")
+        cell = _name(cell_id)
+        return cls(
+            question=question,
+            files=tuple(map(_name, files)),
+            folder=_name(data.get("folder")),
+            after=(cell,) if cell else (),
+            request_id=_name(data.get("request_id")),
+            model=_name(model),
+        )
+
+    def ask(self, notebook_path: str, files: tuple[str, ...], agreed: tuple[str, ...] = ()) -> Ask:
+        """Returns the question as if the panel of that notebook had asked it.
+
+        Args:
+            notebook_path: from the server's session table.
+            files: as `files_of` found them.
+            agreed: where links among them may lead.
+        """
+        return Ask(
+            request_id=self.request_id,
+            notebook_path=notebook_path,
+            question=self.question,
+            files=files,
+            after=self.after,
+            model=self.model,
+            agreed=agreed,
+            kernel="own",
+        )
+
+
+def _text(value: object, most: int) -> str | None:
+    return value[:most] if isinstance(value, str) else None
+
+
+def _name(value: object) -> str:
+    """A name that may be missing.
 
     Raises:
-        ValueError: the data is not what the magic sends.
+        ValueError: it is none, or too long for one.
     """
-    folder = Path(str(data.get("folder") or (root / notebook_path).parent))
-    files, cell_id = data.get("files", []), data.get("cell_id")
-    options = data.get("options") or {}
-    if not isinstance(data.get("question"), str) or not isinstance(files, list):
-        raise ValueError("no question was handed over")  # noqa: TRY004
-    return Ask(
-        request_id=str(data.get("request_id", "")),
-        notebook_path=notebook_path,
-        question=data["question"][:_MAX_CHARS],
-        files=tuple(_below(folder / str(name), root) for name in files),
-        after=(str(cell_id),) if cell_id else (),
-        model=str(options.get("model") or ""),
-        kernel="own",
-    )
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > _MAX_NAME_CHARS:
+        raise ValueError("the question was handed over with an odd name")
+    return value
 
 
-def _below(file: Path, root: Path) -> str:
-    """The file as the contents API names it; one elsewhere by its whole path, which none is."""
-    return file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
+@dataclass(slots=True)
+class Found:
+    """The files of a hand-over, by what may be done with them."""
+
+    files: list[str] = field(default_factory=list)
+    """Those that the kernel itself can read, as the contents API names them."""
+    agreed: list[str] = field(default_factory=list)
+    """Where links among them lead, that may be followed."""
+    wanted: list[WantedFile] = field(default_factory=list)
+    """Those that only the person can give it."""
+
+
+def files_of(
+    handover: Handover, files: DataFiles, folder: Path, kernel: Literal["restricted", "own"]
+) -> Found:
+    """Looks up the files of a hand-over with the rights of the kernel that it comes from.
+
+    Args:
+        handover: what was handed over.
+        files: the server's files.
+        folder: where the kernel works.
+        kernel: whether it is restricted to that folder; one that is not has the person's rights.
+
+    Raises:
+        FileNotFoundError: a file is not there, or not below the server's folder.
+    """
+    found = Found()
+    base = handover.folder or folder.as_posix()
+    for path in handover.files:
+        name = files.name_of(path, base)
+        whole = posixpath.normpath(posixpath.join(base, path))
+        is_its_own = whole.startswith(f"{folder.as_posix().rstrip('/')}/")
+        try:
+            files.place(name)
+        except LinkedFilesError as error:
+            found.wanted += error.files
+            if kernel == "own":
+                found.files.append(name)
+                found.agreed += [file.leads_to for file in error.files]
+            continue
+        if kernel == "restricted" and not is_its_own:
+            found.wanted.append(WantedFile(name, whole))
+        else:
+            found.files.append(name)
+    if kernel == "own":
+        found.wanted.clear()
+    return found

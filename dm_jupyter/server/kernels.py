@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
-import filecmp
 import json
 import logging
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 from jupyter_core.utils import ensure_async
 
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.server.data_files import copied_into
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel, sandbox_of
@@ -26,6 +28,7 @@ from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
+from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["Kernels", "NoKernelError"]
 
@@ -62,6 +65,7 @@ class Kernels:
         self._managers = managers
         self._limits = limits
         self._packages = packages
+        self._reader = ProfileReader()
         self._attached: dict[str, AttachedKernel] = {}
         self._deaths: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -115,6 +119,18 @@ class Kernels:
         provisioner = self._manager(kernel_id).provisioner
         inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
         return inside or notebook_folder
+
+    def layer(self, kernel_id: str) -> WorkspaceLayer | None:
+        """Returns the layer above the folder that the kernel works in; `None` for none."""
+        sandbox = sandbox_of(self._manager(kernel_id))
+        return sandbox.layer if sandbox is not None else None
+
+    async def open_gate(self, notebook_path: str) -> None:
+        """Lets the notebook's kernel write for the person, until a run's next cell."""
+        with contextlib.suppress(NoKernelError, KeyError):
+            layer = self.layer(await self.kernel_of(notebook_path))
+            if layer is not None:
+                layer.is_gated = False
 
     def packages(self, kernel_id: str) -> Packages | None:
         """Returns the packages that the kernel sees and that can be added to, if there are."""
@@ -201,6 +217,9 @@ class Kernels:
         usage, cpu_s = await asyncio.to_thread(attached.usage)
         limits = self._own_limits(kernel_id)
         layers = self._containment(kernel_id).layers
+        layer = attached.layer
+        is_run = layer is None or (layer.is_gated and layer.is_asked_about)
+        news = () if layer is None or is_run else layer.take_news()
         return KernelMeter(
             notebook_path=notebook_path,
             kernel_id=kernel_id,
@@ -213,6 +232,7 @@ class Kernels:
             cpu_limit_s=float(limits.cpu_s),
             processes=usage.processes,
             process_limit=limits.processes,
+            files_left_out=tuple(change for change in news if change.state == "refused"),
         )
 
     async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
@@ -235,28 +255,55 @@ class Kernels:
         A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
         never over another file.
 
+        Args:
+            kernel_id: of the kernel.
+            file: without links, as `DataFiles.place` gives it.
+            notebook_folder: of the notebook.
+
         Raises:
             DataFileError: it is not there or can't be copied.
         """
         if not file.is_file():
             raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
-        workspace = self.workspace(kernel_id, notebook_folder).resolve()
-        place = file.resolve()
-        if place.is_relative_to(workspace):
-            return place.relative_to(workspace).as_posix(), place
+        workspace = self.workspace(kernel_id, notebook_folder)
+        if file.is_relative_to(workspace):
+            return file.relative_to(workspace).as_posix(), file
         if not self.is_restricted(kernel_id):
-            return str(place), place
+            return str(file), file
         try:
-            target = _copied(place, workspace)
+            target = copied_into(workspace, file)
         except OSError as error:
             raise DataFileError(
-                f"{place.name} can't be copied to where the restricted kernel works: "
+                f"{file.name} can't be copied to where the restricted kernel works: "
                 f"{error.strerror}"
             ) from error
+        if (layer := self.layer(kernel_id)) is not None:
+            layer.refresh()
         return target.name, target
+
+    async def briefed(
+        self, kernel_id: str, files: Iterable[Path], notebook_folder: Path
+    ) -> tuple[dict[str, Path], Brief]:
+        """Returns how the code names each data file, to where it lies, and what the model is shown.
+
+        Args:
+            kernel_id: of the kernel.
+            files: without links, as `DataFiles.place` gives them.
+            notebook_folder: of the notebook.
+
+        Raises:
+            DataFileError: one is not there, can't be copied, or is no table.
+            SandboxError: there is no worker to read them.
+        """
+        names = {}
+        for file in files:
+            name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
+            names[name] = place
+        return names, await brief_of(names, self._reader)
 
     async def close(self) -> None:
         """Lets go of all kernels."""
+        await self._reader.close()
         while self._attached:
             await self._let_go(next(iter(self._attached)))
         if self._deaths:
@@ -272,17 +319,6 @@ class Kernels:
 
     def _manager(self, kernel_id: str) -> Any:
         return self._managers.get_kernel(kernel_id)
-
-
-def _copied(file: Path, folder: Path) -> Path:
-    """The copy of the file in the folder, which may be there already."""
-    number, target = 2, folder / file.name
-    while target.exists() and not filecmp.cmp(file, target, shallow=False):
-        target = folder / f"{file.stem} ({number}){file.suffix}"
-        number += 1
-    if not target.exists():
-        shutil.copyfile(file, target)
-    return target
 
 
 def _literal(text: str) -> str:

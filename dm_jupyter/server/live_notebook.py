@@ -20,6 +20,7 @@ from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.server.approvals import Approvals
+from dm_jupyter.server.file_gate import FileGate
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.operations import (
@@ -84,6 +85,7 @@ class LiveNotebook:
         self._approvals = approvals
         self._say = say
         self._packages = CellPackages(None, Path(), say)
+        self._gate = FileGate(journal, approvals, Path())
         self._written: list[_Written] = []
         self._anchors: tuple[str, ...] = ()
         self._sql = SqlCells(())
@@ -104,6 +106,7 @@ class LiveNotebook:
         self._anchors = after
         packages = self._kernels.packages(self._kernel_id)
         self._packages = CellPackages(packages, workspace, self._say)
+        self._gate = FileGate(self._journal, self._approvals, workspace)
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
         last = max((int(match[1]) for match in taken if match), default=0)
         self._sql = SqlCells(databases, queries=last)
@@ -170,6 +173,7 @@ class LiveNotebook:
                 peak_bytes=result.peak_bytes,
                 message=result.message,
                 state_lost=result.state_lost,
+                files=result.files,
             )
 
     async def _decided(self, written: _Written) -> bool:
@@ -208,12 +212,17 @@ class LiveNotebook:
         stream = OutputStream(cell_id, self._journal.operate)
         try:
             kernel = await self._kernels.attach(self._kernel_id)
+            await self._gate.begin(kernel)
             result = await kernel.run(written.source, stream.take)
             count = result.execution_count
-            return result
         finally:
             stream.flush()
             self._journal.operate(SetExecution(cell_id, False, count))
+        return await self._gate.end(cell_id, self.step, result)
+
+    async def close(self) -> None:
+        """Called when the run has ended: no more of its cells writes files."""
+        await self._gate.close()
 
     def _say_limit(self, written: _Written, result: CellResult) -> None:
         """Puts into the cell itself which limit it met; its other outputs stay."""

@@ -8,7 +8,6 @@ import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.models import open_policy
@@ -76,19 +75,13 @@ class ModelHouse:
     def listed(self) -> list[dict[str, Any]]:
         """Returns what the panel's picker shows, the default first."""
         # Not at the start of the server: it is needed when a panel asks.
-        from dm_jupyter.agent.local_model.cache import is_present  # noqa: PLC0415
         from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
 
-        local = {
-            model.name: _entry(model.name, f"{model.name} (local)", True, is_present(model))
-            for model in MODELS
-        }
+        names = [model.name for model in MODELS]
         if not self.default.is_local:
-            name = self.default.model
-            return [_entry(name, f"{name} (endpoint)", False, True), *local.values()]
-        name = DEFAULT_MODEL if self.default.model == "local" else self.default.model
-        first = local.pop(name, None) or _entry(name, f"{name} (local)", True, Path(name).is_file())
-        return [first, *local.values()]
+            return [_endpoint_entry(self.default.model), *map(_local_entry, names)]
+        first = DEFAULT_MODEL if self.default.model == "local" else self.default.model
+        return [*map(_local_entry, dict.fromkeys([first, *names]))]
 
     @asynccontextmanager
     async def use(
@@ -159,12 +152,25 @@ class ModelHouse:
             await asyncio.wait(tasks)
 
 
-def _entry(name: str, label: str, is_local: bool, is_present: bool) -> dict[str, Any]:
-    detail = "" if is_present else f"not here yet: dm-jupyter model pull {name}"
+def _endpoint_entry(name: str) -> dict[str, Any]:
     return {
         "name": name,
-        "label": label,
-        "is_local": is_local,
-        "is_present": is_present,
-        "detail": detail,
+        "label": f"{name} (endpoint)",
+        "is_local": False,
+        "is_present": True,
+        "detail": "",
+    }
+
+
+def _local_entry(name: str) -> dict[str, Any]:
+    """The entry of a model of this machine; where it can't answer yet, with what to do first."""
+    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
+
+    obstacle = next(obstacles(name), None)
+    return {
+        "name": name,
+        "label": f"{name} (local)",
+        "is_local": True,
+        "is_present": obstacle is None,
+        "detail": str(obstacle or ""),
     }

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.server.background import told_before
-from dm_jupyter.server.data_files import DataFiles
+from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.run import RunPlace
-from dm_jupyter.server.wire import Ask
+from dm_jupyter.server.wire import Ask, WantedFile
 
 __all__ = ["Preparation", "RefusedError"]
 
@@ -25,15 +26,17 @@ _NO_VARIABLES = (
 class RefusedError(Exception):
     """A question that can't be worked on; its text says why and what to do."""
 
-    def __init__(self, reason: Any, message: str) -> None:
+    def __init__(self, reason: Any, message: str, files: Iterable[WantedFile] = ()) -> None:
         """Makes the refusal.
 
         Args:
             reason: as `Refused.reason`.
             message: for the person.
+            files: as `Refused.files`.
         """
         super().__init__(message)
         self.reason = reason
+        self.files = tuple(files)
 
 
 class Preparation:
@@ -76,9 +79,11 @@ class Preparation:
         kernel_id, is_restricted = await self._kernel_for(ask)
         ask = replace(ask, files=self._files_meant(ask))
         try:
-            files = tuple(self._files.place(name) for name in ask.files)
+            files = await asyncio.to_thread(self._files.places, ask.files, ask.agreed)
         except FileNotFoundError as error:
             raise RefusedError("file", str(error)) from error
+        except LinkedFilesError as error:
+            raise RefusedError("link", str(error), error.files) from error
         self._make_way(ask)
         tables = await self._kernels.variables(path) if ask.variables else []
         place = RunPlace(

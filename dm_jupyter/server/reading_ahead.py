@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 
-from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.server.data_files import DataFiles
+from dm_jupyter.core.trajectory import Brief, Trajectory
+from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.wire import Ask, ReadAhead
+from kernel_sandbox.errors import SandboxError
 
 __all__ = ["ReadingAhead", "ahead_of"]
 
 _log = logging.getLogger(__name__)
+_FAULTS = (DmJupyterError, SandboxError, NoKernelError, LinkedFilesError, OSError)
 _What = tuple[str, tuple[str, ...], ModelChoice]
 
 
@@ -79,29 +79,22 @@ class ReadingAhead:
         try:
             kernel_id = await self._kernels.kernel_of(path)
             folder = self._files.folder_of(path)
-            places = [self._files.place(file) for file in files]
-            names = dict(
-                [
-                    await asyncio.to_thread(self._kernels.stage, kernel_id, place, folder)
-                    for place in places
-                ]
-            )
-            request = await asyncio.to_thread(ahead_of, names)
+            places = await asyncio.to_thread(self._files.places, files)
+            names, brief = await self._kernels.briefed(kernel_id, places, folder)
+            request = ahead_of(tuple(names.values()), brief)
             async with self._models.use(choice, lambda _: None) as policy:
                 await policy.sample(request, lambda _: None)
-        except (DmJupyterError, NoKernelError, OSError) as error:
+        except _FAULTS as error:
             # The question will meet it too, and then the person is told.
             _log.debug("nothing was read ahead: %s", error)
 
 
-def ahead_of(names: Mapping[str, Path]) -> SampleRequest:
+def ahead_of(files: tuple[Path, ...], brief: Brief) -> SampleRequest:
     """Returns what has a model read all that comes before a question about files.
 
     Args:
-        names: how code calls each file, to where it lies.
-
-    Raises:
-        DataFileError: a file can't be read.
+        files: where they lie.
+        brief: what the model is shown of them.
     """
-    start = Trajectory(Task("", "", tuple(names.values())), "markdown", brief_of(names))
+    start = Trajectory(Task("", "", files), "markdown", brief)
     return SampleRequest(dialect_named(start.dialect).messages(start), max_tokens=1)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
@@ -39,6 +38,7 @@ from dm_jupyter.server.tries import Tries, limits_of_tries
 from dm_jupyter.server.wire import (
     Ask,
     Decide,
+    DecideFiles,
     Phase,
     RunClosed,
     RunMessage,
@@ -166,6 +166,10 @@ class Run:
         """Takes the person's word on a waiting cell; returns whether one waited."""
         return self._approvals.decide(decision)
 
+    def decide_files(self, decision: DecideFiles) -> None:
+        """Takes the person's word on what a cell did to files."""
+        self._approvals.decide_files(decision)
+
     @property
     def passing(self) -> TextDelta | None:
         """The text of the turn that is being sampled, for a tab that has just come."""
@@ -191,6 +195,8 @@ class Run:
             detail = f"{type(error).__name__}: a fault of this program; the server's log has more"
             trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=detail)
         self.trajectory = trajectory
+        with contextlib.suppress(asyncio.CancelledError):  # it ends all the same
+            await self._notebook.close()
         self._close(trajectory, asyncio.get_running_loop().time() - started)
 
     async def _answered(self) -> Trajectory:
@@ -224,13 +230,10 @@ class Run:
     async def _prepared(self) -> Trajectory:
         place = self._place
         self._phase("reading the files")
-        for file in place.files:
-            name, where = await asyncio.to_thread(
-                self._kernels.stage, place.kernel_id, file, place.notebook_folder
-            )
-            self._names[name] = where
+        self._names, brief = await self._kernels.briefed(
+            place.kernel_id, place.files, place.notebook_folder
+        )
         task = self._task_of(tuple(self._names.values()))
-        brief = await asyncio.to_thread(brief_of, self._names)
         workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.

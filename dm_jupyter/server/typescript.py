@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dm_jupyter.server import operations, wire
+from kernel_sandbox.types import FileChange
 
 __all__ = ["main", "source"]
 
@@ -26,6 +27,8 @@ _UNIONS: dict[str, Any] = {
     "ServerMessage": wire.ServerMessage,
     "ClientMessage": wire.ClientMessage,
 }
+_PARTS = (wire.WantedFile, FileChange)
+"""What messages hold."""
 _ALIASES: dict[str, Any] = {
     "Approval": wire.Approval,
     "Decision": wire.Decision,
@@ -37,7 +40,7 @@ def source() -> str:
     """Returns the whole TypeScript file."""
     parts = [_HEAD]
     parts += [f"export type {name} = {_literals(alias)};\n" for name, alias in _ALIASES.items()]
-    parts += [_interface(kind) for kind in get_args(operations.Operation)]
+    parts += [_interface(kind) for kind in (*_PARTS, *get_args(operations.Operation))]
     kinds = dict.fromkeys((*get_args(wire.ClientMessage), *get_args(wire.ServerMessage)))
     parts += [_interface(kind) for kind in kinds]
     for name, union in _UNIONS.items():
@@ -47,9 +50,9 @@ def source() -> str:
 
 
 def _interface(kind: type[Any]) -> str:
-    tag = "op" if hasattr(kind, "op") else "kind"
     hints = get_type_hints(kind)
-    lines = [f"  {tag}: '{getattr(kind, tag)}';"]
+    tags = [tag for tag in ("op", "kind") if tag not in hints or kind not in _PARTS]
+    lines = [f"  {tag}: '{getattr(kind, tag)}';" for tag in tags if hasattr(kind, tag)]
     is_optional = kind in get_args(wire.ClientMessage)
     for item in fields(kind):
         mark = "?" if is_optional and _has_default(item) else ""
@@ -75,7 +78,7 @@ def _type(hint: Any) -> str:
         return f"{_type(inner[0])}[]"
     if origin is Mapping:
         return f"{{ [key: string]: {'any' if inner[1] is Any else _type(inner[1])} }}"
-    return _PLAIN[hint]
+    return _PLAIN.get(hint) or f"I{hint.__name__}"
 
 
 def _literals(hint: Any) -> str:

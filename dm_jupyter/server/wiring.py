@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.server.analyst import Analyst
+from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels
@@ -41,10 +42,11 @@ def build(
     token = str(getattr(server.identity_provider, "token", ""))
     redaction = Redaction((root, Path.home()), (choice.api_key, token))
     training_file = Path(app.training_file) if app.training_file else None
-    desks = Desks(server.contents_manager, app.absence_s)
+    contents = server.contents_manager
+    desks = Desks(contents, app.absence_s)
     desks.shared = SharedDocuments.of(server.extension_manager.extension_apps)
     return Analyst(
-        root=root,
+        files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
         desks=desks,
         kernels=Kernels(server.session_manager, server.kernel_manager, limits, packages),
         models=ModelHouse(choice, app.model_idle_s),

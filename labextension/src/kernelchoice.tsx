@@ -114,7 +114,7 @@ class KernelChoices extends ReactWidget implements Dialog.IBodyWidget<Choice> {
         'switch',
         trans.__('Switch this notebook'),
         trans.__(
-          'Give this notebook the kernel “DataMind (restricted)”. Its present variables are lost.'
+          'Give this notebook the kernel “Python (restricted)”. Its present variables are lost.'
         )
       ],
       [

@@ -7,6 +7,22 @@ export type Decision = 'approve' | 'skip';
 
 export type KernelChoice = 'restricted' | 'own';
 
+/** A file that is read only when the person agrees. */
+export interface IWantedFile {
+  name: string;
+  leads_to: string;
+}
+
+/** What happened to a file of the working folder, or is to happen to it. */
+export interface IFileChange {
+  path: string;
+  kind: 'made' | 'changed' | 'removed';
+  state: 'written' | 'waits' | 'refused';
+  size_bytes: number;
+  before_bytes: number | null;
+  marks: string[];
+}
+
 /** A new cell below the first of the anchors that exists, else at the end. */
 export interface IInsertCell {
   op: 'insert_cell';
@@ -100,6 +116,7 @@ export interface IAsk {
   model?: string;
   approval?: Approval;
   kernel?: KernelChoice;
+  agreed?: string[];
   tries?: number;
 }
 
@@ -132,6 +149,20 @@ export interface IDecide {
   cell_id: string;
   decision: Decision;
   source?: string | null;
+}
+
+/** The person's word on what a cell did to files, as `FilesWait` shows it. */
+export interface IDecideFiles {
+  kind: 'decide_files';
+  run_id: string;
+  cell_id: string;
+  allows: boolean;
+}
+
+/** The person runs a cell of theirs: from now on the kernel writes for them again. */
+export interface IOwnCell {
+  kind: 'own_cell';
+  notebook_path: string;
 }
 
 /** Take out what an ended run wrote, but no cell that the person has changed. */
@@ -208,6 +239,27 @@ export interface ICellDecided {
   is_edited: boolean;
 }
 
+/** A cell has run, and what it did to files of the folder waits for the person's yes. */
+export interface IFilesWait {
+  kind: 'files_wait';
+  run_id: string;
+  seq: number;
+  at: number;
+  step: number;
+  cell_id: string;
+  files: IFileChange[];
+}
+
+/** The person has decided on the files that waited. */
+export interface IFilesDecided {
+  kind: 'files_decided';
+  run_id: string;
+  seq: number;
+  at: number;
+  cell_id: string;
+  allows: boolean;
+}
+
 /** A cell has ended. */
 export interface ICellClosed {
   kind: 'cell_closed';
@@ -221,6 +273,7 @@ export interface ICellClosed {
   peak_bytes: number | null;
   message: string;
   state_lost: boolean;
+  files: IFileChange[];
 }
 
 /** A turn is over. */
@@ -295,12 +348,21 @@ export interface IFileWritten {
   in_file: { [key: string]: number };
 }
 
+/** Code in the notebook's kernel asked a question about files that it can't read itself. */
+export interface IFilesWanted {
+  kind: 'files_wanted';
+  notebook_path: string;
+  question: string;
+  files: IWantedFile[];
+}
+
 /** A request can't be granted. */
 export interface IRefused {
   kind: 'refused';
   request_id: string;
-  reason: 'kernel' | 'busy' | 'file' | 'model' | 'notebook' | 'unknown';
+  reason: 'kernel' | 'busy' | 'file' | 'link' | 'model' | 'notebook' | 'unknown';
   message: string;
+  files: IWantedFile[];
 }
 
 /** What the notebook's kernel uses and may use. */
@@ -317,6 +379,7 @@ export interface IKernelMeter {
   cpu_limit_s: number;
   processes: number;
   process_limit: number;
+  files_left_out: IFileChange[];
 }
 
 /** A limit, or something else, ended the notebook's kernel; its variables are gone. */
@@ -342,6 +405,8 @@ export type RunMessage =
   | IOperated
   | ICellOpened
   | ICellDecided
+  | IFilesWait
+  | IFilesDecided
   | ICellClosed
   | IStepClosed
   | IRunClosed
@@ -353,6 +418,8 @@ export type ServerMessage =
   | IOperated
   | ICellOpened
   | ICellDecided
+  | IFilesWait
+  | IFilesDecided
   | ICellClosed
   | IStepClosed
   | IRunClosed
@@ -361,6 +428,7 @@ export type ServerMessage =
   | IPhase
   | IAttached
   | IFileWritten
+  | IFilesWanted
   | IRefused
   | IKernelMeter
   | IKernelEnded;
@@ -375,5 +443,7 @@ export type ClientMessage =
   | IAck
   | IStop
   | IDecide
+  | IDecideFiles
+  | IOwnCell
   | IUndo
   | IRebuild;

@@ -110,7 +110,6 @@ async def test_a_notebook_that_can_not_be_written_ends_the_run_as_a_fault(
 
     def remove(event: Event) -> None:
         if isinstance(event, CellStarted):
-            (place / "n.ipynb").unlink()
             place.rmdir()
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

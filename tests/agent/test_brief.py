@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def _csv(path: Path, text: str = "Age,Fare\n30,7.25\n41,8.5\n29,9.0\n") -> Path:
@@ -36,25 +39,27 @@ def _loaded(opening: str, folder: Path) -> dict[str, Any]:
     return names
 
 
-def test_no_file_leaves_the_imports() -> None:
-    brief = brief_of({})
+async def test_no_file_leaves_the_imports(reader: ProfileReader) -> None:
+    brief = await brief_of({}, reader)
     assert "import pandas as pd" in brief.opening
     assert (brief.text, brief.columns, brief.databases) == ("", (), ())
 
 
-def test_one_csv_file_is_df(tmp_path: Path) -> None:
-    brief = brief_of({"a b.csv": _csv(tmp_path / "a b.csv")})
+async def test_one_csv_file_is_df(tmp_path: Path, reader: ProfileReader) -> None:
+    brief = await brief_of({"a b.csv": _csv(tmp_path / "a b.csv")}, reader)
     assert brief.columns == ("Age", "Fare")
     assert "a b.csv" in brief.text
     assert brief.databases == ()
     assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
 
 
-def test_two_csv_files_are_variables_named_after_them(tmp_path: Path) -> None:
+async def test_two_csv_files_are_variables_named_after_them(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
     _csv(tmp_path / "Sales 2024.csv")
     _csv(tmp_path / "2023.csv", "City,Age\nBrno,3\nOslo,4\n")
     names = {name: tmp_path / name for name in ("Sales 2024.csv", "2023.csv")}
-    brief = brief_of(names)
+    brief = await brief_of(names, reader)
     loaded = _loaded(brief.opening, tmp_path)
     assert list(loaded["sales_2024"].columns) == ["Age", "Fare"]
     assert list(loaded["df_2023"].columns) == ["City", "Age"]
@@ -62,69 +67,77 @@ def test_two_csv_files_are_variables_named_after_them(tmp_path: Path) -> None:
     assert brief.columns == ("Age", "Fare", "City")
 
 
-def test_files_of_one_name_in_two_folders_are_two_variables(tmp_path: Path) -> None:
+async def test_files_of_one_name_in_two_folders_are_two_variables(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         _csv(tmp_path / folder / "t.csv")
     names = {name: tmp_path / name for name in ("x/t.csv", "y/t.csv")}
-    loaded = _loaded(brief_of(names).opening, tmp_path)
+    loaded = _loaded((await brief_of(names, reader)).opening, tmp_path)
     assert len(loaded["t"]) == len(loaded["t_2"]) == 3
 
 
-def test_stray_spaces_of_column_names_are_taken_away(tmp_path: Path) -> None:
+async def test_stray_spaces_of_column_names_are_taken_away(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
     _csv(tmp_path / "a.csv", "Age , Fare\n30,7.25\n41,8.5\n29,9.0\n")
-    brief = brief_of({"a.csv": tmp_path / "a.csv"})
+    brief = await brief_of({"a.csv": tmp_path / "a.csv"}, reader)
     assert list(_loaded(brief.opening, tmp_path)["df"].columns) == ["Age", "Fare"]
 
 
-def test_a_database_is_queried_not_loaded(tmp_path: Path) -> None:
-    brief = brief_of({"shop.sqlite": _database(tmp_path / "shop.sqlite")})
+async def test_a_database_is_queried_not_loaded(tmp_path: Path, reader: ProfileReader) -> None:
+    brief = await brief_of({"shop.sqlite": _database(tmp_path / "shop.sqlite")}, reader)
     assert brief.databases == ("shop.sqlite",)
     assert brief.opening == ""
     assert set(brief.columns) == {"id", "age"}
     assert "people" in brief.text
 
 
-def test_a_database_beside_a_csv_file_keeps_the_opening(tmp_path: Path) -> None:
+async def test_a_database_beside_a_csv_file_keeps_the_opening(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
     names = {"s.sqlite": _database(tmp_path / "s.sqlite"), "a.csv": _csv(tmp_path / "a.csv")}
-    brief = brief_of(names)
+    brief = await brief_of(names, reader)
     assert brief.databases == ("s.sqlite",)
     assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
 
 
-def test_several_files_share_the_room(tmp_path: Path) -> None:
+async def test_several_files_share_the_room(tmp_path: Path, reader: ProfileReader) -> None:
     header = ",".join(f"column_{number}" for number in range(80))
     row = ",".join(str(number) for number in range(80))
     names = {
         f"f{number}.csv": _csv(tmp_path / f"f{number}.csv", f"{header}\n{row}\n{row}\n")
         for number in range(5)
     }
-    assert len(brief_of(names).text) < 6_000
+    assert len((await brief_of(names, reader)).text) < 6_000
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+async def test_a_missing_file_is_named(tmp_path: Path, reader: ProfileReader) -> None:
     with pytest.raises(DataFileError, match=r"gone\.csv"):
-        brief_of({"gone.csv": tmp_path / "gone.csv"})
+        await brief_of({"gone.csv": tmp_path / "gone.csv"}, reader)
 
 
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+async def test_a_changed_file_is_read_again(tmp_path: Path, reader: ProfileReader) -> None:
     path = _csv(tmp_path / "people.csv")
-    assert brief_of({"people.csv": path}) == brief_of({"people.csv": path})
+    assert await brief_of({"people.csv": path}, reader) == await brief_of(
+        {"people.csv": path}, reader
+    )
     _csv(path, "Age,Height\n30,180\n")
-    assert "Height" in brief_of({"people.csv": path}).columns
+    assert "Height" in (await brief_of({"people.csv": path}, reader)).columns
 
 
-def test_a_database_in_use_is_read_each_time(tmp_path: Path) -> None:
+async def test_a_database_in_use_is_read_each_time(tmp_path: Path, reader: ProfileReader) -> None:
     path = tmp_path / "live.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode=wal")
         for name in ("first", "second"):
             connection.execute(f"create table {name} (n integer)")
             connection.commit()
-            assert name in brief_of({"live.sqlite": path}).text
+            assert name in (await brief_of({"live.sqlite": path}, reader)).text
 
 
-def test_columns_with_gaps_are_named(tmp_path: Path) -> None:
+async def test_columns_with_gaps_are_named(tmp_path: Path, reader: ProfileReader) -> None:
     path = tmp_path / "people.csv"
     path.write_text("Name,Age\nAnn,3\nBo,\n")
-    assert brief_of({"people.csv": path}).incomplete == ("Age",)
+    assert (await brief_of({"people.csv": path}, reader)).incomplete == ("Age",)

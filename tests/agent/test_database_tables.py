@@ -2,8 +2,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.schema import DatabaseTable, Link
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCHEMA = """
 create table Country (code text primary key, name text);
@@ -17,17 +22,19 @@ create table models (id integer primary key, model text);
 """
 
 
-def test_keys_become_links_where_the_schema_tells_what_they_point_at(tmp_path: Path) -> None:
+async def test_keys_become_links_where_the_schema_tells_what_they_point_at(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
     path = tmp_path / "keys.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA)
-    tables = {table.name: table for table in brief_of({"keys.sqlite": path}).tables}
+    tables = {table.name: table for table in (await brief_of({"keys.sqlite": path}, reader)).tables}
     assert tables["Country"] == DatabaseTable("Country", ("code", "name"))
     assert tables["city"].links == (Link("Country", (("code", "code"),)),)
     assert tables["loan"].links == (Link("branch", (("bank", "bank"), ("number", "number"))),)
     assert tables["names"].links == (Link("models", (("model", "model"),)),)
 
 
-def test_other_files_have_no_tables(tmp_path: Path) -> None:
+async def test_other_files_have_no_tables(tmp_path: Path, reader: ProfileReader) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
-    assert brief_of({"a.csv": tmp_path / "a.csv"}).tables == ()
+    assert (await brief_of({"a.csv": tmp_path / "a.csv"}, reader)).tables == ()

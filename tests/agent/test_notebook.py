@@ -122,7 +122,8 @@ async def test_the_question_stands_at_the_top(tmp_path: Path) -> None:
     notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "n.ipynb")
     files = (Path("/secret/place/a.csv"), Path("b.csv"))
     notebook.ask(Task("t", " How many? ", files, "Drop the empty rows.", "@n[n]"))
-    (cell,) = _read(tmp_path / "n.ipynb").cells
+    await notebook.run(RunCell("3"), "")
+    cell = _read(tmp_path / "n.ipynb").cells[0]
     assert cell.source.startswith("## How many?\n")
     for words in ("Drop the empty rows.", "@n[n]", "`a.csv`, `b.csv`"):
         assert words in cell.source
@@ -131,8 +132,20 @@ async def test_the_question_stands_at_the_top(tmp_path: Path) -> None:
 
 async def test_the_notebook_names_the_plain_kernel(tmp_path: Path) -> None:
     notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "n.ipynb")
-    notebook.save()
+    await notebook.run(RunCell("3"), "")
     assert _read(tmp_path / "n.ipynb").metadata.kernelspec.name == "python3"
+
+
+async def test_without_a_cell_there_is_no_file_and_a_former_one_stays(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    for former in (None, "mine"):
+        if former is not None:
+            path.write_text(former)
+        notebook = HeadlessNotebook(ScriptedRunner(), path=path)
+        notebook.ask(Task("t", "How many?"))
+        notebook.finish(_trajectory(stop=StopReason.FAULT, stop_detail="nothing answers"))
+        assert not notebook.has_cells
+        assert [file.read_text() for file in tmp_path.iterdir()] == ([former] if former else [])
 
 
 async def test_without_a_path_it_stays_in_memory(
@@ -196,6 +209,7 @@ async def test_a_definition_that_failed_is_tried_again() -> None:
 
 async def test_the_trajectory_in_the_metadata_is_the_trajectory(tmp_path: Path) -> None:
     notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "n.ipynb")
+    await notebook.run(RunCell("3"), "so")
     notebook.finish(_trajectory(stop=StopReason.ANSWERED, answer="3 rows", unsupported=("3",)))
     document = _read(tmp_path / "n.ipynb")
     stored = Trajectory.from_json(document.metadata["dm_jupyter"]["trajectory"])
@@ -251,7 +265,6 @@ async def test_a_folder_that_is_gone_is_a_fault_that_says_where_the_notebook_is(
     monkeypatch.setattr("tempfile.tempdir", str(refuge))
     notebook = HeadlessNotebook(ScriptedRunner(), path=folder / "n.ipynb")
     notebook.ask(Task("t", "How many?"))
-    (folder / "n.ipynb").unlink()
     folder.rmdir()
     with pytest.raises(NotebookError) as caught:
         await notebook.run(RunCell("3"), "so")
@@ -268,7 +281,7 @@ async def test_no_room_anywhere_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "gone" / "n.ipynb")
     with pytest.raises(NotebookError, match="choose --out"):
-        notebook.save()
+        await notebook.run(RunCell("3"), "")
 
 
 async def test_a_failed_save_keeps_the_former_file(
@@ -281,13 +294,14 @@ async def test_a_failed_save_keeps_the_former_file(
     refuge.mkdir()
     path.parent.mkdir()
     notebook = HeadlessNotebook(ScriptedRunner(), path=path)
-    notebook.save()
+    await notebook.run(RunCell("3"), "")
+    former = path.read_text()
     monkeypatch.setattr("tempfile.tempdir", str(refuge))
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(NotebookError, match="No space left"):
-        notebook.ask(Task("t", "How many?"))
+        await notebook.run(RunCell("4"), "")
     assert [entry.name for entry in path.parent.iterdir()] == ["n.ipynb"]
-    assert _read(path).cells == []
+    assert path.read_text() == former
     assert not list(refuge.iterdir())
 
 

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Vote
@@ -382,10 +383,11 @@ async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -
     file = tmp_path / "t.csv"
     file.write_text("amount\n1\n2\n")
     arena = Arena(Task("t", "q", (file,)), pool, tmp_path / "out")
-    assert "amount" in (await arena.briefed()).brief.text
-    file.unlink()
-    with pytest.raises(DataFileError, match=r"t\.csv"):
-        await arena.briefed()
+    async with ProfileReader() as reader:
+        assert "amount" in (await arena.briefed(reader)).brief.text
+        file.unlink()
+        with pytest.raises(DataFileError, match=r"t\.csv"):
+            await arena.briefed(reader)
 
 
 @pytest.mark.parametrize(

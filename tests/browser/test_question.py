@@ -2,10 +2,14 @@
 
 import re
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
+from tests.browser.conftest import OpenLab
 from tests.browser.lab import Lab
+from tests.server.jupyter import JupyterServer
 
 pytestmark = pytest.mark.browser
 
@@ -116,6 +120,23 @@ def test_another_kernel_is_switched_when_the_person_says_so(open_lab, say) -> No
     lab.expect_run("answered")
     expect(lab.button("kernel-status")).to_have_attribute("data-restricted", "true")
     assert lab.saved_document(cells=5).metadata.kernelspec.name == "dm-sandbox"
+
+
+def test_a_notebook_that_has_the_kernels_former_title_opens_with_the_kernel(
+    open_lab: OpenLab, lab_server: JupyterServer, folder: str
+) -> None:
+    (lab_server.root / folder).mkdir()
+    former = {"name": "dm-sandbox", "display_name": "DataMind (restricted)", "language": "python"}
+    document = new_notebook(cells=[new_code_cell("mine = 1")], metadata={"kernelspec": former})
+    nbformat.write(document, lab_server.root / folder / "work.ipynb")
+    lab = open_lab()
+    expect(lab.button("kernel-status")).to_have_attribute("data-restricted", "true")
+    expect(lab.page.locator(".jp-KernelName")).to_have_text("Python (restricted)")
+    expect(lab.questions).to_have_count(0)
+    lab.save()
+    assert lab.document().metadata.kernelspec.display_name == "Python (restricted)"
+    (session,) = (x for x in lab_server.get("/api/sessions") if x["path"] == lab.path)
+    assert session["kernel"]["name"] == "dm-sandbox"
 
 
 def test_the_magic_writes_cells_below_its_own(open_lab, say) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.magic.harmless import fenced, harmless_bundle, harmless_markdown, harmless_text
+from dm_jupyter.core.plain_text import harmless_text
+from dm_jupyter.magic.harmless import fenced, harmless_bundle, harmless_markdown
 
 TAGS = ("script", "img", "a", "iframe", "svg", "math", "style", "table", "b", "td", "noscript")
 PIECES = st.sampled_from(

@@ -81,19 +81,9 @@ class JupyterServer:
 
     def start(self) -> None:
         """Starts the server and returns when it answers."""
-        command = [
-            sys.executable, "-m", "jupyter", self._app,
-            "--allow-root", "--no-browser", f"--port={self.port}", "--ServerApp.port_retries=0",
-            f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={self.root}",
-            "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
-            "--ServerApp.allow_unauthenticated_access=False",
-            f"--DmJupyterApp.base_url={self._model_url}", f"--DmJupyterApp.model={self._model}",
-            f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.absence_s=0.3",
-            *self._options,
-        ]  # fmt: skip
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command,
+                self._command(),
                 cwd=self.root,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -104,7 +94,7 @@ class JupyterServer:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             try:
-                self.get("/api/status")
+                self._look_up()
             except (urllib.error.URLError, ConnectionError):
                 if self._process.poll() is not None:
                     break
@@ -112,6 +102,28 @@ class JupyterServer:
             else:
                 return
         raise RuntimeError(f"the server did not start:\n{self.log.read_text()[-3000:]}")
+
+    def _command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "jupyter", self._app, "--no-browser", f"--port={self.port}",
+            "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
+            *self._settings(),
+        ]  # fmt: skip
+
+    def _settings(self) -> list[str]:
+        """What any server of these tests is told, whoever starts it."""
+        return [
+            "--allow-root", f"--ServerApp.root_dir={self.root}",
+            "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
+            "--ServerApp.allow_unauthenticated_access=False",
+            f"--DmJupyterApp.base_url={self._model_url}", f"--DmJupyterApp.model={self._model}",
+            f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.absence_s=0.3",
+            *self._options,
+        ]  # fmt: skip
+
+    def _look_up(self) -> None:
+        """Asks for an answer; raises while there is none."""
+        self.get("/api/status")
 
     def _environment(self) -> dict[str, str]:
         private = self.folder / "private"
@@ -180,15 +192,26 @@ class JupyterServer:
         """Returns the answer to a GET."""
         return self.request("GET", path)
 
+    def write_notebook(self, name: str, kernel: str, sources: tuple[str, ...]) -> None:
+        """Writes a notebook that names its kernel."""
+        metadata = {"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}}
+        cells = [new_code_cell(source) for source in sources]
+        nbformat.write(new_notebook(cells=cells, metadata=metadata), self.root / name)
+
     def notebook(
         self, name: str = "work.ipynb", kernel: str = "dm-sandbox", sources: tuple[str, ...] = ()
     ) -> str:
         """Makes a notebook with a running kernel; returns its path."""
-        document = new_notebook(cells=[new_code_cell(source) for source in sources])
-        nbformat.write(document, self.root / name)
+        self.write_notebook(name, kernel, sources)
         session = {"path": name, "name": name, "type": "notebook", "kernel": {"name": kernel}}
         self.request("POST", "/api/sessions", session)
         return name
+
+    def end_kernels(self, below: str) -> None:
+        """Shuts down the kernels of notebooks whose paths begin so."""
+        for session in self.get("/api/sessions"):
+            if session["path"].startswith(below):
+                self.request("DELETE", f"/api/sessions/{session['id']}")
 
     def kernel_id(self, path: str) -> str:
         """The id of a notebook's kernel."""
@@ -208,6 +231,36 @@ class JupyterServer:
                 time.sleep(0.05)
         nbformat.validate(document)
         return document
+
+    async def execute(self, path: str, source: str) -> str:
+        """Runs a cell over the kernel's own WebSocket, as a browser does; returns its outputs."""
+        address = self.url.replace("http", "ws", 1)
+        headers = {"Authorization": f"token {TOKEN}", "Origin": self.url}
+        request = HTTPRequest(
+            f"{address}/api/kernels/{self.kernel_id(path)}/channels", headers=headers
+        )
+        connection = await websocket_connect(request)
+        header = {"msg_id": "m1", "msg_type": "execute_request", "session": "s", "username": "",
+                  "version": "5.3", "date": ""}  # fmt: skip
+        content = {"code": source, "silent": False, "store_history": True, "user_expressions": {},
+                   "allow_stdin": False}  # fmt: skip
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content,
+                   "channel": "shell", "buffers": []}  # fmt: skip
+        await connection.write_message(json.dumps(message))
+        outputs = ""
+        while True:
+            raw = await connection.read_message()
+            assert isinstance(raw, str)
+            heard = json.loads(raw)
+            if heard.get("parent_header", {}).get("msg_id") != "m1":
+                continue
+            outputs += json.dumps(heard["content"])
+            if heard["msg_type"] == "status" and heard["content"]["execution_state"] == "idle":
+                break
+        connection.close()
+        while await connection.read_message() is not None:
+            pass
+        return outputs
 
 
 class Panel:

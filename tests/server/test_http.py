@@ -171,7 +171,7 @@ async def test_a_sandbox_that_is_switched_off_is_nowhere_called_restricted(
 async def test_a_busy_kernel_keeps_no_other_notebook_waiting(server: JupyterServer, say) -> None:
     say("print(df.sales.sum())\n```", "The sum is 40.")
     busy, free = server.notebook("busy-kernel.ipynb"), server.notebook("free-kernel.ipynb")
-    working = asyncio.create_task(_execute(server, busy, "import time; time.sleep(30)"))
+    working = asyncio.create_task(server.execute(busy, "import time; time.sleep(30)"))
     await asyncio.sleep(1)
     async with asyncio.timeout(20), Panel(server) as panel:
         await panel.attach(busy)
@@ -202,8 +202,8 @@ async def test_the_magic_hands_its_question_over(server: JupyterServer, say, ker
     async with asyncio.timeout(90), Panel(server) as panel:
         await panel.attach(path)
         await panel.until("kernel_meter")
-        await _execute(server, path, "%load_ext dm_jupyter")
-        outputs = await _execute(server, path, "%%analyze --into cells sales.csv\nWhat is the sum?")
+        await server.execute(path, "%load_ext dm_jupyter")
+        outputs = await server.execute(path, "%%analyze --into cells sales.csv\nWhat is the sum?")
         if kernel == "python3":
             waiting = await panel.until("cell_opened")
             word = {"run_id": waiting["run_id"], "cell_id": waiting["cell_id"]}
@@ -211,34 +211,3 @@ async def test_the_magic_hands_its_question_over(server: JupyterServer, say, ker
         closed = await panel.until("run_closed")
     assert "working in the cells below" in outputs
     assert closed["answer"] == "The sum is 40."
-
-
-async def _execute(server: JupyterServer, path: str, source: str) -> str:
-    """Runs a cell over the kernel's own WebSocket, as a browser does; returns its outputs."""
-    address = server.url.replace("http", "ws", 1)
-    headers = {"Authorization": f"token {TOKEN}", "Origin": server.url}
-    request = HTTPRequest(
-        f"{address}/api/kernels/{server.kernel_id(path)}/channels", headers=headers
-    )
-    connection = await websocket_connect(request)
-    header = {"msg_id": "m1", "msg_type": "execute_request", "session": "s", "username": "",
-              "version": "5.3", "date": ""}  # fmt: skip
-    content = {"code": source, "silent": False, "store_history": True, "user_expressions": {},
-               "allow_stdin": False}  # fmt: skip
-    message = {"header": header, "parent_header": {}, "metadata": {}, "content": content,
-               "channel": "shell", "buffers": []}  # fmt: skip
-    await connection.write_message(json.dumps(message))
-    outputs = ""
-    while True:
-        raw = await connection.read_message()
-        assert isinstance(raw, str)
-        heard = json.loads(raw)
-        if heard.get("parent_header", {}).get("msg_id") != "m1":
-            continue
-        outputs += json.dumps(heard["content"])
-        if heard["msg_type"] == "status" and heard["content"]["execution_state"] == "idle":
-            break
-    connection.close()
-    while await connection.read_message() is not None:
-        pass
-    return outputs

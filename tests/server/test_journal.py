@@ -15,11 +15,11 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.server.data_files import copied_into
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.file_sink import write_file
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
-from dm_jupyter.server.kernels import _copied
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.operations import (
     AppendOutput,
@@ -260,7 +260,7 @@ def test_a_data_file_is_never_copied_over_another(tmp_path: Path) -> None:
     (elsewhere / "a.csv").write_text("theirs")
     (folder / "a.csv").write_text("mine")
     for _ in range(2):
-        assert _copied(elsewhere / "a.csv", folder).name == "a (2).csv"
+        assert copied_into(folder, elsewhere / "a.csv").name == "a (2).csv"
     assert (folder / "a.csv").read_text() == "mine"
 
 

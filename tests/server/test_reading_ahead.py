@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -11,12 +11,13 @@ from typing import cast
 import pytest
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Completion, Trajectory
+from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
 from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.model_house import ModelHouse
@@ -55,8 +56,12 @@ class OneKernel:
             raise NoKernelError(path)
         return "kernel"
 
-    def stage(self, kernel_id: str, file: Path, folder: Path) -> tuple[str, Path]:
-        return file.relative_to(folder).as_posix(), file
+    async def briefed(
+        self, kernel_id: str, files: Iterable[Path], folder: Path
+    ) -> tuple[dict[str, Path], Brief]:
+        names = {file.relative_to(folder).as_posix(): file for file in files}
+        async with ProfileReader() as reader:
+            return names, await brief_of(names, reader)
 
 
 @pytest.fixture
@@ -110,7 +115,9 @@ async def test_the_conversation_begins_with_what_was_read(
     assert request.max_tokens == 1
     place = tmp_path / "one.csv"
     task = Task("1", "How many live in Bern?", (place,))
-    asked = Trajectory(task, "markdown", brief_of({"one.csv": place}))
+    async with ProfileReader() as files:
+        brief = await brief_of({"one.csv": place}, files)
+    asked = Trajectory(task, "markdown", brief)
     system, first = dialect_named("markdown").messages(asked)
     assert request.messages[0] == system
     alike = request.messages[1].content.rstrip()

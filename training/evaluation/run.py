@@ -21,6 +21,7 @@ from typing import Any
 
 from dm_jupyter.agent.episodes import Arena, Pool
 from dm_jupyter.agent.local_model.leases import try_lock
+from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import Candidate
 from dm_jupyter.agent.search.solution import Solution
@@ -119,13 +120,13 @@ async def _evaluate(
     async def work() -> None:
         for item, trial in waiting:
             async with options.places or nullcontext():
-                record = await _unbroken(item, trial, options, policy, pool)
+                record = await _unbroken(item, trial, options, policy, pool, reader)
             log.append(record)
             done[record.key] = record
             on_record(record)
 
     try:
-        async with asyncio.TaskGroup() as group:
+        async with ProfileReader() as reader, asyncio.TaskGroup() as group:
             for _ in range(min(options.at_once, len(to_do))):
                 group.create_task(work())
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
@@ -148,17 +149,27 @@ def item_folder(run: Path, name: str, trial: int) -> Path:
 
 
 async def _unbroken(
-    item: EvalItem, trial: int, options: EvalOptions, policy: Policy, pool: Pool
+    item: EvalItem,
+    trial: int,
+    options: EvalOptions,
+    policy: Policy,
+    pool: Pool,
+    reader: ProfileReader,
 ) -> EvalRecord:
     """A try, begun again with the same seeds where an answer of the model broke off."""
     for _ in range(_BREAKS):
         with suppress(StreamBrokenError):
-            return await _try(item, trial, options, policy, pool)
-    return await _try(item, trial, options, policy, pool)
+            return await _try(item, trial, options, policy, pool, reader)
+    return await _try(item, trial, options, policy, pool, reader)
 
 
 async def _try(
-    item: EvalItem, trial: int, options: EvalOptions, policy: Policy, pool: Pool
+    item: EvalItem,
+    trial: int,
+    options: EvalOptions,
+    policy: Policy,
+    pool: Pool,
+    reader: ProfileReader,
 ) -> EvalRecord:
     folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
@@ -173,7 +184,8 @@ async def _try(
     )
     started = time.monotonic()
     try:
-        solution = await _strategy(item, options, folder).solve(await arena.briefed(), policy)
+        arena = await arena.briefed(reader)
+        solution = await _strategy(item, options, folder).solve(arena, policy)
     except DataFileError as fault:
         solution = _unread(arena, str(fault))
     seconds = time.monotonic() - started

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from statistics import StatisticsError, correlation, fmean
 from typing import Any
 
+from kernel_sandbox.commands import install_extra
 from training.scoring.values import fold, parse_number
 
 __all__ = ["METRICS", "MetricError", "score_columns"]
@@ -77,7 +78,7 @@ def _sklearn(function: str, *values: object, **options: object) -> float:
         from sklearn import metrics  # type: ignore[import-untyped]  # noqa: PLC0415  (heavy)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "scoring submissions needs scikit-learn: pip install 'dm-jupyter[analysis]'"
+            f"scoring submissions needs scikit-learn: {install_extra('analysis')}"
         ) from error
     measure: Callable[..., Any] = getattr(metrics, function)
     try:

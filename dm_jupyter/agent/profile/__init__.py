@@ -7,12 +7,13 @@ that need pandas are imported by `entry` alone, inside its function.
 
 from __future__ import annotations
 
-from dm_jupyter.agent.profile.entry import profile_file
+from dm_jupyter.agent.profile.entry import check_file, profile_file
 from dm_jupyter.agent.profile.model import (
     ColumnProfile,
     FileProfile,
     ForeignKey,
     TableProfile,
+    from_json,
     to_json,
 )
 from dm_jupyter.agent.profile.render import render
@@ -22,6 +23,8 @@ __all__ = [
     "FileProfile",
     "ForeignKey",
     "TableProfile",
+    "check_file",
+    "from_json",
     "profile_file",
     "render",
     "to_json",

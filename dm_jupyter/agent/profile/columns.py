@@ -16,23 +16,34 @@ LONGEST_VALUE_CHARS = 80
 FEW_VALUES = 6
 _EXAMPLES = 3
 _SMALL_CELLS = 300
+_DETAILED = 1_000
+"""Columns that are looked into: more than a prompt has room for, few enough to take no time."""
 
 
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
-    """Returns one profile a column, in order; duplicate names are kept apart by position."""
-    missing = frame.isna().to_numpy().sum(axis=0)
-    return tuple(
+    """Returns one profile a column, in order; duplicate names are kept apart by position.
+
+    Of the columns after the first thousand, names and types are all that is looked at.
+    """
+    detailed = frame.iloc[:, :_DETAILED]
+    missing = detailed.isna().to_numpy().sum(axis=0)
+    profiles = [
         _profile_column(column_name(label), values, int(missing[position]))
-        for position, (label, values) in enumerate(frame.items())
-    )
+        for position, (label, values) in enumerate(detailed.items())
+    ]
+    others = zip(frame.columns[_DETAILED:], frame.dtypes.iloc[_DETAILED:], strict=True)
+    return (*profiles, *(ColumnProfile(column_name(label), str(dtype)) for label, dtype in others))
 
 
 def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns all rows of a small table, else the first two, one from the middle and the last."""
+    """Returns all rows of a small table, else the first two, one from the middle and the last.
+
+    Of a row, at most the first thousand values.
+    """
     count = len(frame)
-    shown = frame
+    shown = frame.iloc[:, :_DETAILED]
     if frame.size > _SMALL_CELLS:
-        shown = frame.iloc[sorted({p for p in (0, 1, count // 2, count - 1) if 0 <= p < count})]
+        shown = shown.iloc[sorted({p for p in (0, 1, count // 2, count - 1) if 0 <= p < count})]
     rows = shown.itertuples(index=False, name=None)
     return tuple(tuple(scalar(value) for value in row) for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def _layout_warnings(layout: CsvLayout, rows: RowScan) -> list[str]:
         warnings.append("the first row is data: the file has no header")
         return warnings
     named = [name.strip() for name in layout.header]
-    repeated = sorted({name for name in named if name and named.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(named).items() if name and times > 1)
     if repeated:
         shown = ", ".join(map(repr, repeated[:5]))
         warnings.append(

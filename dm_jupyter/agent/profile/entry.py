@@ -13,7 +13,7 @@ from dm_jupyter.agent.profile.model import FileProfile
 from dm_jupyter.agent.profile.sniff import Sniffed, sniff
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["profile_file"]
+__all__ = ["check_file", "profile_file"]
 
 _NEEDED = {
     "parquet": ("pyarrow", "pyarrow"),
@@ -37,7 +37,7 @@ def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
     """
     path = Path(path)
     shown = path.name if name is None else name
-    _check(path, shown)
+    check_file(path, shown)
     try:
         sniffed = sniff(path, shown)
         with warnings.catch_warnings():
@@ -50,8 +50,12 @@ def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
     return replace(profile, warnings=(*told, *profile.warnings))
 
 
-def _check(path: Path, name: str) -> None:
+def check_file(path: Path, name: str) -> None:
     """Refuses what is no readable file.
+
+    Args:
+        path: of the file.
+        name: how messages call it.
 
     Raises:
         DataFileError: with the reason.

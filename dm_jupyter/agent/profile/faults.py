@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dm_jupyter.core.errors import DataFileError
+from kernel_sandbox.commands import pip_install
 
 __all__ = ["needs_package", "reading"]
 
@@ -42,5 +43,5 @@ def needs_package(name: str, format_name: str, package: str) -> DataFileError:
     """Returns the error for a format whose reader is not installed."""
     return DataFileError(
         f"{name}: reading {format_name} needs the package {package}, which is not installed. "
-        f"Install it with: pip install {package}"
+        f"Install it with: {pip_install(package)}"
     )

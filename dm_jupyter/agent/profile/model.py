@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-__all__ = ["ColumnProfile", "FileProfile", "ForeignKey", "Scalar", "TableProfile", "to_json"]
+from dm_jupyter.core.coding import decoded
+
+__all__ = [
+    "ColumnProfile",
+    "FileProfile",
+    "ForeignKey",
+    "Scalar",
+    "TableProfile",
+    "from_json",
+    "to_json",
+]
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A cell as JSON can hold it; long text is already cut, times are ISO text."""
@@ -95,6 +105,15 @@ def to_json(profile: FileProfile) -> dict[str, object]:
     """Returns the profile as dictionaries, lists and scalars that `json.dumps` takes."""
     plain: dict[str, object] = _listed(asdict(profile))  # type: ignore[assignment]
     return plain
+
+
+def from_json(raw: object) -> FileProfile:
+    """The inverse of `to_json`.
+
+    Raises:
+        ValueError: a field is missing or of the wrong kind; the message says which.
+    """
+    return decoded(FileProfile, raw, "the profile")
 
 
 def _listed(value: object) -> object:

@@ -9,6 +9,7 @@ from dm_jupyter.agent.profile.render_table import fitted_list, shape, table_text
 __all__ = ["render"]
 
 _CUT = "… (profile cut here)"
+_OF_TABLES = ("sqlite", "xlsx", "xls", "ods")
 
 
 def render(profile: FileProfile, *, max_chars: int = 2200) -> str:
@@ -35,6 +36,8 @@ def _head(profile: FileProfile) -> str:
     head = f"File {name} ({profile.kind}, {_size(profile.size_bytes)})"
     if len(profile.tables) == 1 and profile.kind != "sqlite":
         return f"{head}: {shape(profile.tables[0])}"
+    if not profile.tables and profile.kind not in _OF_TABLES:
+        return head  # nobody has looked into it
     noun = "tables and views" if profile.kind == "sqlite" else "sheets"
     return f"{head}: {len(profile.tables)} {noun}"
 

@@ -14,9 +14,11 @@ __all__ = [
     "Attach",
     "ClientMessage",
     "Decide",
+    "DecideFiles",
     "Decision",
     "Detach",
     "KernelChoice",
+    "OwnCell",
     "ReadAhead",
     "Rebuild",
     "Renamed",
@@ -91,6 +93,8 @@ class Ask:
     approval: Approval = "risky"
     kernel: KernelChoice = "restricted"
     """`own` lets the run use a kernel that is not restricted; then every cell is asked for."""
+    agreed: tuple[str, ...] = ()
+    """Where links among the files lead, of which the person has said that they may be read."""
     tries: int = 1
     """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
     that most tries give is worked out in the notebook."""
@@ -144,6 +148,24 @@ class Decide:
 
 
 @dataclass(frozen=True, slots=True)
+class DecideFiles:
+    """The person's word on what a cell did to files, as `FilesWait` shows it."""
+
+    kind: ClassVar[str] = "decide_files"
+    run_id: str
+    cell_id: str
+    allows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCell:
+    """The person runs a cell of theirs: from now on the kernel writes for them again."""
+
+    kind: ClassVar[str] = "own_cell"
+    notebook_path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """Take out what an ended run wrote, but no cell that the person has changed."""
 
@@ -160,5 +182,6 @@ class Rebuild:
 
 
 ClientMessage = (
-    Attach | Renamed | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | Undo | Rebuild
-)
+    Attach | Renamed | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | DecideFiles
+    | OwnCell | Undo | Rebuild
+)  # fmt: skip

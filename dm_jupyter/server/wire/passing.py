@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from kernel_sandbox.types import FileChange
+
 __all__ = [
     "Attached",
     "FileWritten",
+    "FilesWanted",
     "KernelEnded",
     "KernelMeter",
     "PassingMessage",
     "Phase",
     "Refused",
     "TextDelta",
+    "WantedFile",
 ]
 
 
@@ -65,14 +69,40 @@ class FileWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class WantedFile:
+    """A file that is read only when the person agrees."""
+
+    name: str
+    """As in `Ask`."""
+    leads_to: str
+    """Its path on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWanted:
+    """Code in the notebook's kernel asked a question about files that it can't read itself.
+
+    It is worked on only when the person asks it: with these files, and where they lead as agreed.
+    """
+
+    kind: ClassVar[str] = "files_wanted"
+    notebook_path: str
+    question: str
+    files: tuple[WantedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A request can't be granted."""
 
     kind: ClassVar[str] = "refused"
     request_id: str
-    reason: Literal["kernel", "busy", "file", "model", "notebook", "unknown"]
-    """`kernel`: the notebook's kernel is not restricted, the person must choose."""
+    reason: Literal["kernel", "busy", "file", "link", "model", "notebook", "unknown"]
+    """`kernel`: the notebook's kernel is not restricted, the person must choose. `link`: files are
+    links, the person must agree to read where they lead."""
     message: str
+    files: tuple[WantedFile, ...] = ()
+    """For `link`: which, and where they lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +121,8 @@ class KernelMeter:
     cpu_limit_s: float
     processes: int
     process_limit: int
+    files_left_out: tuple[FileChange, ...] = ()
+    """What kernel code did to files since, outside of a run, and the folder did not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +136,6 @@ class KernelEnded:
     """Which limit, and what to do."""
 
 
-PassingMessage = TextDelta | Phase | Attached | FileWritten | Refused | KernelMeter | KernelEnded
+PassingMessage = (
+    TextDelta | Phase | Attached | FileWritten | FilesWanted | Refused | KernelMeter | KernelEnded
+)

@@ -7,11 +7,14 @@ from typing import ClassVar, Literal
 
 from dm_jupyter.server.operations import Operation
 from dm_jupyter.server.wire.panel import Approval, Decision, KernelChoice
+from kernel_sandbox.types import FileChange
 
 __all__ = [
     "CellClosed",
     "CellDecided",
     "CellOpened",
+    "FilesDecided",
+    "FilesWait",
     "Operated",
     "RunClosed",
     "RunMessage",
@@ -100,6 +103,31 @@ class CellDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesWait:
+    """A cell has run, and what it did to files of the folder waits for the person's yes."""
+
+    kind: ClassVar[str] = "files_wait"
+    run_id: str
+    seq: int
+    at: float
+    step: int
+    cell_id: str
+    files: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesDecided:
+    """The person has decided on the files that waited."""
+
+    kind: ClassVar[str] = "files_decided"
+    run_id: str
+    seq: int
+    at: float
+    cell_id: str
+    allows: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CellClosed:
     """A cell has ended."""
 
@@ -117,6 +145,8 @@ class CellClosed:
     """Which limit it met, and what to do."""
     state_lost: bool
     """Whether the kernel's variables are gone."""
+    files: tuple[FileChange, ...] = ()
+    """What the cell did to files of the notebook's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +199,6 @@ class RunUndone:
 
 
 RunMessage = (
-    RunOpened | StepOpened | Operated | CellOpened | CellDecided | CellClosed | StepClosed
-    | RunClosed | RunUndone
+    RunOpened | StepOpened | Operated | CellOpened | CellDecided | FilesWait | FilesDecided
+    | CellClosed | StepClosed | RunClosed | RunUndone
 )  # fmt: skip

@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from dm_jupyter.agent.local_model import endpoint as endpoint_module
-from dm_jupyter.agent.local_model import engine
 from dm_jupyter.agent.local_model.catalogue import LocalModel, resolve
 from dm_jupyter.agent.local_model.endpoint import (
     LocalEndpoint,
@@ -29,7 +28,9 @@ from dm_jupyter.agent.local_model.errors import (
     ModelMissingError,
     ServerStartError,
 )
+from dm_jupyter.agent.local_model.readiness import obstacles
 from dm_jupyter.agent.local_model.runtime import ServerFolder
+from kernel_sandbox.commands import install_extra, own_command
 
 PROGRAM = Path(__file__).with_name("tiny_server.py")
 USER = """
@@ -261,16 +262,33 @@ async def test_cancelling_the_teardown_still_stops_the_server(
     assert not ServerFolder.open(served, options.runtime_dir).is_alive()
 
 
-async def test_missing_file_and_missing_engine_say_the_remedy(
-    served: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_is_missing_is_said_in_the_order_in_which_it_can_be_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ModelMissingError, match="dm-jupyter model pull smollm2-135m"):
-        async with local_endpoint("smollm2-135m", ServerOptions(cache_dir=tmp_path)):
+    absent = ServerOptions(cache_dir=tmp_path)
+    with pytest.raises(ModelMissingError) as no_file:
+        async with local_endpoint("smollm2-135m", absent):
             pass
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(EngineMissingError, match=r"pip install 'dm-jupyter\[local\]'"):
-        async with local_endpoint(served, ServerOptions(runtime_dir=tmp_path)):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(EngineMissingError) as no_engine:
+        async with local_endpoint("smollm2-135m", absent):
             pass
+    both = [(found.text, found.command) for found in obstacles("smollm2-135m", tmp_path)]
+    assert both == [(error.value.text, error.value.command) for error in (no_engine, no_file)]
+    assert no_engine.value.command == install_extra("local")
+    folder = ("--cache-dir", str(tmp_path))
+    assert no_file.value.command == own_command("model", "pull", "smollm2-135m", *folder)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "/nowhere/my.gguf"])
+def test_a_model_that_is_none_is_the_only_thing_missing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    (found,) = obstacles(name)
+    assert isinstance(found, ModelMissingError)
+    assert name in found.text
+    assert found.command == own_command("model", "list")
 
 
 def test_options_are_checked() -> None:
