@@ -272,7 +272,8 @@ export class Analyst implements IAnalyst {
       reason: 'unknown',
       message:
         `the connection broke while “${question}” was on its way: ` +
-        'send it again if no run answers it'
+        'send it again if no run answers it',
+      files: []
     });
     void this.refreshPast(path);
   }

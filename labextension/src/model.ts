@@ -76,6 +76,9 @@ export class AnalystModel {
       case 'kernel_meter':
         this._update(message.notebook_path, { meter: message });
         return;
+      case 'files_wanted':
+        this._update(message.notebook_path, { wanted: message });
+        return;
       case 'kernel_ended':
         this.notify(message.notebook_path, message.message);
         return;

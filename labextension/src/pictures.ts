@@ -4,6 +4,8 @@
 import type {
   Approval,
   IAsk,
+  IFileChange,
+  IFilesWanted,
   IKernelMeter,
   IRefused,
   KernelChoice
@@ -16,6 +18,7 @@ export type RunState = 'running' | 'answered' | 'stopped' | 'failed' | 'undone';
 export type StepStatus =
   | 'thinking'
   | 'waiting'
+  | 'files_wait'
   | 'running'
   | 'answer'
   | 'void'
@@ -36,6 +39,8 @@ export interface IStepPicture {
   readonly isEdited: boolean;
   readonly message: string;
   readonly isStateLost: boolean;
+  /** What the cell did to files of the notebook's folder, or is to do once the person agrees. */
+  readonly files: readonly IFileChange[];
   readonly tokens: number;
   readonly sampleSeconds: number;
   readonly cellSeconds: number;
@@ -107,6 +112,8 @@ export interface INotebookPicture {
   /** A question that the server has not answered for yet. */
   readonly pending: IAsk | null;
   readonly refusal: IRefused | null;
+  /** Files that code in the kernel wants read, which only the person can allow. */
+  readonly wanted: IFilesWanted | null;
   /** `null` until the server has said so. */
   readonly isOwner: boolean | null;
   readonly isShared: boolean;
@@ -122,6 +129,7 @@ export function emptyNotebook(path: string): INotebookPicture {
     reopened: {},
     pending: null,
     refusal: null,
+    wanted: null,
     isOwner: null,
     isShared: false,
     meter: null,
@@ -142,6 +150,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     isEdited: false,
     message: '',
     isStateLost: false,
+    files: [],
     tokens: 0,
     sampleSeconds: 0,
     cellSeconds: 0
@@ -153,7 +162,12 @@ export function runningRun(notebook: INotebookPicture): IRunPicture | null {
   return notebook.runs.find(run => run.state === 'running') ?? null;
 }
 
-/** The step whose cell waits for the person, if one does. */
+/** Whether the step goes on only when the person has decided. */
+export function waits(step: IStepPicture): boolean {
+  return step.status === 'waiting' || step.status === 'files_wait';
+}
+
+/** The step whose cell, or what it did to files, waits for the person, if one does. */
 export function waitingStep(run: IRunPicture): IStepPicture | null {
-  return run.steps.find(step => step.status === 'waiting') ?? null;
+  return run.steps.find(waits) ?? null;
 }

@@ -15,7 +15,12 @@ import type {
   RunMessage
 } from './protocol.gen';
 
-const OPEN_STATUSES: readonly string[] = ['thinking', 'waiting', 'running'];
+const OPEN_STATUSES: readonly string[] = [
+  'thinking',
+  'waiting',
+  'running',
+  'files_wait'
+];
 
 const STATE_OF_STOP: { readonly [stop: string]: RunState } = {
   answered: 'answered',
@@ -110,6 +115,17 @@ function advanced(run: IRunPicture, message: RunMessage): IRunPicture {
         isEdited: message.is_edited,
         status: message.decision === 'approve' ? 'running' : step.status
       }));
+    case 'files_wait':
+      return withCell(run, message.cell_id, step => ({
+        ...step,
+        files: message.files,
+        status: 'files_wait'
+      }));
+    case 'files_decided':
+      return withCell(run, message.cell_id, step => ({
+        ...step,
+        status: 'running'
+      }));
     case 'cell_closed':
       return cellClosed(run, message);
     case 'step_closed':
@@ -189,7 +205,8 @@ function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
     status: message.status,
     cellSeconds: message.seconds,
     message: message.message,
-    isStateLost: message.state_lost
+    isStateLost: message.state_lost,
+    files: message.files
   }));
   const isCounted = message.status !== 'skipped';
   const cells = run.totals.cells + (isCounted ? 1 : 0);

@@ -93,7 +93,8 @@ describe('Analyst', () => {
       kind: 'refused',
       request_id: ask.request_id,
       reason,
-      message: 'why'
+      message: 'why',
+      files: []
     });
     return ask;
   }

@@ -20,7 +20,8 @@ const REFUSAL: IRefused = {
   kind: 'refused',
   request_id: 'request-1',
   reason: 'kernel',
-  message: 'not restricted'
+  message: 'not restricted',
+  files: []
 };
 const NEW_PATH = 'work/Untitled.ipynb';
 

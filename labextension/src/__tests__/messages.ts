@@ -91,6 +91,7 @@ export function cellClosed(part: Partial<ICellClosed> = {}): ICellClosed {
     peak_bytes: null,
     message: '',
     state_lost: false,
+    files: [],
     ...part
   };
 }

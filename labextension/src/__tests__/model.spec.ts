@@ -186,7 +186,8 @@ describe('AnalystModel', () => {
       kind: 'refused',
       request_id: 'request-1',
       reason: 'busy',
-      message: 'a run goes on'
+      message: 'a run goes on',
+      files: []
     });
     expect(model.notebook(PATH).pending).toBeNull();
     expect(model.notebook(PATH).refusal?.message).toBe('a run goes on');
@@ -198,7 +199,8 @@ describe('AnalystModel', () => {
       kind: 'refused',
       request_id: RUN,
       reason: 'busy',
-      message: 'the run goes on'
+      message: 'the run goes on',
+      files: []
     });
     expect(model.notebook(PATH).notices[0].text).toBe('the run goes on');
   });

@@ -442,7 +442,8 @@ describe('PanelView', () => {
       kind: 'refused',
       request_id: ASK.request_id,
       reason: 'busy',
-      message: 'a run goes on'
+      message: 'a run goes on',
+      files: []
     });
     analyst.model.notify(PATH, 'the kernel has died');
     analyst.isConnected = false;

@@ -41,7 +41,8 @@ const METER: IKernelMeter = {
   cpu_s: 4.4,
   cpu_limit_s: 60,
   processes: 3,
-  process_limit: 64
+  process_limit: 64,
+  files_left_out: []
 };
 
 describe('secondsWords', () => {
