@@ -177,8 +177,8 @@ def _said(result: CellResult, path: Path, name: str, limits: Limits) -> FileProf
     if result.status is CellStatus.MEMORY:
         return _unread(path, name, f"reading it took more than {limits.memory_bytes // MIB} MiB")
     if result.cut_bytes:
-        most = limits.output_bytes // MIB
-        return _unread(path, name, f"what there is to say of it takes more than {most} MiB")
+        most = limits.output_bytes // 1024
+        return _unread(path, name, f"what there is to say of it takes more than {most} KiB")
     try:
         said = json.loads(result.stdout)
         if "fault" in said:

@@ -1,0 +1,170 @@
+"""Data files are read in a worker: what is too much, what breaks it, what is read only once."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.agent import profile_reader
+from dm_jupyter.agent.profile_reader import READING, ProfileReader
+from dm_jupyter.core.errors import DataFileError
+from kernel_sandbox.types import MIB
+from kernel_sandbox.worker import CellWorker
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def _wide(path: Path, columns: int) -> Path:
+    path.write_text("\n".join(",".join([cell] * columns) for cell in ("a", "1", "2")), "utf-8")
+    return path
+
+
+async def test_a_table_of_very_many_columns_is_read_and_holds_up_nobody(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    reading = asyncio.create_task(reader.profile(_wide(tmp_path / "wide.csv", 32_000)))
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    (table,) = (await reading).tables
+    assert len(table.columns) == 32_000
+    assert turns > 20  # the loop went on meanwhile
+
+
+async def test_what_takes_too_long_has_a_short_profile_and_a_sentence(tmp_path: Path) -> None:
+    path = _wide(tmp_path / "wide.csv", 32_000)
+    async with ProfileReader(replace(READING, wall_s=0.2)) as reader:
+        profile = await reader.profile(path)
+        again = await reader.profile(_wide(tmp_path / "small.csv", 2))
+    assert profile.tables == ()
+    assert profile.kind == "csv"
+    assert profile.size_bytes == path.stat().st_size
+    assert "more than 0 s" in profile.warnings[0]
+    assert "nrows" in profile.warnings[0]
+    assert len(again.tables) == 1
+
+
+async def test_what_takes_too_much_memory_has_a_short_profile(tmp_path: Path) -> None:
+    path = tmp_path / "lists.json"
+    path.write_text("[" + "[]," * 8_000_000 + "[]]", "utf-8")
+    async with ProfileReader(replace(READING, memory_bytes=320 * MIB)) as reader:
+        profile = await reader.profile(path)
+    assert profile.kind == "json"
+    assert profile.tables == ()
+    assert "took more than 320 MiB" in profile.warnings[0]
+
+
+async def test_a_profile_that_is_too_long_is_not_passed_on_in_part(tmp_path: Path) -> None:
+    async with ProfileReader(replace(READING, output_bytes=256 * 1024)) as reader:
+        profile = await reader.profile(_wide(tmp_path / "wide.csv", 4_000))
+    assert profile.tables == ()
+    assert "takes more than 256 KiB" in profile.warnings[0]
+
+
+async def test_a_reader_that_dies_is_said_and_the_next_file_is_read(
+    tmp_path: Path, reader: ProfileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _wide(tmp_path / "t.csv", 2)
+    real = CellWorker.run
+
+    async def dying(self: CellWorker, source: str) -> object:
+        return await real(self, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CellWorker, "run", dying)
+        profile = await reader.profile(path)
+    assert profile.tables == ()
+    assert "reading it failed" in profile.warnings[0]
+    path.write_text("a,b\n1,2\n3,4\n", "utf-8")
+    assert (await reader.profile(path)).tables[0].row_count == 2
+
+
+async def test_a_fault_of_the_file_is_told_in_its_own_words(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = tmp_path / "not.parquet"
+    path.write_bytes(b"no such thing")
+    with pytest.raises(DataFileError, match=r"not\.parquet"):
+        await reader.profile(path)
+
+
+async def test_a_file_that_became_a_link_is_not_followed(
+    tmp_path: Path, reader: ProfileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("key\n1234\n", "utf-8")
+    link = tmp_path / "sales.csv"
+    link.symlink_to(secret)
+    monkeypatch.setattr(profile_reader, "check_file", lambda path, name: None)
+    with pytest.raises(DataFileError, match="a link has taken its place"):
+        await reader.profile(link)
+
+
+async def test_a_database_is_read_with_what_lies_beside_it(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = tmp_path / "live.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode=wal")
+        connection.execute("create table t (a int)")
+        connection.execute("insert into t values (1), (2)")
+        connection.commit()
+        assert path.with_name("live.db-wal").stat().st_size > 0
+        before = await reader.profile(path)
+        connection.execute("insert into t values (3)")
+        connection.commit()
+        after = await reader.profile(path)  # the file itself has not changed
+    assert before.tables[0].row_count == 2
+    assert after.tables[0].row_count == 3
+
+
+async def test_a_file_is_read_again_only_when_it_has_changed(
+    tmp_path: Path, reader: ProfileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _wide(tmp_path / "t.csv", 3)
+    first = await reader.profile(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(CellWorker, "run", None)
+        assert await reader.profile(path) is first
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("\n3,3,3")
+    assert (await reader.profile(path)).tables[0].row_count == 3
+
+
+async def test_another_file_of_the_same_name_is_not_taken_for_it(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = _wide(tmp_path / "t.csv", 3)
+    first = await reader.profile(path)
+    other = _wide(tmp_path / "other.csv", 2)
+    other.write_bytes(other.read_bytes().ljust(path.stat().st_size, b" "))
+    shutil.copystat(path, other)
+    other.replace(path)
+    second = await reader.profile(path)
+    assert len(second.tables[0].columns) != len(first.tables[0].columns)
+
+
+async def test_its_process_ends_when_no_file_is_read_and_comes_again(tmp_path: Path) -> None:
+    async with ProfileReader(idle_s=0.05) as reader:
+        await reader.profile(_wide(tmp_path / "one.csv", 2))
+        while reader._zygote is not None:
+            await asyncio.sleep(0.02)
+        profile = await reader.profile(_wide(tmp_path / "two.csv", 2))
+        assert len(profile.tables) == 1
+    await reader.close()
+
+
+async def test_a_worker_prints_the_profile_or_the_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile_reader.print_profile(str(_wide(tmp_path / "t.csv", 2)), "t.csv")
+    assert '"profile"' in capsys.readouterr().out
+    profile_reader.print_profile(str(tmp_path / "none.csv"), "none.csv")
+    assert '"fault"' in capsys.readouterr().out
