@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 
+from kernel_sandbox import beneath
 from kernel_sandbox.collection import regular_files
 from kernel_sandbox.errors import WorkspaceError
 from kernel_sandbox.private_folder import PrivateFolder
@@ -39,7 +42,7 @@ class Workspace:
             self.path = self._private.path
         else:
             self.path = _given(writable_dir)
-        self._links: list[Path] = []
+        self._links: list[PurePath] = []
         try:
             for name, target in self.inputs.items():
                 self._link(name, target)
@@ -56,12 +59,16 @@ class Workspace:
         link = self.path / name
         if link.resolve() == target:  # already there: the folder that was given holds it
             return
+        place = PurePath(name)
         try:
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(target)
+            with (
+                beneath.held(self.path) as folder,
+                beneath.parent_of(folder, place, makes=True) as parent,
+            ):
+                os.symlink(target, place.name, dir_fd=parent)
         except OSError as error:
             raise WorkspaceError(f"input {name!r} can't be placed: {error}") from error
-        self._links.append(link)
+        self._links.append(place)
 
     @property
     def is_private(self) -> bool:
@@ -83,10 +90,15 @@ class Workspace:
         if self._private is not None:
             self._private.remove()
             return
-        for link in self._links:
-            if link.is_symlink():
-                link.unlink()
-        self._links.clear()
+        while self._links:
+            with suppress(OSError):
+                self._unlink(self._links.pop())
+
+    def _unlink(self, place: PurePath) -> None:
+        """Removes a link that was placed here; what has taken its place stays."""
+        with beneath.held(self.path) as folder, beneath.parent_of(folder, place) as parent:
+            if stat.S_ISLNK(os.lstat(place.name, dir_fd=parent).st_mode):
+                os.unlink(place.name, dir_fd=parent)
 
 
 def _temporary() -> PrivateFolder:

@@ -290,6 +290,8 @@ class Analyst:
         try:
             path = self.history.summary(run_id).notebook_path
             self._refuse_busy(path)
+            if self.desks.is_elsewhere(path):
+                raise RefusedError("notebook", f"{path}: a link has taken its place; remove it")
             with self._reserved.hold(path):
                 kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
                 async for line in rebuild(self.desks.contents, path, kernel):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,6 +61,8 @@ class Desks:
         self._tasks = Tasks()
         self._desks: dict[str, Desk] = {}
         self._followed: dict[str, _Followed] = {}
+        self._lay: dict[str, str] = {}
+        """Where each notebook's file was when a tab or a run came to it first."""
         self._writing = asyncio.Lock()
 
     def __iter__(self) -> Iterator[Desk]:
@@ -76,6 +79,9 @@ class Desks:
         """Takes a tab to a notebook, and sends it what it has missed; returns the desk."""
         path = message.notebook_path
         desk = self._desks.setdefault(path, Desk(path))
+        if not desk.tabs and not self._journals(path):
+            self._lay.pop(path, None)  # nobody has worked on it: it lies where the person has it
+        self._lay.setdefault(path, self._lies(path))
         tab.seen = dict(message.seen)
         is_owner = desk.enter(tab)
         tab.send(self._attached(path, is_owner))
@@ -138,6 +144,7 @@ class Desks:
         if journal.run_id in self._followed:
             return self._followed[journal.run_id].journal
         followed = self._followed[journal.run_id] = _Followed(path, journal)
+        self._lay.setdefault(path, self._lies(path))
         journal.listen(lambda message: self.publish(followed.notebook_path, message))
         if self.shared is not None:
             self._tasks.spawn(self._share(self.shared, followed))
@@ -146,6 +153,18 @@ class Desks:
     async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
         await shared.write(lambda: followed.notebook_path, followed.journal)
         self._forget_saved()
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether a link took the notebook's place since a tab or a run came to it.
+
+        A kernel that may write the folder can lay one, and the contents manager would follow it.
+        """
+        return self._lay.get(path, lies := self._lies(path)) != lies
+
+    def _lies(self, path: str) -> str:
+        """Where a notebook's name leads to; the name itself where there is no folder of files."""
+        root = getattr(self.contents, "root_dir", "")
+        return os.path.realpath(os.path.join(root, path.lstrip("/"))) if root else path  # noqa: PTH118
 
     def settle(self, path: str) -> None:
         """A run has ended or was undone: writes the file if nobody else will."""
@@ -189,6 +208,9 @@ class Desks:
 
     async def _write(self, path: str) -> None:
         async with self._writing:
+            if self.is_elsewhere(path):
+                _log.warning("%s is not written: a link has taken its place", path)
+                return
             journals = self._journals(path)
             if not await write_file(self.contents, path, journals):
                 return

@@ -63,6 +63,23 @@ def test_a_link_that_the_code_replaced_is_left_to_it(data, tmp_path):
     assert (folder / "data.csv").read_text() == "result"
 
 
+def test_no_link_is_made_or_removed_through_a_link(data, tmp_path):
+    folder, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "sub").symlink_to(elsewhere)
+    with pytest.raises(WorkspaceError, match="can't be placed"):
+        Workspace({"sub/data.csv": data}, folder)
+    assert not list(elsewhere.iterdir())
+    (folder / "sub").unlink()
+    workspace = Workspace({"sub/data.csv": data}, folder)
+    (folder / "sub" / "data.csv").rename(elsewhere / "data.csv")
+    (folder / "sub").rmdir()
+    (folder / "sub").symlink_to(elsewhere)
+    workspace.remove()
+    assert (elsewhere / "data.csv").is_symlink()
+
+
 @pytest.mark.parametrize("name", ["../x.csv", "a/../../x.csv", "", "."])
 def test_names_that_leave_the_folder_are_refused(data, name):
     with pytest.raises(WorkspaceError, match="leaves the working folder"):

@@ -253,6 +253,33 @@ async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_pat
     assert saved == read[1:]
 
 
+async def test_a_notebook_whose_place_a_link_has_taken_is_not_written(tmp_path: Path) -> None:
+    """A kernel may write the notebook's folder: it lays the link while the run goes on."""
+    saved: list[str] = []
+
+    class Files(_Contents):
+        root_dir = str(tmp_path)
+
+        def save(self, model: dict, path: str) -> None:
+            saved.append(path)
+
+    (tmp_path / "runs").mkdir()
+    notebook, other = tmp_path / "n.ipynb", tmp_path / "other.ipynb"
+    notebook.write_text("{}")
+    other.write_text("{}")
+    desks = Desks(Files(_document()), absence_s=1.0)
+    _open_cell(desks.follow("n.ipynb", Journal(tmp_path / "runs")), "a")
+    notebook.unlink()
+    notebook.symlink_to(other)
+    assert desks.is_elsewhere("n.ipynb")
+    await desks.close()
+    assert not saved
+    notebook.unlink()
+    notebook.write_text("{}")
+    await desks.close()
+    assert saved == ["n.ipynb"]
+
+
 def test_a_data_file_is_never_copied_over_another(tmp_path: Path) -> None:
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "work"
     elsewhere.mkdir()
