@@ -19,8 +19,9 @@ from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.packages import PackageInstaller, WithPackages
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.profile import Profile, weaknesses
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
 
@@ -33,6 +34,7 @@ __all__ = [
     "AnalysisSettings",
     "analyze",
     "task_about",
+    "warnings_of",
     "why_no_answer",
 ]
 
@@ -99,6 +101,14 @@ def why_no_answer(trajectory: Trajectory) -> str:
         case StopReason.VOID:
             return "a turn held neither code nor an answer"
     return f"the run reached its limit of {trajectory.stop_detail or trajectory.stop}"
+
+
+def warnings_of(trajectory: Trajectory) -> tuple[str, ...]:
+    """Returns what a person should know before the first cell: what its kernel is not kept from."""
+    if not trajectory.containment:
+        return ()
+    found = weaknesses(Containment.from_json(trajectory.containment))
+    return tuple(f"{weakness.text} {weakness.remedy}" for weakness in found if weakness.is_grave)
 
 
 async def analyze(

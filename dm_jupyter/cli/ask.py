@@ -18,6 +18,7 @@ from dm_jupyter.agent.analysis import (
     AnalysisSettings,
     analyze,
     task_about,
+    warnings_of,
     why_no_answer,
 )
 from dm_jupyter.agent.loop import RunSettings
@@ -27,7 +28,7 @@ from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
-from dm_jupyter.core.events import CellStarted, Event
+from dm_jupyter.core.events import CellStarted, Event, RunStarted
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason
@@ -81,6 +82,9 @@ async def _ask(options: AskOptions) -> int:
     def show(event: Event) -> None:
         nonlocal has_cells
         has_cells |= isinstance(event, CellStarted)
+        if isinstance(event, RunStarted):
+            for warning in warnings_of(event.trajectory):
+                print(f"warning: {warning}", file=sys.stderr)
         watcher.show(event)
 
     with _terminate_as_interrupt(), watcher:

@@ -22,7 +22,7 @@ from dm_jupyter.core.plain_text import harmless_text
 from kernel_sandbox.commands import install_extra, own_command
 from kernel_sandbox.containment import Containment, LayerState
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.profile import Profile, Weakness, shortcomings, weaknesses
 from kernel_sandbox.selfcheck import Check, check_machine
 
 __all__ = ["print_checkup"]
@@ -77,17 +77,18 @@ def print_checkup(
     """
     with reporting() as outcome:
         choice = model_choice(model, base_url, api_key_file)
-        findings, unmet = _kernel(profile)
+        findings, unmet, weak = _kernel(profile)
         findings += [*asyncio.run(_model(choice)), *_packages()]
         if as_json:
             report = {
                 "profile": profile,
                 "unmet": unmet,
+                "weaknesses": [weakness.text for weakness in weak],
                 "findings": [asdict(finding) for finding in findings],
             }
             print(json.dumps(report, indent=2))
         else:
-            _print_report(findings, profile, unmet)
+            _print_report(findings, profile, unmet, weak)
         if any(finding.is_blocker for finding in findings):
             outcome.code = Exit.NO_ANSWER
         elif unmet:
@@ -95,16 +96,17 @@ def print_checkup(
     return outcome.code
 
 
-def _kernel(profile: Profile) -> tuple[list[Finding], list[str]]:
-    """What was seen of a restricted kernel, and what of the profile it does not meet."""
+def _kernel(profile: Profile) -> tuple[list[Finding], list[str], Sequence[Weakness]]:
+    """What was seen of a restricted kernel, what of the profile it does not meet, what it can."""
     try:
         containment, checks = asyncio.run(check_machine())
     except SandboxError as error:
         start = Finding("kernel", "start", "failed", str(error), is_blocker=True)
-        return [start], ["no restricted kernel starts"]
+        return [start], ["no restricted kernel starts"], ()
     escapes = [f"{x.name}: {x.detail}" for x in checks if not x.passed and not x.is_needed]
     findings = [*_layers(containment), *map(_check, checks)]
-    return findings, [*shortcomings(profile, containment), *escapes]
+    unmet = [*shortcomings(profile, containment), *escapes]
+    return findings, unmet, weaknesses(containment)
 
 
 def _layers(containment: Containment) -> Iterable[Finding]:
@@ -177,7 +179,12 @@ def _packages() -> Iterable[Finding]:
             yield Finding("package", name, "missing", use, install_extra(extra))
 
 
-def _print_report(findings: Sequence[Finding], profile: Profile, unmet: Sequence[str]) -> None:
+def _print_report(
+    findings: Sequence[Finding],
+    profile: Profile,
+    unmet: Sequence[str],
+    weak: Sequence[Weakness],
+) -> None:
     """Prints what to do first: a command on a line of its own, which no table may break."""
     blockers = [finding for finding in findings if finding.is_blocker]
     lines = ["You can't ask yet:" if blockers else "You can ask."]
@@ -186,6 +193,7 @@ def _print_report(findings: Sequence[Finding], profile: Profile, unmet: Sequence
         lines += [f"   {finding.command}"] * bool(finding.command)
     lines += ["", f"This machine {'does not meet' if unmet else 'meets'} the profile {profile}."]
     lines += [f"- {what}" for what in unmet]
+    lines += [""] * bool(weak) + [f"{one.text} {one.remedy}" for one in weak]
     print(harmless_text("\n".join(lines)))
     table = Table("part", "what", "state", Column("seen, or what it is for", overflow="fold"))
     for finding in findings:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dm_jupyter.agent.analysis import warnings_of
 from dm_jupyter.agent.observe import describe, shorten
 from dm_jupyter.core.events import (
     CellFinished,
@@ -39,6 +40,8 @@ class Bundle:
 def shown(event: Event) -> Iterator[Bundle]:
     """Yields what an event adds to the outputs of the cell."""
     match event:
+        case RunStarted(trajectory):
+            yield from map(faint, warnings_of(trajectory))
         case CellStarted(thought, cell):
             if thought.strip():
                 yield _prose(thought)

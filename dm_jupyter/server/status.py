@@ -6,19 +6,9 @@ from typing import Any
 
 from dm_jupyter.server.model_house import ModelHouse
 from kernel_sandbox.containment import Containment
+from kernel_sandbox.profile import weaknesses
 
 __all__ = ["status_of"]
-
-_HOLDS = {
-    "files": ("read_only_view", "landlock"),
-    "network": ("network_namespace", "late_seccomp"),
-}
-"""What a person cares for, and the layers of which one suffices."""
-_REMEDY = (
-    "Use Linux 5.13 or later, and let users make namespaces: "
-    "sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns."
-)
-
 
 _OFF = {
     "text": "The sandbox is switched off on this server: code can do there all that you can.",
@@ -45,7 +35,7 @@ def status_of(
     problems = [
         {"text": found.text, "remedy": f"Run {found.command} in a terminal."} for found in missing
     ]
-    problems += _open_doors(expected) if are_confined else [_OFF]
+    problems += _weak_spots(expected) if are_confined else [_OFF]
     names = [layer.name for layer in expected.layers]
     active = [name for name in names if are_confined and expected.is_active(name)]
     return {
@@ -60,9 +50,5 @@ def status_of(
     }
 
 
-def _open_doors(found: Containment) -> list[dict[str, str]]:
-    return [
-        {"text": f"Restricted kernels are not kept from your {what} here.", "remedy": _REMEDY}
-        for what, names in _HOLDS.items()
-        if not any(found.is_active(name) for name in names)
-    ]
+def _weak_spots(expected: Containment) -> list[dict[str, str]]:
+    return [{"text": x.text, "remedy": x.remedy} for x in weaknesses(expected) if x.is_grave]

@@ -124,6 +124,21 @@ def test_a_profile_that_is_not_met_is_exit_code_5(
     assert report["profile"] == profile
 
 
+def test_what_a_machine_leaves_open_is_said(machine: dict[str, Any]) -> None:
+    assert _report()[1]["weaknesses"] == []
+    no_namespaces = ("workspace_layer", "read_only_view", "pid_namespace", "network_namespace")
+    machine["containment"] = ALL.with_layers(
+        Layer(name, LayerState.ABSENT) for name in (*no_namespaces, "pid_limit", "cgroup")
+    )
+    _, report = _report()
+    _, text = _run()
+    processes, writes, names = report["weaknesses"]
+    assert "can stop this machine" in processes
+    assert "overwrites, deletes" in writes
+    assert "modes, dates and attributes" in names
+    assert all(line in text for line in report["weaknesses"])
+
+
 @pytest.mark.parametrize(
     "found",
     [

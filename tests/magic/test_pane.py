@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from dm_jupyter.core.events import CellStarted, RunFinished, RunStarted, StepFin
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, StopReason, Trajectory, Turn
 from dm_jupyter.magic.pane import NotebookPane, TerminalPane
-from dm_jupyter.magic.show import Bundle, Progress
+from dm_jupyter.magic.show import Bundle, Progress, shown
+from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
 
 START = Trajectory(Task("t", "How many?"), "markdown", policy="tiny")
 CELL = RunCell("1")
@@ -33,6 +35,15 @@ class Frontend(DisplayPublisher):
     @property
     def texts(self) -> list[str]:
         return [data["text/plain"] for data in self.outputs.values()]
+
+
+def test_what_the_kernel_is_not_kept_from_is_said_before_the_first_cell() -> None:
+    held = Containment(tuple(Layer(name, LayerState.ACTIVE) for name in LAYER_NAMES))
+    assert not list(shown(RunStarted(START)))
+    assert not list(shown(RunStarted(replace(START, containment=held.to_json()))))
+    weak = held.with_layers(Layer(name, LayerState.ABSENT) for name in ("pid_limit", "cgroup"))
+    (line,) = shown(RunStarted(replace(START, containment=weak.to_json())))
+    assert "can stop this machine" in line.data["text/plain"]
 
 
 def _bundle(text: str) -> Bundle:
