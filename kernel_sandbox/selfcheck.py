@@ -25,6 +25,7 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.hostile import other_user
 from kernel_sandbox.hostile.attack_file import Attack, load_attacks
 from kernel_sandbox.hostile.attacks import RunnerFactory, Verdict, run_attacks
+from kernel_sandbox.hostile.bombs import Bomb, load_bombs, set_off
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 
@@ -166,6 +167,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     try:
         if options.user:
             return _as_user(options)
+        if options.bombs:
+            return asyncio.run(_bomb(options, _chosen_bombs(options)))
         if options.attacks:
             return asyncio.run(_attack(options, _chosen(options)))
         return _check(isolate=not options.no_namespaces)
@@ -179,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
         "python -m kernel_sandbox.selfcheck", allow_abbrev=False, epilog=_STATUSES
     )
     parser.add_argument("--attacks", metavar="FILE", type=Path, help="attacks to run, JSON lines")
+    parser.add_argument("--bombs", metavar="FILE", type=Path, help="bombs to set off, JSON lines")
     parser.add_argument(
         "--profile",
         choices=("interactive", "rollout"),
@@ -200,9 +204,11 @@ def _as_user(options: argparse.Namespace) -> int:
     arguments += ["--no-namespaces"] if options.no_namespaces else []
     arguments += ["--fast"] if options.fast else []
     arguments += ["--only", options.only] if options.only else []
-    files = [options.attacks.absolute()] if options.attacks else []
-    for path in files:
-        arguments += ["--attacks", str(path)]
+    files = []
+    for option, path in (("--attacks", options.attacks), ("--bombs", options.bombs)):
+        if path:
+            files.append(path.absolute())
+            arguments += [option, str(path.absolute())]
     return other_user.run_as(options.user, "kernel_sandbox.selfcheck", arguments, files)
 
 
@@ -228,6 +234,12 @@ def _chosen(options: argparse.Namespace) -> tuple[Attack, ...]:
     return tuple(attack for attack in attacks if attack.fast or not options.fast)
 
 
+def _chosen_bombs(options: argparse.Namespace) -> tuple[Bomb, ...]:
+    bombs = load_bombs(options.bombs)
+    wanted = options.only.split(",") if options.only else [bomb.name for bomb in bombs]
+    return tuple(bomb for bomb in bombs if bomb.name in wanted)
+
+
 async def _attack(options: argparse.Namespace, attacks: Sequence[Attack]) -> int:
     async with _factory(options.profile, isolate=not options.no_namespaces) as make_runner:
         verdicts = await run_attacks(
@@ -241,6 +253,23 @@ async def _attack(options: argparse.Namespace, attacks: Sequence[Attack]) -> int
     if contained + declared < len(verdicts):
         return 1
     return _NOT_CLAIMED if declared else 0
+
+
+async def _bomb(options: argparse.Namespace, bombs: Sequence[Bomb]) -> int:
+    blasts = []
+    async with _factory(options.profile, isolate=not options.no_namespaces) as make_runner:
+        for bomb in bombs:
+            blasts.append(blast := await set_off(bomb, make_runner))
+            sys.stdout.write(
+                f"{'held' if blast.is_held else 'NOT HELD':<8}  {blast.name}  "
+                f"{blast.processes} processes, {blast.tasks} with threads; "
+                f"the neighbour answered in {blast.neighbour_s:.2f} s; "
+                f"gone after {blast.gone_s:.2f} s\n"
+            )
+            sys.stdout.flush()
+    held = sum(blast.is_held for blast in blasts)
+    sys.stdout.write(f"{held} of {len(blasts)} bombs held\n")
+    return 0 if held == len(blasts) else 1
 
 
 @asynccontextmanager

@@ -45,6 +45,8 @@ _REQUIRED = frozenset({"memory.max", "memory.limit_in_bytes", "pids.max"})
 """A system may lack the other files: one without swap, for example."""
 SHARE_PERCENT = 50
 """Of a busy processor, a group gets half of what one program outside of it does."""
+_MOST_SHARE = {"cpu.weight": 10_000, "cpu.shares": 262_144}
+"""What is to end needs the processor for it: a crowd of processes would be long about it."""
 _POLLS = 1000
 _POLL_S = 0.002
 REMEDY = (
@@ -131,6 +133,8 @@ class Cgroup:
         """Ends every process of the group; returns when the system lists none any more."""
         _try_write(self.folders[0] / _KILL, "1")  # version 2, since Linux 5.14
         for folder in self.folders:
+            for name, most in _MOST_SHARE.items():
+                _try_write(folder / name, str(most))
             _try_write(folder / "pids.max", "0")  # no child escapes between two looks
         for _ in range(_POLLS):
             members = {pid for folder in self.folders for pid in _members(folder)}

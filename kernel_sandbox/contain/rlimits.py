@@ -7,6 +7,7 @@ Not covered: the sum over several processes (the memory watchdog has that).
 
 from __future__ import annotations
 
+import os
 import resource
 
 from kernel_sandbox.containment import Layer, LayerState
@@ -18,8 +19,9 @@ __all__ = ["THREADS", "apply", "most_tasks", "wanted"]
 ADDRESS_HEADROOM_BYTES = 2 * 1024**3
 """Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
 OPEN_FILES = 512
-THREADS = 256
-"""The system counts threads as processes, and numerical libraries start one a processor."""
+THREADS = min(256, 64 + 8 * (os.cpu_count() or 1))
+"""On top of the processes, since the system counts threads, too, and numerical libraries start
+some for each processor. No more of them: it is also what a bomb gets before it is ended."""
 CPU_GRACE_S = 5
 """Between SIGXCPU, which a program may catch, and SIGKILL."""
 

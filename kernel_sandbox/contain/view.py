@@ -21,6 +21,7 @@ from pathlib import Path
 import kernel_sandbox
 from kernel_sandbox.beneath import opened
 from kernel_sandbox.contain import held_paths, system
+from kernel_sandbox.contain.rlimits import THREADS
 from kernel_sandbox.contain.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 from kernel_sandbox.policy import Policy
 
@@ -50,7 +51,6 @@ _ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", 
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
 _RESERVED_PIDS = 300
 """The system never gives numbers below this one twice."""
-_THREADS = 256
 
 
 @functools.cache
@@ -202,7 +202,7 @@ def _touch(path: str) -> None:
 
 def process_numbers(policy: Policy) -> int:
     """Returns how many process numbers a kernel's namespace has: its only limit for root."""
-    return _RESERVED_PIDS + policy.processes + _THREADS
+    return _RESERVED_PIDS + policy.processes + THREADS
 
 
 def has_process_limit(policy: Policy) -> bool:
