@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from kernel_sandbox.names import hidden_module, is_obeyed
 from kernel_sandbox.types import CellResult
 
 __all__ = ["AttackRange", "Targets"]
@@ -202,12 +203,16 @@ class Targets:
         for name in _PROTECTED:
             guarded = self.work / name
             found |= _manifest(guarded.parent if "/" in name else guarded)
-        # A file that runs with its owner's rights outlives the sandbox in a folder that is kept.
-        return found | {
-            str(path): _state(path)
-            for path in self.work.iterdir()
-            if path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID) and path.is_file()
-        }
+        return found | {str(x): _state(x) for x in self.work.rglob("*") if self._outlives(x)}
+
+    def _outlives(self, path: Path) -> bool:
+        """Whether others would run or follow a file of the folder, which is kept."""
+        mode = path.lstat().st_mode
+        is_privileged = bool(mode & (stat.S_ISUID | stat.S_ISGID)) and stat.S_ISREG(mode)
+        place = path.relative_to(self.work)
+        return (
+            is_privileged or path.is_symlink() or is_obeyed(path.name) or bool(hidden_module(place))
+        )
 
 
 class _Bomb:

@@ -67,8 +67,8 @@ class Verdict:
     contained: bool
     """Whether it ended as expected, and nothing was seen outside that should not be."""
     declared: bool
-    """Whether it ESCAPED, and no more, where the runner itself had said that the one layer against
-    it is missing."""
+    """Whether it ESCAPED, or wrote into its folder what it should not, and did no more, where the
+    runner itself had said that the one layer against it is missing."""
     seconds: float
     """Clock time with the start and the end of the runner."""
     detail: str = ""
@@ -129,10 +129,17 @@ async def _judge(attack: Attack, make_runner: RunnerFactory, ground: AttackRange
         outcome,
         attack.expect,
         outcome in attack.expect,
-        outcome == "ESCAPED" and not alive and not fault[1] and _lacks_layer(attack, found),
+        not alive and not fault[1] and _is_open(outcome, harm) and _lacks_layer(attack, found),
         time.perf_counter() - started,
         "; ".join(filter(None, (*alive, *harm, fault[1], _seen(results)))),
     )
+
+
+def _is_open(outcome: str, harm: Sequence[str]) -> bool:
+    """Whether an attack got through, and if it did not say so itself, into its folder alone."""
+    if outcome == "DAMAGE":
+        return all(line.startswith("work/") for line in harm)
+    return outcome == "ESCAPED"
 
 
 def _lacks_layer(attack: Attack, found: Sequence[Containment]) -> bool:

@@ -54,6 +54,8 @@ WAYS = [
     ["--profile", "rollout", "--user", "nobody", "--no-namespaces"],
 ]
 """Besides kernels with namespaces, which have a test for each attack."""
+WITHOUT_NAMESPACES = {"80", "82", "82b", "83", "84", "85", "138", "139", "140", "141", "142", "152"}
+"""What is not claimed there: files that are planted, and what changes no file's content."""
 
 
 @pytest.mark.slow
@@ -70,7 +72,7 @@ def test_the_attacks_are_contained_in_every_way_to_run(file, way, capfd):
     # Without namespaces some are not claimed; they may be no others, and end no other way.
     assert status in ((0, 3) if "--no-namespaces" in way else (0,)), printed
     named = {line.split()[1] for line in printed.splitlines() if line.startswith("declared")}
-    assert named <= {"80", "82", "82b", "83", "84", "85"}, printed
+    assert named <= WITHOUT_NAMESPACES, printed
 
 
 def session(limits, inputs):
@@ -190,6 +192,14 @@ async def test_a_given_folder_is_watched_for_trusted_files_and_for_rights():
     fine = await judged(hostile("open('new.txt', 'w'); 1 / 0", given=True), Bare)
     assert [x.outcome for x in (hook, tool, fine)] == ["DAMAGE", "DAMAGE", "BLOCKED"]
     assert "work/.git/hooks/x was changed" in hook.detail
+
+
+@pytest.mark.parametrize("attack", [x for x in load_attacks(OWN) if x.needs == "workspace_layer"])
+async def test_a_planted_name_is_seen_and_declared_where_no_layer_holds_it(attack):
+    verdict = await judged(attack, Bare)
+    assert (verdict.outcome, verdict.contained, verdict.declared) == ("DAMAGE", False, True)
+    worse = replace(attack, code=f"{attack.code}\nos.kill(VP, 9)")
+    assert not (await judged(worse, Bare)).declared
 
 
 async def test_the_second_cell_is_the_one_that_is_expected():
@@ -342,7 +352,7 @@ def test_a_file_may_say_which_attacks_are_fast(tmp_path):
 
 def test_the_own_attacks_are_many():
     attacks = load_attacks(OWN)
-    assert len(attacks) >= 45
+    assert len(attacks) >= 100
     assert sum(attack.fast for attack in attacks) >= 45
 
 

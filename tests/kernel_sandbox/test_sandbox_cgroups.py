@@ -257,7 +257,9 @@ def test_version_2_file_logic_in_a_plain_folder_sets_limits_and_reads_events(tmp
         (tmp_path / name).touch()
     cgroups._limit((tmp_path,), cgroups._settings(LIMITS, is_unified=True))
     written = {name: (tmp_path / name).read_text() for name in names[:4]}
-    assert written == dict(zip(names, (str(64 * MIB), "0", "1", str(4 + cgroups.THREADS)), strict=False))
+    assert written == dict(
+        zip(names, (str(64 * MIB), "0", "1", str(4 + cgroups.THREADS)), strict=False)
+    )
     (tmp_path / "memory.events").write_text("low 0\noom 2\noom_kill 1\n")
     found = Cgroup((tmp_path,), is_unified=True)
     assert found.oom_killed()

@@ -103,7 +103,10 @@ def test_limits_are_what_the_policy_says():
     tight = replace(POLICY, memory_bytes=MIB, cpu_s=3)
     assert rlimits.wanted(tight, counts_processes=False)[resource.RLIMIT_CPU] == (3, 8)
     assert resource.RLIMIT_NPROC not in rlimits.wanted(tight, counts_processes=False)
-    assert rlimits.wanted(tight, counts_processes=True)[resource.RLIMIT_NPROC] == (64 + rlimits.THREADS,) * 2
+    assert (
+        rlimits.wanted(tight, counts_processes=True)[resource.RLIMIT_NPROC]
+        == (64 + rlimits.THREADS,) * 2
+    )
 
 
 @pytest.fixture
