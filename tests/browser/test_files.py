@@ -15,6 +15,10 @@ pytestmark = [
 ]
 
 OVERWRITE = "open('sales.csv', 'w').write('month,sales\\n1,0\\n')\nprint('written')\n```"
+LATE = """import threading
+threading.Timer(3, open, ["sales.csv", "w"]).start()
+print("later")
+```"""
 ANSWER = "It is done."
 HAND_OVER = """
 from comm import create_comm
@@ -112,7 +116,7 @@ def test_a_link_is_read_only_when_the_person_says_so(lab: Lab, say, place: Path)
     assert lab.violations("[data-testid=dm-link-dialog]") == []
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     dialog.get_by_role("button", name="Cancel").click()
-    expect(lab.composer).to_have_value("Sum linked.csv ")
+    expect(lab.composer).to_have_value("Sum linked.csv")
     expect(lab.chips).to_have_count(1)
     expect(lab.runs).to_have_count(0)
     lab.composer.press("Enter")
@@ -148,8 +152,7 @@ def test_what_a_run_leaves_behind_is_told_and_the_persons_own_cell_writes(
 ) -> None:
     lab = open_lab(sources=("import os; os.remove('sales.csv')", "other = 2"))
     file = (lab.server.root / lab.path).parent / "sales.csv"
-    late = "import os, threading\nt = threading.Timer(3, open, ['sales.csv', 'w'])\nt.start()\n```"
-    say(late, ANSWER)
+    say(LATE, ANSWER)
     lab.ask("Write later")
     lab.expect_run("answered")
     notice = lab.button("left-out")
