@@ -88,7 +88,7 @@ function WantedFiles(props: {
     >
       <p id={titleId}>
         {trans.__(
-          'Code in this notebook’s kernel wants this asked about files that it can’t read itself. To ask gives it what is in them.'
+          'Code in this notebook’s kernel wants this asked about files that it can’t read itself. If you ask, it gets to see what is in them.'
         )}
       </p>
       <blockquote
@@ -98,7 +98,7 @@ function WantedFiles(props: {
       >
         {wanted.question}
       </blockquote>
-      <LinkList files={wanted.files} />
+      <LinkList files={wanted.files} trans={trans} />
       <div className="jp-dm-Buttons">
         <button
           type="button"

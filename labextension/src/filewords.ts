@@ -17,8 +17,6 @@ const TABLES_AND_PICTURES: readonly string[] = [
   ...['.png', '.jpg', '.jpeg', '.gif', '.webp', '.bmp']
 ];
 const TEXTS: readonly string[] = ['.json', '.jsonl', '.txt', '.log', '.md'];
-/** What is lost is told first. */
-const ORDER: readonly IFileChange['kind'][] = ['removed', 'changed', 'made'];
 
 /** A path in which no sign turns the writing around, breaks the line or hides. */
 export function shownPath(path: string): string {
@@ -28,10 +26,14 @@ export function shownPath(path: string): string {
   });
 }
 
-/** The files, those that are lost first. */
+/** The files, what is lost first, then what is special, then plain new ones. */
 export function inOrder(files: readonly IFileChange[]): IFileChange[] {
-  const rank = (file: IFileChange) => ORDER.indexOf(file.kind);
   return [...files].sort((one, other) => rank(one) - rank(other));
+}
+
+function rank({ kind, marks, state }: IFileChange): number {
+  const isPlain = state === 'written' && marks.length === 0;
+  return { removed: 0, changed: 1, made: isPlain ? 3 : 2 }[kind];
 }
 
 /** How JupyterLab opens a file on a click; `null` where it does not, as with a program. */

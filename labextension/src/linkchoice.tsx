@@ -29,7 +29,7 @@ export async function agreeToLinks(
             files.length
           )}
         </p>
-        <LinkList files={files} />
+        <LinkList files={files} trans={trans} />
       </div>
     ),
     buttons: [
@@ -53,10 +53,13 @@ export async function agreeToLinks(
 /** Each file's name and where it leads. */
 export function LinkList(props: {
   files: readonly IWantedFile[];
+  trans: TranslationBundle;
 }): ReactElement {
+  const { files, trans } = props;
   return (
-    <ul className="jp-dm-FileList">
-      {props.files.map(file => (
+    // What scrolls must be reached with the keyboard.
+    <ul className="jp-dm-FileList" tabIndex={0} aria-label={trans.__('Files')}>
+      {files.map(file => (
         <li key={file.name}>
           <span className="jp-dm-FileName">{shownPath(file.name)}</span> →{' '}
           <code>{shownPath(file.leads_to)}</code>

@@ -7,12 +7,13 @@ from playwright.sync_api import expect
 
 from kernel_sandbox.contain.probe import probe
 from tests.browser.conftest import TABLE, OpenLab
-from tests.browser.lab import Lab, until
+from tests.browser.lab import LAB_OPTIONS, Lab, until
+from tests.cli.endpoint import ScriptedEndpoint
+from tests.server.jupyter import JupyterServer
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here"),
-]
+pytestmark = pytest.mark.browser
+
+needs_layer = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 
 OVERWRITE = "open('sales.csv', 'w').write('month,sales\\n1,0\\n')\nprint('written')\n```"
 LATE = """import threading
@@ -32,6 +33,7 @@ def place(lab: Lab) -> Path:
     return (lab.server.root / lab.path).parent
 
 
+@needs_layer
 def test_what_a_cell_overwrote_is_discarded(lab: Lab, say, place: Path) -> None:
     say(OVERWRITE, ANSWER)
     lab.ask("Write")
@@ -52,6 +54,7 @@ def test_what_a_cell_overwrote_is_discarded(lab: Lab, say, place: Path) -> None:
     assert (place / "sales.csv").read_text() == TABLE
 
 
+@needs_layer
 def test_what_a_cell_overwrote_is_applied(lab: Lab, say, place: Path) -> None:
     say(OVERWRITE, ANSWER)
     lab.ask("Write")
@@ -63,6 +66,7 @@ def test_what_a_cell_overwrote_is_applied(lab: Lab, say, place: Path) -> None:
     expect(entry).to_have_attribute("data-fate", "written")
 
 
+@needs_layer
 def test_a_new_table_passes_unasked_and_is_opened(lab: Lab, say, place: Path) -> None:
     say(
         "open('new.csv', 'w').write('a\\n7\\n')\nopen('polars.py', 'w').write('')\n```",
@@ -81,6 +85,7 @@ def test_a_new_table_passes_unasked_and_is_opened(lab: Lab, say, place: Path) ->
     expect(lab.page.locator(".jp-CSVViewer")).to_be_visible()
 
 
+@needs_layer
 def test_a_program_waits_and_is_not_opened(lab: Lab, say, place: Path) -> None:
     say("open('tool.py', 'w').write('print(1)')\n```", ANSWER)
     lab.ask("Write a program")
@@ -125,6 +130,7 @@ def test_a_link_is_read_only_when_the_person_says_so(lab: Lab, say, place: Path)
     expect(lab.answer).to_contain_text("The sum is 7.")
 
 
+@needs_layer
 def test_code_reads_other_files_only_when_the_person_asks(
     open_lab: OpenLab, say, folder: str
 ) -> None:
@@ -147,6 +153,7 @@ def test_code_reads_other_files_only_when_the_person_asks(
     expect(wanted).to_have_count(0)
 
 
+@needs_layer
 def test_what_a_run_leaves_behind_is_told_and_the_persons_own_cell_writes(
     open_lab: OpenLab, say
 ) -> None:
@@ -165,3 +172,22 @@ def test_what_a_run_leaves_behind_is_told_and_the_persons_own_cell_writes(
     lab.run_cell(lab.cells.first)
     until(lab.page, lambda: not file.exists(), "the file is removed by the person's own cell")
     expect(notice).to_have_count(0)
+
+
+def test_without_a_layer_the_choice_says_what_nobody_sees(
+    open_lab: OpenLab, say, endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    options = (*LAB_OPTIONS, "--SandboxProvisioner.isolate=False")
+    with JupyterServer(tmp_path, endpoint.base_url, app="lab", options=options) as server:
+        lab = open_lab(server=server)
+        unseen = lab.button("unseen-writes")
+        expect(unseen).to_contain_text("cells write straight into your folder")
+        assert lab.violations() == []
+        say(OVERWRITE, ANSWER)
+        lab.ask("Write")
+        lab.expect_run("answered")
+        file = (server.root / lab.path).parent / "sales.csv"
+        assert file.read_text() == "month,sales\n1,0\n"
+        expect(lab.button("file")).to_have_text("sales.csv changed")
+        lab.button("approval-mode").select_option("ask")
+        expect(unseen).to_have_count(0)

@@ -253,10 +253,10 @@ describe('files', () => {
     expect(one('dm-files').textContent).toContain('5 files: 1 removed, 4 new');
     expect(texts()).toEqual([
       'old.csv removed · 7 B',
-      'out/new.csv new · 12 B',
-      'new.json new',
       'tool.py new · 1.5 kB · a program',
-      'page.html new · may run code when it is opened'
+      'page.html new · may run code when it is opened',
+      'out/new.csv new · 12 B',
+      'new.json new'
     ]);
     const links = [...one('dm-files').querySelectorAll('button')];
     expect(links.map(link => link.textContent)).toEqual([
