@@ -58,6 +58,9 @@ def test_what_a_cell_overwrote_is_discarded(lab: Lab, say, place: Path) -> None:
 def test_what_a_cell_overwrote_is_applied(lab: Lab, say, place: Path) -> None:
     say(OVERWRITE, ANSWER)
     lab.ask("Write")
+    expect(lab.button("files-apply")).to_be_visible()
+    lab.reload()
+    assert (place / "sales.csv").read_text() == TABLE
     lab.button("files-apply").click()
     lab.expect_run("answered")
     assert (place / "sales.csv").read_text() == "month,sales\n1,0\n"
