@@ -2,6 +2,7 @@ import {
   RenderMimeRegistry,
   markdownRendererFactory
 } from '@jupyterlab/rendermime';
+import type { IDocumentManager } from '@jupyterlab/docmanager';
 import type { Contents } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import axe from 'axe-core';
@@ -17,7 +18,7 @@ import { AnalystModel } from '../model';
 import type { IFileChange, IFilesWanted } from '../protocol.gen';
 import { Steps } from '../steps';
 import type { IAnalyst } from '../tokens';
-import type { Workspace } from '../workspace';
+import { Workspace } from '../workspace';
 import {
   PATH,
   RUN,
@@ -270,6 +271,19 @@ describe('files', () => {
     expect(said).toEqual([
       ['openFile', 'work/out/new.csv', 'own'],
       ['openFile', 'work/new.json', 'text']
+    ]);
+  });
+
+  it('opens a text as text, whatever usually shows it', async () => {
+    const opened: unknown[][] = [];
+    const documents = {
+      openOrReveal: (...args: unknown[]) => void opened.push(args)
+    } as unknown as IDocumentManager;
+    await new Workspace(documents).openFile('new.json', 'text');
+    await new Workspace(documents).openFile('new.csv', 'own');
+    expect(opened).toEqual([
+      ['new.json', 'Editor'],
+      ['new.csv', undefined]
     ]);
   });
 
