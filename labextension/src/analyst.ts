@@ -1,7 +1,11 @@
 /**
  * The analyst of this browser tab: the person's words to the server, and the server's to the model.
  */
-import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type {
+  INotebookTracker,
+  Notebook,
+  NotebookPanel
+} from '@jupyterlab/notebook';
 import type { Contents, ServiceManager } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
@@ -27,8 +31,8 @@ import type { IStatus } from './rest';
 import { NotebookSessions } from './sessions';
 import type { IAnalyst, IQuestion } from './tokens';
 
-/** A question that was refused because the notebook's kernel is not restricted. */
-export interface IKernelRefusal {
+/** A question that was refused, and that the person can have worked on by a choice. */
+export interface IRefusedAsk {
   readonly ask: IAsk;
   readonly refusal: IRefused;
 }
@@ -97,8 +101,13 @@ export class Analyst implements IAnalyst {
   }
 
   /** Emits a question that the person must choose a kernel for. */
-  get kernelRefused(): ISignal<this, IKernelRefusal> {
+  get kernelRefused(): ISignal<this, IRefusedAsk> {
     return this._kernelRefused;
+  }
+
+  /** Emits a question about links, which the person must agree to. */
+  get linkRefused(): ISignal<this, IRefusedAsk> {
+    return this._linkRefused;
   }
 
   /** Opens the channel and reads the server's state. */
@@ -118,6 +127,7 @@ export class Analyst implements IAnalyst {
     }
     performance.mark('dm:enter');
     const isOwn = this._usesOwnKernel(panel);
+    const approval = question.approval ?? this.choices.approval;
     const ask: IAsk = {
       kind: 'ask',
       request_id: UUID.uuid4(),
@@ -127,8 +137,9 @@ export class Analyst implements IAnalyst {
       variables: [...(question.variables ?? [])],
       after: anchors(panel.content),
       model: this.choices.model,
-      approval: isOwn ? 'ask' : this.choices.approval,
+      approval: isOwn ? 'ask' : approval,
       kernel: isOwn ? 'own' : 'restricted',
+      agreed: [...(question.agreed ?? [])],
       tries: question.tries ?? 1
     };
     this.model.asked(ask);
@@ -150,16 +161,50 @@ export class Analyst implements IAnalyst {
       this._ownKernels.add(kernelId);
     }
     const isElsewhere = path !== ask.notebook_path;
-    const again: IAsk = {
+    return this._again({
       ...ask,
-      request_id: UUID.uuid4(),
       notebook_path: path,
       after: isElsewhere ? [] : ask.after,
       approval: kernel === 'own' ? 'ask' : ask.approval,
       kernel
-    };
-    this.model.asked(again);
-    return this._send(again);
+    });
+  }
+
+  /**
+   * Asks a refused question again, whose links the person has seen and agreed to.
+   *
+   * @returns Whether it was sent.
+   */
+  askAgreed(ask: IAsk, leadTo: readonly string[]): boolean {
+    const agreed = new Set([...(ask.agreed ?? []), ...leadTo]);
+    return this._again({ ...ask, agreed: [...agreed] });
+  }
+
+  async askWanted(path: string): Promise<boolean> {
+    const { wanted } = this.model.notebook(path);
+    if (!wanted || !this.isConnected) {
+      return false;
+    }
+    this.model.unwant(path);
+    const { files, question } = wanted;
+    return this.ask(path, {
+      text: question,
+      files: files.map(file => file.name),
+      agreed: files.map(file => file.leads_to),
+      // Not the person but code wrote the question.
+      approval: this.choices.approval === 'ask' ? 'ask' : 'risky'
+    });
+  }
+
+  /** Tells the server of the cells that the person runs: those write into the folder unasked. */
+  followOwnCells(scheduled: ISignal<unknown, { notebook: Notebook }>): void {
+    scheduled.connect((_, { notebook }) => {
+      const panel = this._tracker.find(one => one.content === notebook);
+      if (panel) {
+        const { localPath } = panel.context;
+        this._client.send({ kind: 'own_cell', notebook_path: localPath });
+      }
+    });
   }
 
   stop(runId: string): void {
@@ -185,6 +230,11 @@ export class Analyst implements IAnalyst {
       decision,
       source: decision === 'approve' && isChanged ? live : null
     });
+  }
+
+  decideFiles(runId: string, cellId: string, allows: boolean): void {
+    const word = { run_id: runId, cell_id: cellId, allows };
+    this._client.send({ kind: 'decide_files', ...word });
   }
 
   undo(runId: string): void {
@@ -233,6 +283,12 @@ export class Analyst implements IAnalyst {
     return kernelId !== undefined && this._ownKernels.has(kernelId);
   }
 
+  private _again(ask: IAsk): boolean {
+    const again: IAsk = { ...ask, request_id: UUID.uuid4() };
+    this.model.asked(again);
+    return this._send(again);
+  }
+
   private _send(ask: IAsk): boolean {
     const isSent = this._client.send(ask);
     if (isSent) {
@@ -244,16 +300,14 @@ export class Analyst implements IAnalyst {
   }
 
   private _onMessage(_: ChannelClient, message: ServerMessage): void {
-    if (message.kind === 'refused' && message.reason === 'kernel') {
-      const ask = this.model.pendingAsk(message.request_id);
-      if (ask) {
-        this.model.settle(ask.notebook_path);
-        this._kernelRefused.emit({ ask, refusal: message });
-        return;
-      }
-    }
     if (message.kind === 'refused') {
       const ask = this.model.pendingAsk(message.request_id);
+      const choice = this._choices[message.reason];
+      if (ask && choice) {
+        this.model.settle(ask.notebook_path);
+        choice.emit({ ask, refusal: message });
+        return;
+      }
       if (ask) {
         this.drafts.putBack(ask.notebook_path, ask);
       }
@@ -301,5 +355,10 @@ export class Analyst implements IAnalyst {
   private _statusError = '';
   private _stateChanged = new Signal<this, void>(this);
   private _currentChanged = new Signal<this, void>(this);
-  private _kernelRefused = new Signal<this, IKernelRefusal>(this);
+  private _kernelRefused = new Signal<this, IRefusedAsk>(this);
+  private _linkRefused = new Signal<this, IRefusedAsk>(this);
+  /** Refusals that are a question to the person. */
+  private readonly _choices: {
+    readonly [reason in IRefused['reason']]?: Signal<this, IRefusedAsk>;
+  } = { kernel: this._kernelRefused, link: this._linkRefused };
 }

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { namesWords } from './filewords';
 import { waitingStep } from './pictures';
 import type { IRunPicture } from './pictures';
 import { stateWords, stopWords } from './wording';
@@ -48,8 +49,13 @@ function progress(
 ): string {
   const waiting = waitingStep(run);
   const wasWaiting = known && waitingStep(known);
-  if (waiting && waiting.step !== wasWaiting?.step) {
-    return trans.__('A cell waits for you: %1', waiting.waitsBecause);
+  const isKnown =
+    waiting?.step === wasWaiting?.step &&
+    waiting?.status === wasWaiting?.status;
+  if (waiting && !isKnown) {
+    return waiting.status === 'files_wait'
+      ? trans.__('Files wait for you: %1', namesWords(waiting.files, trans))
+      : trans.__('A cell waits for you: %1', waiting.waitsBecause);
   }
   const isNewStep = run.steps.length > (known?.steps.length ?? 0);
   return isNewStep ? trans.__('Step %1', run.steps.length) : '';

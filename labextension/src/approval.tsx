@@ -3,6 +3,9 @@ import type { ReactElement, RefObject } from 'react';
 
 import { liveSource } from './cells';
 import { usePanel } from './context';
+import { FileList } from './filechanges';
+import { countWords } from './filewords';
+import type { IFileChange } from './protocol.gen';
 
 /** Asks the person about a cell that waits: run it, run it changed, or leave it out. */
 export function Approval(props: {
@@ -66,6 +69,59 @@ export function Approval(props: {
     </div>
   );
 }
+
+/** Asks the person whether what a cell did to files may reach their folder. */
+export function FilesApproval(props: {
+  runId: string;
+  cellId: string;
+  files: readonly IFileChange[];
+  /** Takes the focus when the person has decided, and the buttons go. */
+  focusAfter: RefObject<HTMLElement>;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { cellId, files, focusAfter, runId } = props;
+  const reasonId = useId();
+  const group = useRef<HTMLDivElement>(null);
+  useFocusPassedOn(group, focusAfter);
+  const counts = countWords(files, waits, trans);
+  return (
+    <div
+      ref={group}
+      role="group"
+      aria-labelledby={reasonId}
+      className="jp-dm-Approval"
+      data-testid="dm-files-approval"
+    >
+      <p id={reasonId}>
+        {trans.__(
+          'What this cell did to files waits for you: %1. Your folder has none of it yet.',
+          counts
+        )}
+      </p>
+      <FileList runId={runId} files={files} fateOf={waits} />
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button jp-mod-accept"
+          data-testid="dm-files-apply"
+          onClick={() => analyst.decideFiles(runId, cellId, true)}
+        >
+          {trans.__('Apply')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-files-discard"
+          onClick={() => analyst.decideFiles(runId, cellId, false)}
+        >
+          {trans.__('Discard')}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const waits = () => 'waits' as const;
 
 /** Keeps the focus from falling to the page's body when what holds it is taken away. */
 function useFocusPassedOn(

@@ -1,7 +1,11 @@
 import { closeIcon } from '@jupyterlab/ui-components';
+import { useId } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { leftOutWords } from './filewords';
+import { LinkList } from './linkchoice';
+import { runningRun } from './pictures';
 import type { INotebookPicture } from './pictures';
 import { asSentence } from './wording';
 
@@ -38,6 +42,14 @@ export function Banners(props: {
           </button>
         </div>
       )}
+      {notebook.wanted && <WantedFiles notebook={notebook} />}
+      {notebook.leftOut.length > 0 && (
+        <Dismissable
+          id="dm-left-out"
+          text={leftOutWords(notebook.leftOut, trans)}
+          onDismiss={() => analyst.model.dismissLeftOut(path)}
+        />
+      )}
       {notebook.refusal && (
         <Dismissable
           text={asSentence(notebook.refusal.message)}
@@ -55,13 +67,69 @@ export function Banners(props: {
   );
 }
 
+/** What code in the kernel wants asked, about files that only the person can have read. */
+function WantedFiles(props: {
+  notebook: INotebookPicture;
+}): ReactElement | null {
+  const { analyst, trans } = usePanel();
+  const { notebook } = props;
+  const { path, pending, wanted } = notebook;
+  const titleId = useId();
+  if (!wanted) {
+    return null;
+  }
+  const isBusy = pending !== null || runningRun(notebook) !== null;
+  return (
+    <div
+      role="group"
+      aria-labelledby={titleId}
+      className="jp-dm-Banner jp-mod-tall"
+      data-testid="dm-wanted"
+    >
+      <p id={titleId}>
+        {trans.__(
+          'Code in this notebook’s kernel wants this asked about files that it can’t read itself. If you ask, it gets to see what is in them.'
+        )}
+      </p>
+      <blockquote
+        className="jp-dm-Wanted-question"
+        aria-live="off"
+        tabIndex={0}
+      >
+        {wanted.question}
+      </blockquote>
+      <LinkList files={wanted.files} trans={trans} />
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-wanted-ask"
+          disabled={isBusy || !analyst.isConnected}
+          onClick={() => void analyst.askWanted(path)}
+        >
+          {trans.__('Ask')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-wanted-dismiss"
+          onClick={() => analyst.model.unwant(path)}
+        >
+          {trans.__('Dismiss')}
+        </button>
+      </div>
+    </div>
+  );
+}
+
 function Dismissable(props: {
+  id?: string;
   text: string;
   onDismiss: () => void;
 }): ReactElement {
   const { trans } = usePanel();
   return (
-    <div className="jp-dm-Banner">
+    <div className="jp-dm-Banner" data-testid={props.id}>
       <p>{props.text}</p>
       <button
         type="button"

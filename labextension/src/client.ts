@@ -17,6 +17,7 @@ const LONGEST_DELAY_MS = 15_000;
 const KEPT_KINDS: readonly ClientMessage['kind'][] = [
   'stop',
   'decide',
+  'decide_files',
   'undo',
   'rebuild',
   'take_over'

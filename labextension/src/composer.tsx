@@ -6,6 +6,7 @@ import { usePanel, useSignal } from './context';
 import { runningRun } from './pictures';
 import type { INotebookPicture, IRunPicture } from './pictures';
 import type { Approval } from './protocol.gen';
+import { UnseenWrites } from './filechanges';
 import { QuestionField } from './question';
 import type { IModelInfo, IStatus } from './rest';
 import { chosenModel } from './welcome';
@@ -62,6 +63,7 @@ export function Composer(props: {
         <Pickers status={status} />
         {running ? <StopButton run={running} /> : <SendButton can={canSend} />}
       </div>
+      <UnseenWrites meter={notebook.meter} />
       <Leaving status={status} />
     </form>
   );

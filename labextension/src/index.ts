@@ -6,7 +6,7 @@ import type {
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
@@ -18,6 +18,7 @@ import { Analyst } from './analyst';
 import { addCommands } from './commands';
 import { chooseKernel } from './kernelchoice';
 import { KernelStatus } from './kernelstatus';
+import { agreeToLinks } from './linkchoice';
 import { cutLongText } from './longtext';
 import { AnalystPanel, PANEL_ID } from './panel';
 import { IAnalyst } from './tokens';
@@ -81,6 +82,10 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     analyst.kernelRefused.connect((_, refusal) => {
       void chooseKernel(refusal, analyst, workspace, trans);
     });
+    analyst.linkRefused.connect((_, refusal) => {
+      void agreeToLinks(refusal, analyst, trans);
+    });
+    analyst.followOwnCells(NotebookActions.executionScheduled);
     void followSettings(settings, analyst, app);
     analyst.start();
     return analyst;

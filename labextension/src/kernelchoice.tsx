@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReactElement } from 'react';
 
-import type { Analyst, IKernelRefusal } from './analyst';
+import type { Analyst, IRefusedAsk } from './analyst';
 import { asSentence } from './wording';
 import { RESTRICTED_KERNEL, folderOf } from './workspace';
 import type { Workspace } from './workspace';
@@ -16,7 +16,7 @@ type Choice = 'switch' | 'new' | 'own';
 
 /** Asks the person, and does what they chose; a question that is not sent is put back. */
 export async function chooseKernel(
-  kernelRefusal: IKernelRefusal,
+  kernelRefusal: IRefusedAsk,
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle
@@ -46,7 +46,7 @@ export async function chooseKernel(
 
 /** Returns what the person chose; `null` when they would rather not ask. */
 async function chosen(
-  { refusal }: IKernelRefusal,
+  { refusal }: IRefusedAsk,
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle

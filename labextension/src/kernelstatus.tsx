@@ -5,6 +5,7 @@ import { useCallback } from 'react';
 import type { ReactElement } from 'react';
 
 import { useFramedSignal, useSignal } from './context';
+import { unseenWords } from './filewords';
 import type { IKernelMeter } from './protocol.gen';
 import type { IAnalyst } from './tokens';
 import { layerWords } from './wording';
@@ -118,7 +119,8 @@ function meterLines(meter: IKernelMeter, trans: TranslationBundle): string[] {
   if (meter.layers_missing.length > 0) {
     lines.push(trans.__('Missing: %1', layerWords(meter.layers_missing)));
   }
-  return lines;
+  const unseen = unseenWords(meter, trans);
+  return unseen ? [...lines, unseen] : lines;
 }
 
 function memoryText(meter: IKernelMeter, trans: TranslationBundle): string {

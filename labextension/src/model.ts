@@ -8,6 +8,9 @@ import { emptyNotebook } from './pictures';
 import type { INotebookPicture, INotice, IRunPicture } from './pictures';
 import type {
   IAsk,
+  IFileChange,
+  IFilesWanted,
+  IKernelMeter,
   IPhase,
   IRefused,
   ITextDelta,
@@ -18,6 +21,8 @@ import { reduceRun } from './reduce';
 import type { IRunSummary } from './rest';
 
 const NOTICES_KEPT = 3;
+/** Code can write any number of files. */
+const LEFT_OUT_KEPT = 200;
 
 /** A notebook's file got another name. */
 export interface IRenaming {
@@ -74,10 +79,10 @@ export class AnalystModel {
       case 'file_written':
         return;
       case 'kernel_meter':
-        this._update(message.notebook_path, { meter: message });
+        this._takeMeter(message);
         return;
       case 'files_wanted':
-        this._update(message.notebook_path, { wanted: message });
+        this._want(message);
         return;
       case 'kernel_ended':
         this.notify(message.notebook_path, message.message);
@@ -132,6 +137,17 @@ export class AnalystModel {
   dismiss(path: string, id: number): void {
     const notices = this.notebook(path).notices.filter(one => one.id !== id);
     this._update(path, { notices });
+  }
+
+  /** The person has decided on the files that code wanted read. */
+  unwant(path: string): void {
+    const { nextWanted } = this.notebook(path);
+    this._update(path, { wanted: nextWanted, nextWanted: null });
+  }
+
+  /** The person has seen which files were not taken. */
+  dismissLeftOut(path: string): void {
+    this._update(path, { leftOut: [] });
   }
 
   /** The runs of former sessions, as the server lists them. */
@@ -230,6 +246,27 @@ export class AnalystModel {
         runs: runs.map(run => (run === known ? next : run))
       });
     }
+  }
+
+  /** Keeps what was left out: the next meter tells only of what came since. */
+  private _takeMeter(meter: IKernelMeter): void {
+    const { notebook_path: path, files_left_out: news } = meter;
+    if (news.length === 0) {
+      this._update(path, { meter });
+      return;
+    }
+    const isNews = (old: IFileChange) =>
+      news.some(file => file.path === old.path);
+    const known = this.notebook(path).leftOut.filter(old => !isNews(old));
+    const leftOut = [...known, ...news].slice(-LEFT_OUT_KEPT);
+    this._update(path, { meter, leftOut });
+  }
+
+  /** Code in a kernel decides when it asks, so what is shown stays until the person has decided. */
+  private _want(message: IFilesWanted): void {
+    const { wanted } = this.notebook(message.notebook_path);
+    const part = wanted ? { nextWanted: message } : { wanted: message };
+    this._update(message.notebook_path, part);
   }
 
   private _refuse(message: IRefused): void {

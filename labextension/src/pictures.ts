@@ -41,6 +41,8 @@ export interface IStepPicture {
   readonly isStateLost: boolean;
   /** What the cell did to files of the notebook's folder, or is to do once the person agrees. */
   readonly files: readonly IFileChange[];
+  /** Paths of those that were dropped because nobody said yes to them. */
+  readonly discarded: readonly string[];
   readonly tokens: number;
   readonly sampleSeconds: number;
   readonly cellSeconds: number;
@@ -114,6 +116,10 @@ export interface INotebookPicture {
   readonly refusal: IRefused | null;
   /** Files that code in the kernel wants read, which only the person can allow. */
   readonly wanted: IFilesWanted | null;
+  /** What code asked for meanwhile: what a person is about to press never changes under them. */
+  readonly nextWanted: IFilesWanted | null;
+  /** What code wrote outside of a run and the folder did not take, until it is put away. */
+  readonly leftOut: readonly IFileChange[];
   /** `null` until the server has said so. */
   readonly isOwner: boolean | null;
   readonly isShared: boolean;
@@ -130,6 +136,8 @@ export function emptyNotebook(path: string): INotebookPicture {
     pending: null,
     refusal: null,
     wanted: null,
+    nextWanted: null,
+    leftOut: [],
     isOwner: null,
     isShared: false,
     meter: null,
@@ -151,6 +159,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     message: '',
     isStateLost: false,
     files: [],
+    discarded: [],
     tokens: 0,
     sampleSeconds: 0,
     cellSeconds: 0
@@ -160,6 +169,18 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
 /** The run that goes on in a notebook; a notebook has one at most. */
 export function runningRun(notebook: INotebookPicture): IRunPicture | null {
   return notebook.runs.find(run => run.state === 'running') ?? null;
+}
+
+const OPEN_STATUSES: readonly StepStatus[] = [
+  'thinking',
+  'waiting',
+  'running',
+  'files_wait'
+];
+
+/** Whether more is to come of a turn that stands so. */
+export function isOpenStatus(status: StepStatus): boolean {
+  return OPEN_STATUSES.includes(status);
 }
 
 /** Whether the step goes on only when the person has decided. */

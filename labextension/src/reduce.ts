@@ -1,7 +1,7 @@
 /**
  * A run's picture after one more message.
  */
-import { emptyStep } from './pictures';
+import { emptyStep, isOpenStatus } from './pictures';
 import type { IRunPicture, IStepPicture, RunState } from './pictures';
 import type {
   ICellClosed,
@@ -14,13 +14,6 @@ import type {
   Operation,
   RunMessage
 } from './protocol.gen';
-
-const OPEN_STATUSES: readonly string[] = [
-  'thinking',
-  'waiting',
-  'running',
-  'files_wait'
-];
 
 const STATE_OF_STOP: { readonly [stop: string]: RunState } = {
   answered: 'answered',
@@ -123,7 +116,7 @@ function advanced(run: IRunPicture, message: RunMessage): IRunPicture {
       }));
     case 'files_decided':
       return withCell(run, message.cell_id, step => ({
-        ...step,
+        ...(message.allows ? step : withoutFiles(step)),
         status: 'running'
       }));
     case 'cell_closed':
@@ -249,9 +242,22 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
       seconds: message.seconds
     },
     steps: run.steps.map(step =>
-      OPEN_STATUSES.includes(step.status)
-        ? { ...step, status: 'unfinished', text: '' }
-        : step
+      isOpenStatus(step.status) ? unfinished(step) : step
     )
+  };
+}
+
+/** What waited for a yes when the run ended is dropped. */
+function unfinished(step: IStepPicture): IStepPicture {
+  const last = step.status === 'files_wait' ? withoutFiles(step) : step;
+  return { ...last, status: 'unfinished', text: '' };
+}
+
+/** The step with none of the files that waited written. */
+function withoutFiles(step: IStepPicture): IStepPicture {
+  return {
+    ...step,
+    files: step.files.map(file => ({ ...file, state: 'refused' })),
+    discarded: step.files.map(file => file.path)
   };
 }

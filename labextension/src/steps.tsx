@@ -2,9 +2,11 @@ import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { memo, useId, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
-import { Approval } from './approval';
+import { Approval, FilesApproval } from './approval';
 import { usePanel } from './context';
+import { FileChanges } from './filechanges';
 import { Markdown } from './markdown';
+import { isOpenStatus, waits } from './pictures';
 import type { IRunPicture, IStepPicture } from './pictures';
 import { goToCell } from './showing';
 import { StreamingText } from './streaming';
@@ -56,8 +58,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
   const bodyId = useId();
   const toggle = useRef<HTMLButtonElement>(null);
   const isLimit = LIMIT_STATUSES.includes(step.status);
-  const isWaiting = step.status === 'waiting';
-  const isOpen = choice ?? (isLatest || isLimit || isWaiting);
+  const isOpen = choice ?? (isLatest || isLimit || waits(step));
   const words = stepWords(step.status, trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   const seconds = step.sampleSeconds + step.cellSeconds;
@@ -92,6 +93,9 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
       <div id={bodyId} hidden={!isOpen} className="jp-dm-Step-body">
         {isOpen && <StepBody {...props} isLimit={isLimit} toggle={toggle} />}
       </div>
+      {step.files.length > 0 && !isOpenStatus(step.status) && (
+        <FileChanges runId={runId} step={step} />
+      )}
     </li>
   );
 });
@@ -124,6 +128,14 @@ function StepBody(
           cellId={step.cellId}
           because={step.waitsBecause}
           source={source}
+          focusAfter={toggle}
+        />
+      )}
+      {step.status === 'files_wait' && step.cellId && (
+        <FilesApproval
+          runId={runId}
+          cellId={step.cellId}
+          files={step.files}
           focusAfter={toggle}
         />
       )}

@@ -4,6 +4,7 @@ import type { ReactElement, RefObject } from 'react';
 
 import { usePanel } from './context';
 import { Meter, Outcome, RunButtons } from './outcome';
+import { waits } from './pictures';
 import type { INotebookPicture, IRunPicture } from './pictures';
 import { stateOfStop } from './reduce';
 import type { IRunSummary } from './rest';
@@ -99,7 +100,7 @@ function Phase(props: { run: IRunPicture }): ReactElement | null {
   const { trans } = usePanel();
   const { run } = props;
   const isAtCell = run.steps.some(
-    step => step.status === 'running' || step.status === 'waiting'
+    step => step.status === 'running' || waits(step)
   );
   let text = '';
   if (run.isStopping) {

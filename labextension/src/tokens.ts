@@ -6,7 +6,7 @@ import type { ISignal } from '@lumino/signaling';
 import type { Choices } from './choices';
 import type { Drafts } from './draft';
 import type { AnalystModel } from './model';
-import type { Decision } from './protocol.gen';
+import type { Approval, Decision } from './protocol.gen';
 import type { AnalystRest, IStatus } from './rest';
 
 /** A question, before the notebook's cells and the kernel's name are known. */
@@ -16,6 +16,10 @@ export interface IQuestion {
   readonly variables?: readonly string[];
   /** How often to try it; once without a number. */
   readonly tries?: number;
+  /** Where links among the files lead, of which the person has said that they may be read. */
+  readonly agreed?: readonly string[];
+  /** Which cells wait; as chosen below the field without it. */
+  readonly approval?: Approval;
 }
 
 /** The analyst of this browser tab. */
@@ -65,6 +69,16 @@ export interface IAnalyst {
     decision: Decision,
     source?: string
   ): void;
+
+  /** Says whether what a cell did to files may reach the person's folder. */
+  decideFiles(runId: string, cellId: string, allows: boolean): void;
+
+  /**
+   * Asks what code in the notebook's kernel wants asked, about the files that it can't read itself.
+   *
+   * @returns Whether it was sent.
+   */
+  askWanted(path: string): Promise<boolean>;
 
   undo(runId: string): void;
 

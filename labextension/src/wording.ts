@@ -18,6 +18,7 @@ export function stepWords(
   const words: { [status: string]: IStatusWords } = {
     thinking: { sign: '…', text: trans.__('Thinking') },
     waiting: { sign: '?', text: trans.__('Waits for you') },
+    files_wait: { sign: '?', text: trans.__('Files wait for you') },
     running: { sign: '▸', text: trans.__('Running') },
     ok: { sign: '✓', text: trans.__('Done') },
     answer: { sign: '✓', text: trans.__('Answer') },

@@ -27,6 +27,12 @@ export class Workspace {
     return this._ready(this._documents.openOrReveal(path));
   }
 
+  /** Opens a file; as text, where its usual viewer might do more than show it. */
+  async openFile(path: string, viewer: 'own' | 'text'): Promise<void> {
+    const factory = viewer === 'text' ? 'Editor' : undefined;
+    await this._documents.openOrReveal(path, factory)?.context.ready;
+  }
+
   /** Makes a notebook with a restricted kernel in the folder, and opens it. */
   async newNotebook(folder: string): Promise<NotebookPanel | null> {
     const { path } = await this._documents.newUntitled({

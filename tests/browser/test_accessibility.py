@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import Lab
+from tests.browser.test_files import HAND_OVER
 
 pytestmark = pytest.mark.browser
 
@@ -40,6 +41,21 @@ def test_a_run_has_no_serious_violation(themed_lab: Lab, say) -> None:
     assert lab.violations() == []
     lab.button("stop").click()
     lab.expect_run("stopped")
+    assert lab.violations() == []
+
+
+def test_files_that_wait_or_are_wanted_have_no_serious_violation(themed_lab: Lab, say) -> None:
+    lab = themed_lab
+    say("open('sales.csv', 'w').close()\nopen('tool.py', 'w').close()\nprint(1)\n```", "Done.")
+    lab.ask("Write")
+    expect(lab.button("files-approval")).to_be_visible()
+    assert lab.violations() == []
+    lab.button("files-discard").click()
+    lab.expect_run("answered")
+    (lab.server.root / "above.csv").write_text("a\n1\n")
+    lab.write_cell(lab.cells.first, HAND_OVER % "above.csv")
+    lab.run_cell(lab.cells.first)
+    expect(lab.button("wanted")).to_be_visible()
     assert lab.violations() == []
 
 

@@ -1,10 +1,14 @@
-import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type {
+  INotebookTracker,
+  Notebook,
+  NotebookPanel
+} from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
 import type { ServiceManager } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import { Analyst } from '../analyst';
-import type { IKernelRefusal } from '../analyst';
+import type { IRefusedAsk } from '../analyst';
 import type { IAsk, IRefused, ServerMessage } from '../protocol.gen';
 import { FakeContext, FakeFile, panelOf } from './document';
 import {
@@ -135,7 +139,7 @@ describe('Analyst', () => {
   });
 
   it('has the person choose when the kernel is not restricted', async () => {
-    const refusals: IKernelRefusal[] = [];
+    const refusals: IRefusedAsk[] = [];
     analyst.kernelRefused.connect((_, refusal) => refusals.push(refusal));
     await analyst.ask(PATH, { text: 'How?' });
     const ask = refuse('kernel');
@@ -146,6 +150,77 @@ describe('Analyst', () => {
     // The choice holds for as long as the kernel lives.
     await analyst.ask(PATH, { text: 'And?' });
     expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'ask' });
+  });
+
+  it('has the person agree to links, and asks again with where they lead', async () => {
+    const refusals: IRefusedAsk[] = [];
+    analyst.linkRefused.connect((_, refusal) => refusals.push(refusal));
+    await analyst.ask(PATH, { text: 'How?', files: ['link.csv'] });
+    const ask = refuse('link');
+    expect(refusals.map(refusal => refusal.ask)).toEqual([ask]);
+    expect(ask.agreed).toEqual([]);
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      pending: null,
+      refusal: null
+    });
+    analyst.askAgreed(ask, ['/data/a.csv']);
+    const again = sent('ask')[1] as IAsk;
+    expect(again).toMatchObject({
+      question: 'How?',
+      files: ['link.csv'],
+      agreed: ['/data/a.csv']
+    });
+    expect(again.request_id).not.toBe(ask.request_id);
+    // What was agreed to stays so where the kernel must be chosen next.
+    analyst.askAgain(refuse('kernel'), PATH, 'own');
+    expect(sent('ask')[2]).toMatchObject({ agreed: ['/data/a.csv'] });
+  });
+
+  it('asks what code in the kernel wants asked, and never unasked for its cells', async () => {
+    analyst.choices.approval = 'auto';
+    receive({
+      kind: 'files_wanted',
+      notebook_path: PATH,
+      question: 'What is in it?',
+      files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
+    });
+    expect(sent('ask')).toEqual([]);
+    expect(await analyst.askWanted(PATH)).toBe(true);
+    expect(sent('ask')).toHaveLength(1);
+    expect(sent('ask')[0]).toMatchObject({
+      question: 'What is in it?',
+      files: ['secret.csv'],
+      agreed: ['/home/me/secret.csv'],
+      approval: 'risky'
+    });
+    expect(analyst.model.notebook(PATH).wanted).toBeNull();
+    expect(await analyst.askWanted(PATH)).toBe(false);
+  });
+
+  it('tells of each cell that the person runs, and of no other notebook’s', () => {
+    const scheduled = new Signal<object, { notebook: Notebook }>({});
+    analyst.followOwnCells(scheduled);
+    const { content } = analyst.panel(PATH)!;
+    scheduled.emit({ notebook: {} as Notebook });
+    expect(sent('own_cell')).toEqual([]);
+    scheduled.emit({ notebook: content });
+    expect(sent('own_cell')).toEqual([
+      { kind: 'own_cell', notebook_path: PATH }
+    ]);
+  });
+
+  it('says what may become of files, after a reconnection if need be', async () => {
+    receive(runOpened());
+    analyst.decideFiles(RUN, 'cell-1', true);
+    const word = { kind: 'decide_files', run_id: RUN, cell_id: 'cell-1' };
+    expect(sent('decide_files')).toEqual([{ ...word, allows: true }]);
+    jest.useFakeTimers();
+    lastSocket().drop();
+    analyst.decideFiles(RUN, 'cell-1', false);
+    jest.advanceTimersByTime(500);
+    jest.useRealTimers();
+    lastSocket().onopen?.();
+    expect(sent('decide_files')).toEqual([{ ...word, allows: false }]);
   });
 
   /** The connection breaks and comes back; the server follows these runs of the notebook. */

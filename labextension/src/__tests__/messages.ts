@@ -3,6 +3,8 @@ import type {
   Operation,
   ICellClosed,
   ICellOpened,
+  IFileChange,
+  IKernelMeter,
   IRunClosed,
   IRunOpened,
   IStepClosed,
@@ -132,4 +134,48 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
 
 export function stepOpened(seq: number, step = 1): RunMessage {
   return { kind: 'step_opened', run_id: RUN, seq, at: 1001, step };
+}
+
+export function changeOf(
+  path: string,
+  part: Partial<IFileChange> = {}
+): IFileChange {
+  return {
+    path,
+    kind: 'made',
+    state: 'written',
+    size_bytes: 0,
+    before_bytes: null,
+    marks: [],
+    ...part
+  };
+}
+
+export function filesWait(files: IFileChange[], seq = 5): RunMessage {
+  const of = { run_id: RUN, at: 1003, step: 1, cell_id: 'cell-1' };
+  return { kind: 'files_wait', ...of, seq, files };
+}
+
+export function filesDecided(allows: boolean, seq = 6): RunMessage {
+  const of = { run_id: RUN, at: 1004, cell_id: 'cell-1' };
+  return { kind: 'files_decided', ...of, seq, allows };
+}
+
+export function meterOf(part: Partial<IKernelMeter> = {}): IKernelMeter {
+  return {
+    kind: 'kernel_meter',
+    notebook_path: PATH,
+    kernel_id: 'kernel-1',
+    is_restricted: true,
+    layers_active: ['rlimits'],
+    layers_missing: [],
+    memory_bytes: 0,
+    memory_limit_bytes: 0,
+    cpu_s: 0,
+    cpu_limit_s: 0,
+    processes: 1,
+    process_limit: 64,
+    files_left_out: [],
+    ...part
+  };
 }

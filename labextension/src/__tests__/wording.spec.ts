@@ -13,7 +13,15 @@ import {
   stopWords,
   triesWords
 } from '../wording';
-import { PATH, cellOpened, runClosed, runOpened, stepOpened } from './messages';
+import {
+  PATH,
+  cellOpened,
+  changeOf,
+  filesWait,
+  runClosed,
+  runOpened,
+  stepOpened
+} from './messages';
 
 const trans = nullTranslator.load('dm_jupyter');
 const MEBIBYTE = 1024 * 1024;
@@ -89,6 +97,18 @@ describe('announcement', () => {
     expect(announcement(waiting, waiting, trans)).toBe('');
     expect(announcement(waiting, closed, trans)).toContain('There are');
     expect(announcement(closed, closed, trans)).toBe('');
+  });
+
+  it('tells of files that wait, also in the step whose cell waited', () => {
+    const files = filesWait([changeOf('sales.csv', { kind: 'changed' })], 9);
+    const asked = runOf(
+      stepOpened(2),
+      cellOpened({ waits_because: 'risky' }),
+      files
+    );
+    const words = 'Files wait for you: sales.csv';
+    expect(announcement(waiting, asked, trans)).toBe(words);
+    expect(announcement(asked, asked, trans)).toBe('');
   });
 
   it('does not tell of a run that had ended before', () => {
