@@ -34,6 +34,7 @@ __all__ = [
     "protected_paths",
     "remove",
     "target_of",
+    "written",
 ]
 
 CODE, EXECUTABLE, LINK = "code", "executable", "a link"
@@ -187,6 +188,22 @@ def _file_marks(place: PurePath, mode: int, before: Signature) -> list[str]:
         EXECUTABLE: bool(mode & 0o111 & ~before[4]),
     }
     return [mark for mark, holds in marks.items() if holds]
+
+
+def written(folder: int, place: PurePath, *, was_there: bool) -> FileChange:
+    """Returns a change that no layer held back, with what a person should know of the file.
+
+    Args:
+        folder: the person's folder.
+        place: of the file in it.
+        was_there: whether there was a file of that name before.
+    """
+    now = look(folder, place)
+    if now == GONE:
+        return FileChange(os.fsencode(place).decode("utf-8", "replace"), "removed")
+    before = (0, 0, 0, 0, now[4]) if was_there else GONE
+    marks = [*_name_marks(place), *_file_marks(place, now[4], before)]
+    return replace(_change(place, now, before, marks), state="written", before_bytes=None)
 
 
 def _stays_inside(place: PurePath, target: str) -> bool:

@@ -48,6 +48,7 @@ from dm_jupyter.server.wire import (
     Stop,
     TakeOver,
     Undo,
+    WantedFile,
 )
 from kernel_sandbox.attached import AttachedKernel
 
@@ -319,7 +320,8 @@ class Analyst:
             self.models.refuse_unlisted(handover.model)
             found = await asyncio.to_thread(self._files_handed_over, kernel_id, path, handover)
             if found.wanted:
-                wanted = FilesWanted(path, handover.question, tuple(found.wanted))
+                own = (WantedFile(name, str(self._files.place(name))) for name in found.files)
+                wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
             run = await self.ask(handover.ask(path, tuple(found.files), tuple(found.agreed)))

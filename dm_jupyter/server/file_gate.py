@@ -16,8 +16,10 @@ from pathlib import Path
 from dm_jupyter.server.approvals import Approvals
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.wire import FilesDecided, FilesWait
+from kernel_sandbox import beneath
 from kernel_sandbox.attached import AttachedKernel
 from kernel_sandbox.collection import regular_files
+from kernel_sandbox.layer_entries import written
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import CellResult, FileChange
 from kernel_sandbox.workspace_layer import WorkspaceLayer
@@ -116,14 +118,12 @@ class FileGate:
         before, after = self._before, regular_files(self._folder, "", _MOST_FILES)
         if max(len(before), len(after)) >= _MOST_FILES:
             return ()
-        return tuple(
-            FileChange(
-                path.relative_to(self._folder).as_posix(),
-                "removed" if path not in after else "changed" if path in before else "made",
+        changed = (x for x in before.keys() | after.keys() if before.get(x) != after.get(x))
+        with beneath.held(self._folder) as folder:
+            return tuple(
+                written(folder, path.relative_to(self._folder), was_there=path in before)
+                for path in sorted(changed)
             )
-            for path in sorted(before.keys() | after.keys())
-            if before.get(path) != after.get(path)
-        )
 
     async def close(self) -> None:
         """Called when the run has ended: what nobody decided on is dropped."""

@@ -88,7 +88,7 @@ function WantedFiles(props: {
     >
       <p id={titleId}>
         {trans.__(
-          'Code in this notebook’s kernel wants this asked about files that it can’t read itself. If you ask, it gets to see what is in them.'
+          'Code in this notebook’s kernel wants this asked about files of which it can’t read all itself. If you ask, it gets to see what is in them.'
         )}
       </p>
       <blockquote

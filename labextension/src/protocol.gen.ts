@@ -348,7 +348,7 @@ export interface IFileWritten {
   in_file: { [key: string]: number };
 }
 
-/** Code in the notebook's kernel asked a question about files that it can't read itself. */
+/** Code in the notebook's kernel asked a question about files, some of which it can't read. */
 export interface IFilesWanted {
   kind: 'files_wanted';
   notebook_path: string;

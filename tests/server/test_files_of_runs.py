@@ -202,6 +202,7 @@ async def test_a_kernel_that_is_not_restricted_is_compared_before_and_after(
     server: JupyterServer, say, work: Path
 ) -> None:
     code = "import os; os.remove('old.csv'); open('new.csv', 'w').close()"
+    code += "; open('polars.py', 'w').close()"
     say(f"{code}\nprint('done')\n```", ANSWER)
     path = server.notebook(f"{work.name}/book.ipynb", kernel="python3")
     async with asyncio.timeout(60), Panel(server) as panel:
@@ -215,3 +216,6 @@ async def test_a_kernel_that_is_not_restricted_is_compared_before_and_after(
     (cell,) = panel.of("cell_closed")
     found = {(x["kind"], x["path"]) for x in cell["files"] if x["path"].endswith(".csv")}
     assert found == {("removed", "old.csv"), ("made", "new.csv")}
+    (module,) = (x for x in cell["files"] if x["path"] == "polars.py")
+    assert module["marks"] == ["hides the module polars", "code"]
+    assert module["state"] == "written"

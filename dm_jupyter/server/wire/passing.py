@@ -80,7 +80,7 @@ class WantedFile:
 
 @dataclass(frozen=True, slots=True)
 class FilesWanted:
-    """Code in the notebook's kernel asked a question about files that it can't read itself.
+    """Code in the notebook's kernel asked a question about files, some of which it can't read.
 
     It is worked on only when the person asks it: with these files, and where they lead as agreed.
     """
