@@ -234,5 +234,6 @@ def _size(display: Display) -> int:
 
 
 def _bytes(value: object) -> int:
-    text = value if isinstance(value, str) else json.dumps(value)
+    # A number too large for a float is none that a notebook can hold.
+    text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
     return len(text.encode("utf-8", "surrogatepass"))

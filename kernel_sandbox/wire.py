@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,13 @@ from kernel_sandbox.outputs import OutputCollector
 __all__ = ["Execution", "Wire", "new_context", "new_session"]
 
 QUEUED_MESSAGES = 64
+_TAKEN_BYTES = 16 * 1024**2
+"""A part of a message that is longer ends the connection; of a shorter one that is not unpacked
+it is known that it was output that was cut."""
+_DESCRIPTION_BYTES = 64 * 1024
+"""Of each part of a message but its content."""
+_PARTS = 5
+_TOO_LONG = "too_long"
 _SHAPES: Mapping[str, Shape] = {
     **OUTPUTS,
     "execute_reply": {"status": is_a(str), "execution_count": COUNT},
@@ -50,10 +58,60 @@ def new_context() -> zmq.asyncio.Context:
     A larger one never reaches this process: libzmq drops the connection instead.
     """
     context = zmq.asyncio.Context()
-    context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
+    context.setsockopt(zmq.MAXMSGSIZE, _TAKEN_BYTES)
     context.setsockopt(zmq.RCVHWM, QUEUED_MESSAGES)
     context.setsockopt(zmq.LINGER, 0)
     return context
+
+
+class _BoundedSession(Session):
+    """Unpacks what a kernel may say and nothing else, in a time that an event loop can bear.
+
+    The inherited one keeps signatures of any length, reads each text of a header as a date and
+    unpacks all parts whatever their size.
+    """
+
+    def deserialize(self, msg_list: Any, content: bool = True, copy: bool = True) -> dict[str, Any]:
+        """Returns the message in these parts.
+
+        Args:
+            msg_list: the signature, four parts of JSON, then buffers, which are dropped.
+            content: whether to unpack the content; nobody here wants it packed.
+            copy: whether the parts are bytes; others are copied.
+
+        Raises:
+            ValueError: it is no message of the kernel, or no known one.
+        """
+        del content, copy
+        signature, *parts = map(bytes, msg_list[:_PARTS])
+        self._check(signature, parts)
+        header, parent, _ = map(_described, parts[:3])
+        kind = header.get("msg_type")
+        if not isinstance(kind, str):
+            raise ValueError("a message of no kind")  # noqa: TRY004  (a fault of the text)
+        message = {"header": header, "parent_header": parent, "msg_type": kind}
+        if len(parts[3]) > MESSAGE_BYTES:
+            return {**message, "msg_type": _TOO_LONG, "content": {"bytes": len(parts[3])}}
+        return {**message, "content": decode(parts[3])}
+
+    def _check(self, signature: bytes, parts: list[bytes]) -> None:
+        if len(parts) != _PARTS - 1:
+            raise ValueError("a message without all of its parts")
+        if max(map(len, parts[:3])) > _DESCRIPTION_BYTES:
+            raise ValueError("a message with too long a header")
+        if self.auth is not None:
+            if signature in self.digest_history or not hmac.compare_digest(
+                signature, self.sign(parts)
+            ):
+                raise ValueError("a message that is not signed by the kernel, or a copy of one")
+            self._add_digest(signature)
+
+
+def _described(part: bytes) -> dict[str, Any]:
+    found = decode(part)
+    if not isinstance(found, dict):
+        raise ValueError("a header that is no object")  # noqa: TRY004  (a fault of the text)
+    return found
 
 
 def new_session(key: bytes) -> Session:
@@ -62,9 +120,7 @@ def new_session(key: bytes) -> Session:
     Args:
         key: what the kernel's messages are signed with.
     """
-    session = Session(key=key)
-    session.unpack = decode
-    return session
+    return _BoundedSession(key=key)
 
 
 @dataclass(slots=True)
@@ -228,6 +284,8 @@ class Wire:
             execution.started.set()
         if kind == "status" and content["execution_state"] == "idle":
             execution.idle.set()
+        if kind == _TOO_LONG:
+            execution.collector.cut_bytes += content["bytes"]
         execution.collector.add(kind, content)
         if execution.collector.is_flooded:
             execution.flood.set()
@@ -238,7 +296,7 @@ class Wire:
             await recv_monitor_message(monitor)
             if self._running is not None:
                 execution = self._running[1]
-                execution.collector.cut_bytes += MESSAGE_BYTES
+                execution.collector.cut_bytes += _TAKEN_BYTES
                 execution.flood.set()
 
 

@@ -1,14 +1,18 @@
 """Source that runs silently in a person's kernel to list its tables; never imported here."""
 
 
-def _dm_jupyter_tables() -> str:
+def _dm_jupyter_tables() -> object:
     import json
     import sys
 
+    class Text(str):
+        __slots__ = ()
+        __repr__ = str.__str__  # what is sent is a `repr`, and JSON is simple to read
+
+    tables: list[dict[str, object]] = []
     pandas = sys.modules.get("pandas")
     if pandas is None:
-        return "[]"
-    tables = []
+        return Text("[]")
     for name, value in list(globals().items()):
         if name.startswith("_") or not isinstance(value, (pandas.DataFrame, pandas.Series)):
             continue
@@ -17,14 +21,14 @@ def _dm_jupyter_tables() -> str:
         columns = [
             {
                 "name": str(column)[:80],
-                "dtype": str(frame.dtypes.iloc[place]),
+                "dtype": str(frame.dtypes.iloc[place])[:80],
                 "samples": [str(item)[:40] for item in head.iloc[:, place].tolist()],
             }
             for place, column in enumerate(frame.columns[:30])
         ]
         tables.append(
             {
-                "name": name,
+                "name": name[:80],
                 "kind": type(value).__name__,
                 "shape": [int(size) for size in value.shape],
                 "columns": columns,
@@ -32,4 +36,4 @@ def _dm_jupyter_tables() -> str:
         )
         if len(tables) == 20:
             break
-    return json.dumps(tables)
+    return Text(json.dumps(tables))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,6 +17,7 @@ from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import Brief
 from dm_jupyter.server.data_files import copied_into
+from dm_jupyter.server.kernel_tables import tables_from_text
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel, sandbox_of
@@ -243,11 +242,7 @@ class Kernels:
             return []
         source = _VARIABLES.read_text("utf-8")
         text = await attached.evaluate(source, "_dm_jupyter_tables()", _VARIABLES_S)
-        with contextlib.suppress(ValueError, SyntaxError, TypeError):
-            found = json.loads(_literal(text or "''"))
-            if isinstance(found, list):
-                return found
-        return []
+        return tables_from_text(text or "[]")
 
     def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
         """Returns how the code names a data file, and where it lies.
@@ -319,9 +314,3 @@ class Kernels:
 
     def _manager(self, kernel_id: str) -> Any:
         return self._managers.get_kernel(kernel_id)
-
-
-def _literal(text: str) -> str:
-    """The string that a `repr` stands for."""
-    value = ast.literal_eval(text)
-    return value if isinstance(value, str) else ""

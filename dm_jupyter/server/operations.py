@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 __all__ = [
@@ -115,8 +115,12 @@ _KINDS: dict[str, type[Operation]] = {
 
 
 def operation_to_json(operation: Operation) -> dict[str, Any]:
-    """Returns the operation as plain JSON values, with its name as `op`."""
-    return {"op": operation.op, **asdict(operation)}
+    """Returns the operation as plain JSON values, with its name as `op`.
+
+    They are the operation's own and not copied: a copy of a large output holds up the event loop.
+    """
+    values = {item.name: getattr(operation, item.name) for item in fields(operation)}
+    return {"op": operation.op, **values}
 
 
 def operation_from_json(raw: Mapping[str, Any]) -> Operation:
@@ -126,11 +130,11 @@ def operation_from_json(raw: Mapping[str, Any]) -> Operation:
         KeyError: there is no operation of that name.
         TypeError: it has other fields.
     """
-    fields = dict(raw)
-    kind = _KINDS[fields.pop("op")]
+    values = dict(raw)
+    kind = _KINDS[values.pop("op")]
     if kind is InsertCell:
-        fields["after"] = tuple(fields.get("after", ()))
-    return kind(**fields)
+        values["after"] = tuple(values.get("after", ()))
+    return kind(**values)
 
 
 def apply(operation: Operation, document: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from dm_jupyter.core.coding import decoded
@@ -22,10 +22,10 @@ _RUN: dict[str, type[RunMessage]] = {kind.kind: kind for kind in get_args(RunMes
 
 def to_json(message: ServerMessage | ClientMessage) -> dict[str, Any]:
     """Returns the message as plain JSON values, with its name as `kind`."""
-    raw = {"kind": message.kind, **asdict(message)}
-    if isinstance(message, Operated):
-        raw["operation"] = operation_to_json(message.operation)
-    return raw
+    if not isinstance(message, Operated):
+        return {"kind": message.kind, **asdict(message)}
+    values = {item.name: getattr(message, item.name) for item in fields(message)}
+    return {"kind": message.kind, **values, "operation": operation_to_json(message.operation)}
 
 
 def client_message(raw: object) -> ClientMessage:

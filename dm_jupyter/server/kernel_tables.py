@@ -1,0 +1,69 @@
+"""The tables among a kernel's variables, as the kernel tells them: read with no trust in the text.
+
+Covered: whatever the text is, few tables of few columns come of it, each field of the type and
+length that `kernel_variables.py` sends. Not covered: whether they are true.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_sandbox.messages import decode
+
+__all__ = ["tables_from_text"]
+
+_TEXT_CHARS = 256 * 1024
+"""More than twenty tables of thirty columns take."""
+_TABLES, _COLUMNS, _SAMPLES, _DIMENSIONS = 20, 30, 3, 2
+_NAME_CHARS, _SAMPLE_CHARS = 80, 40
+_KINDS = ("DataFrame", "Series")
+
+
+def tables_from_text(text: str) -> list[dict[str, Any]]:
+    """Returns the tables; those that are none are left out.
+
+    Args:
+        text: JSON, as a kernel sent it.
+    """
+    if len(text) > _TEXT_CHARS:
+        return []
+    try:
+        found = decode(text.encode("utf-8", "replace"))
+    except ValueError:
+        return []
+    tables = map(_table, found[:_TABLES]) if isinstance(found, list) else ()
+    return [table for table in tables if table is not None]
+
+
+def _table(raw: object) -> dict[str, Any] | None:
+    if not isinstance(raw, dict) or raw.get("kind") not in _KINDS:
+        return None
+    name, shape, columns = _text(raw.get("name"), _NAME_CHARS), raw.get("shape"), raw.get("columns")
+    if not name or not _is_shape(shape) or not isinstance(columns, list):
+        return None
+    read = [_column(column) for column in columns[:_COLUMNS]]
+    if any(column is None for column in read):
+        return None
+    return {"name": name, "kind": raw["kind"], "shape": shape, "columns": read}
+
+
+def _column(raw: object) -> dict[str, Any] | None:
+    if not isinstance(raw, dict) or not isinstance(raw.get("samples"), list):
+        return None
+    samples = [_text(sample, _SAMPLE_CHARS) for sample in raw["samples"][:_SAMPLES]]
+    name, dtype = _text(raw.get("name"), _NAME_CHARS), _text(raw.get("dtype"), _NAME_CHARS)
+    if name is None or dtype is None or None in samples:
+        return None
+    return {"name": name, "dtype": dtype, "samples": samples}
+
+
+def _text(value: object, most: int) -> str | None:
+    return value[:most] if isinstance(value, str) else None
+
+
+def _is_shape(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and 1 <= len(value) <= _DIMENSIONS
+        and all(type(size) is int and 0 <= size < 2**53 for size in value)
+    )
