@@ -24,7 +24,7 @@ from kernel_sandbox.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.wire import Wire, new_context, new_session
 from kernel_sandbox.workspace_layer import WorkspaceLayer
 
-__all__ = ["AttachedKernel", "sandbox_of"]
+__all__ = ["AttachedKernel", "sandbox_of", "value_text"]
 
 
 def sandbox_of(manager: Any) -> SandboxProvisioner | None:
@@ -35,6 +35,18 @@ def sandbox_of(manager: Any) -> SandboxProvisioner | None:
     """
     found = manager.provisioner
     return found if isinstance(found, SandboxProvisioner) and found.is_confined else None
+
+
+def value_text(reply: Mapping[str, Any]) -> str | None:
+    """Returns the text of an expression's value; `None` where the reply has none.
+
+    Args:
+        reply: to a request that asked for one, `value`; nothing of it is trusted.
+    """
+    value: object = reply
+    for name in ("user_expressions", "value", "data", "text/plain"):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else None
 
 
 class AttachedKernel(GuardedKernel):
@@ -133,9 +145,7 @@ class AttachedKernel(GuardedKernel):
                 content = await self._wire.evaluate(source, expression)
         except TimeoutError:
             return None
-        value: Mapping[str, Any] = content.get("user_expressions", {}).get("value", {})
-        text = value.get("data", {}).get("text/plain")
-        return text if isinstance(text, str) else None
+        return value_text(content)
 
     def usage(self) -> tuple[consumption.Usage, float]:
         """Returns what the kernel uses now, and its processor time in seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from kernel_sandbox.outputs import Change, OutputCollector
@@ -13,7 +13,7 @@ from kernel_sandbox.types import CellResult, CellStatus, Limits
 from kernel_sandbox.watchdog import Breach
 from kernel_sandbox.wire import Execution
 
-__all__ = ["CellChannel", "CellRun", "RunningKernel"]
+__all__ = ["CellChannel", "CellRun", "RunningKernel", "outcome_of_reply"]
 
 INTERRUPT_GRACE_S = 2.0
 _PRESS_AGAIN_S = 0.5
@@ -191,20 +191,10 @@ class CellRun:
         return False
 
     def _end(self) -> _Outcome:
-        reply: dict[str, Any] = self._execution.reply or {}
-        cut = self._cut()
-        if reply.get("status") == "ok":
-            return CellStatus.OK, cut, ""
-        name = reply.get("ename")
-        if name in _MEMORY_ERRORS:
-            text = (
-                "the cell asked for more memory than there is within the limit; the kernel and "
-                "its variables are still there. Work on fewer rows or columns at a time."
-            )
-            return CellStatus.MEMORY, text, "memory"
-        if self._was_interrupted and name in _INTERRUPTS:
-            return CellStatus.INTERRUPTED, "the cell was interrupted", ""
-        return CellStatus.ERROR, cut, ""
+        status, message, ended_by = outcome_of_reply(
+            self._execution.reply or {}, was_interrupted=self._was_interrupted
+        )
+        return status, message or self._cut(), ended_by
 
     def _cut(self) -> str:
         collector = self._execution.collector
@@ -232,6 +222,27 @@ class CellRun:
         status = self._kernel.exit_status
         ended_by = "processor" if _signal_name(status) == "SIGXCPU" else "death"
         return CellStatus.KILLED, describe_death(status, self._limits), ended_by
+
+
+def outcome_of_reply(reply: Mapping[str, Any], *, was_interrupted: bool) -> _Outcome:
+    """Returns how a cell ended, by the reply of its kernel.
+
+    Args:
+        reply: its content; empty where it was lost.
+        was_interrupted: whether somebody here interrupted the cell.
+    """
+    name = reply.get("ename")
+    if reply.get("status") == "ok":
+        return CellStatus.OK, "", ""
+    if name in _MEMORY_ERRORS:
+        text = (
+            "the cell asked for more memory than there is within the limit; the kernel and "
+            "its variables are still there. Work on fewer rows or columns at a time."
+        )
+        return CellStatus.MEMORY, text, "memory"
+    if was_interrupted and name in _INTERRUPTS:
+        return CellStatus.INTERRUPTED, "the cell was interrupted", ""
+    return CellStatus.ERROR, "", ""
 
 
 def describe_death(status: int | None, limits: Limits) -> str:

@@ -60,14 +60,19 @@ class Layer:
         return {"name": self.name, "state": self.state.value, "reason": self.reason}
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, str]) -> Layer:
+    def from_json(cls, raw: Mapping[str, Any]) -> Layer:
         """The inverse of `to_json`.
 
         Raises:
             KeyError: a field is missing.
-            ValueError: the state is of no known kind.
+            ValueError: the state is of no known kind, or a field is no text.
         """
-        return cls(raw["name"], LayerState(raw["state"]), raw["reason"])
+        if not isinstance(raw, Mapping):
+            raise ValueError("a layer that is no object")  # noqa: TRY004  (a fault of the text)
+        name, state, reason = raw["name"], raw["state"], raw["reason"]
+        if not all(isinstance(value, str) for value in (name, state, reason)):
+            raise ValueError("a layer with a field that is no text")
+        return cls(name, LayerState(state), reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ class Containment:
 
         Raises:
             KeyError: a field is missing.
-            ValueError: a state is of no known kind.
+            ValueError: a state is of no known kind, or there is no list of layers.
         """
+        if not isinstance(raw["layers"], list):
+            raise ValueError("layers that are no list")  # noqa: TRY004  (a fault of the text)
         return cls(tuple(Layer.from_json(layer) for layer in raw["layers"]))

@@ -23,7 +23,7 @@ from typing import Self
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.policy import Policy, Report
 
-__all__ = ["CHANNELS", "KernelEnds", "LaunchPipes"]
+__all__ = ["CHANNELS", "KernelEnds", "LaunchPipes", "report_from_bytes"]
 
 CHANNELS = ("shell", "iopub", "stdin", "hb", "control")
 """In the order of their ports, which count from 1."""
@@ -141,7 +141,7 @@ class LaunchPipes:
                 break
             self._text += piece
             if b"\n" in self._text:
-                self._found = _parsed(self._text)
+                self._found = report_from_bytes(self._text)
             if not piece or b"\n" in piece or len(self._text) > REPORT_BYTES:
                 os.close(self._report)
                 self._report = -1
@@ -167,8 +167,13 @@ class LaunchPipes:
         self._keeper.close()
 
 
-def _parsed(text: bytes) -> Report | None:
+def report_from_bytes(text: bytes) -> Report | None:
+    """Returns the report that a kernel sent; `None` where that is none.
+
+    Args:
+        text: what came, up to the first end of a line or more.
+    """
     try:
         return Report.from_text(text.partition(b"\n")[0].decode())
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError):
         return None

@@ -16,6 +16,7 @@ __all__ = [
     "COUNT",
     "MESSAGE_BYTES",
     "OUTPUTS",
+    "REPLY",
     "Shape",
     "check",
     "clean_bundle",
@@ -175,13 +176,20 @@ def _is_lines(value: object) -> bool:
 
 
 _TEXT, _OBJECT = is_a(str), is_a(dict)
-_BUNDLE: Shape = {"data": _OBJECT, "metadata": _OBJECT, "transient": _is_identity}
 COUNT = _is_count
+_BUNDLE: Shape = {
+    "data": _OBJECT,
+    "metadata": _OBJECT,
+    "transient": _is_identity,
+    "execution_count": COUNT,
+}
+REPLY: Shape = {"status": _TEXT, "execution_count": COUNT, "ename": is_a(str, type(None))}
+"""Of the reply to a cell; `execution_count` and `ename` may be missing."""
 OUTPUTS: Mapping[str, Shape] = {
     "stream": {"name": lambda value: value in ("stdout", "stderr"), "text": _TEXT},
     "display_data": _BUNDLE,
     "update_display_data": _BUNDLE,
-    "execute_result": {**_BUNDLE, "execution_count": _is_count},
+    "execute_result": _BUNDLE,
     "clear_output": {"wait": is_a(bool)},
     "error": {"ename": _TEXT, "evalue": _TEXT, "traceback": _is_lines},
 }

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kernel_sandbox.containment import Containment
+from kernel_sandbox.messages import decode
 
 __all__ = ["Policy", "Report"]
 
@@ -119,8 +120,9 @@ class Report:
 
         Raises:
             KeyError: a field is missing.
-            TypeError: a field is of the wrong kind.
-            ValueError: it is not JSON, or a state is of no known kind.
+            ValueError: it is not JSON, or a field is of no known kind.
         """
-        raw = json.loads(text)
-        return cls(int(raw["pid"]), Containment.from_json(raw))
+        raw = decode(text.encode("utf-8", "replace"))
+        if not isinstance(raw, dict) or type(raw["pid"]) is not int or not 0 < raw["pid"] < 2**31:
+            raise ValueError("a report without a process id")
+        return cls(raw["pid"], Containment.from_json(raw))

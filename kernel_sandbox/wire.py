@@ -16,9 +16,9 @@ from jupyter_client.session import Session
 from zmq.utils.monitor import recv_monitor_message
 
 from kernel_sandbox.messages import (
-    COUNT,
     MESSAGE_BYTES,
     OUTPUTS,
+    REPLY,
     Shape,
     check,
     decode,
@@ -26,7 +26,7 @@ from kernel_sandbox.messages import (
 )
 from kernel_sandbox.outputs import OutputCollector
 
-__all__ = ["Execution", "Wire", "new_context", "new_session"]
+__all__ = ["MALFORMED", "Execution", "Wire", "new_context", "new_session"]
 
 QUEUED_MESSAGES = 64
 _TAKEN_BYTES = 16 * 1024**2
@@ -38,14 +38,15 @@ _PARTS = 5
 _TOO_LONG = "too_long"
 _SHAPES: Mapping[str, Shape] = {
     **OUTPUTS,
-    "execute_reply": {"status": is_a(str), "execution_count": COUNT},
+    "execute_reply": REPLY,
     "status": {"execution_state": is_a(str)},
     "comm_open": {"comm_id": is_a(str), "target_name": is_a(str)},
     "comm_msg": {"comm_id": is_a(str)},
     "comm_close": {"comm_id": is_a(str)},
 }
 """Of the messages of which something is read here."""
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What reading a message that is none may raise."""
 _SILENCE_S = 2.0
 _WELCOME_S = 5.0
 
@@ -259,7 +260,7 @@ class Wire:
         while True:
             # The code in the kernel can send what it likes on these channels: what is not a
             # proper message is no output, and must not end the reader.
-            with contextlib.suppress(*_MALFORMED):
+            with contextlib.suppress(*MALFORMED):
                 handle(await receive())
 
     def _shell(self, message: _Message) -> None:

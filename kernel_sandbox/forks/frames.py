@@ -15,10 +15,12 @@ from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any
 
+from kernel_sandbox.containment import Containment
 from kernel_sandbox.messages import (
     COUNT,
     MESSAGE_BYTES,
     OUTPUTS,
+    REPLY,
     Shape,
     check,
     decode,
@@ -149,18 +151,27 @@ def _message(body: bytes) -> Message:
         raise FrameError(str(error)) from None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_time(value: object) -> bool:
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and -(2**53) < value < 2**53  # type: ignore[operator]
+
+
+def _are_layers(value: object) -> bool:
+    try:
+        Containment.from_json({"layers": value})
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 _SHAPES: dict[str, Shape] = {
     # From the worker.
     **OUTPUTS,
-    "stream": {**OUTPUTS["stream"], "at": _is_number, "is_flush": is_a(bool)},
-    "ready": {"layers": is_a(list)},
+    "stream": {**OUTPUTS["stream"], "at": _is_time, "is_flush": is_a(bool)},
+    "ready": {"layers": _are_layers},
     "started": {},
-    "cut": {"bytes": is_a(int)},
-    "reply": {"id": is_a(int), "status": is_a(str), "execution_count": COUNT},
+    "cut": {"bytes": lambda value: value is not None and COUNT(value)},
+    "reply": {**REPLY, "id": is_a(int)},
     # To the worker.
     "run": {"id": is_a(int), "source": is_a(str)},
     "ping": {"id": is_a(int)},

@@ -211,7 +211,7 @@ class WorkerWire:
         if kind == "started":
             execution.started.set()
         elif kind == "cut":
-            execution.collector.cut_bytes += max(0, content["bytes"])
+            execution.collector.cut_bytes += content["bytes"]
         else:
             # What can't be measured is no output: nested too deeply, or text of half a character.
             with contextlib.suppress(ValueError, RecursionError):

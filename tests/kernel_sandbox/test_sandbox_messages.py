@@ -16,7 +16,7 @@ from kernel_sandbox.messages import (
     has_too_many_parts,
 )
 from kernel_sandbox.outputs import OutputCollector
-from kernel_sandbox.wire import _MALFORMED, Execution, Wire
+from kernel_sandbox.wire import MALFORMED, Execution, Wire
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -115,7 +115,7 @@ def test_whatever_a_kernel_says_is_taken_or_refused(kind, changes, parent):
         for handle in (wire._iopub, wire._shell):
             try:
                 handle(decode(json.dumps(message).encode()))
-            except _MALFORMED:
+            except MALFORMED:
                 continue
     written = [output.to_nbformat() for output in execution.collector.outputs]
     nbformat.validate(new_notebook(cells=[new_code_cell(outputs=written)]))

@@ -1,0 +1,1 @@
+"""Hostile inputs for all that the server reads from a kernel; `benchmarks.fuzz_kernel_inputs`."""

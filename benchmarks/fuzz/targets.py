@@ -1,0 +1,486 @@
+"""What the server does with each thing that a kernel can send, as one call an input.
+
+A target is made once; `prepare` makes an input, which is not timed, and returns the call that the
+event loop (or, for files, a thread of the server) would make with it. A call may raise only what
+its target documents; it also checks what came of the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePath
+from random import Random
+from typing import Any
+
+from benchmarks.fuzz.values import hostile_bytes, hostile_json, hostile_name, mutated
+from dm_jupyter.server.data_files import DataFiles
+from dm_jupyter.server.handoff import Handoffs, Handover, files_of
+from dm_jupyter.server.kernel_tables import tables_from_text
+from dm_jupyter.server.operations import InsertCell, apply, new_cell
+from dm_jupyter.server.output_stream import OutputStream
+from dm_jupyter.server.wire import Operated, to_json
+from kernel_sandbox import beneath, names
+from kernel_sandbox.attached import value_text
+from kernel_sandbox.cell import outcome_of_reply
+from kernel_sandbox.containment import LAYER_NAMES
+from kernel_sandbox.forks.frames import Decoder, FrameError
+from kernel_sandbox.forks.worker_wire import WorkerWire
+from kernel_sandbox.launch_pipes import report_from_bytes
+from kernel_sandbox.messages import decode
+from kernel_sandbox.outputs import OutputCollector
+from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
+from kernel_sandbox.workspace_layer import WorkspaceLayer
+
+__all__ = ["OnLoop", "Target", "opened_targets"]
+
+KEY = b"the key that the code in a kernel holds, too"
+OUTPUT_BYTES = 4 * 1024**2
+READ_BYTES = 256 * 1024
+_COMM = {
+    "comm_id": "c1",
+    "target_name": "dm-jupyter",
+    "data": {
+        "question": "How many?",
+        "files": ["a.csv", "in/b.csv"],
+        "folder": "",
+        "cell_id": "x",
+        "request_id": "r",
+        "options": {"model": "m"},
+        "kind": "abandoned",
+    },
+}
+_TABLE = {
+    "name": "df",
+    "kind": "DataFrame",
+    "shape": [2, 1],
+    "columns": [{"name": "a", "dtype": "int64", "samples": ["1", "2"]}],
+}
+_BUNDLE = {
+    "data": {"text/plain": ["a", "b"], "application/json": {"a": [1]}},
+    "metadata": {"a": {"b": 1}},
+    "transient": {"display_id": "d"},
+}
+_REPLY = {
+    "status": "ok",
+    "execution_count": 1,
+    "ename": "E",
+    "evalue": "",
+    "user_expressions": {"value": {"status": "ok", "data": {"text/plain": "[]"}}},
+}
+OUTPUTS = (
+    ("stream", {"name": "stdout", "text": "x\n"}),
+    ("display_data", _BUNDLE),
+    ("update_display_data", _BUNDLE),
+    ("execute_result", {**_BUNDLE, "execution_count": 1}),
+    ("error", {"ename": "E", "evalue": "v", "traceback": ["a", "b"]}),
+    ("clear_output", {"wait": True}),
+)
+SPOKEN = (
+    *OUTPUTS,
+    ("execute_reply", _REPLY),
+    ("status", {"execution_state": "idle"}),
+    ("execute_input", {"code": "1"}),
+    ("comm_open", _COMM),
+    ("comm_msg", _COMM),
+    ("comm_close", _COMM),
+    ("iopub_welcome", {}),
+)
+FRAMES = (
+    *OUTPUTS,
+    ("stream", {"name": "stderr", "text": "x", "at": 1.5, "is_flush": False}),
+    ("reply", {**_REPLY, "id": 1}),
+    ("ready", {"layers": [{"name": "seccomp", "state": "active", "reason": ""}]}),
+    ("cut", {"bytes": 10}),
+    ("started", {}),
+)
+Call = Callable[[], None]
+
+
+class Target(ABC):
+    """One thing that is read."""
+
+    documented: tuple[type[Exception], ...] = ()
+    """What a call may raise."""
+    on_loop = True
+    """Whether the server makes the call on its event loop; else in a thread."""
+    weight = 10
+    """Its share of the inputs."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+        return type(self).__name__
+
+    @abstractmethod
+    def prepare(self, random: Random) -> Call:
+        """Makes the next input; returns the call that reads it."""
+
+
+class OnLoop(Target, ABC):
+    """One that is read on the event loop."""
+
+
+class HandOver(Target):
+    """The comm of the magic, up to the names of the files."""
+
+    documented = (ValueError, FileNotFoundError)
+    on_loop = False
+
+    def __init__(self, root: Path) -> None:
+        self._files = DataFiles(root)
+        self._root = root
+
+    def prepare(self, random: Random) -> Call:
+        data = mutated(random, _COMM["data"]) if random.randrange(3) else dict(_COMM["data"])
+        if isinstance(data, dict) and random.randrange(4):
+            data["files"] = [hostile_name(random) for _ in range(random.randrange(4))]
+            data["folder"] = random.choice(("", str(self._root), hostile_name(random)))
+        kernel = random.choice(("restricted", "own"))
+
+        def call() -> None:
+            handover = Handover.from_data(data if isinstance(data, dict) else {})
+            folder = self._root / "work"
+            found = files_of(handover, self._files, folder, kernel)
+            for name in found.files if kernel == "restricted" else ():
+                assert (self._root / name).is_relative_to(folder), name
+                assert ".." not in PurePath(name).parts, name
+
+        return call
+
+
+class Comm(OnLoop):
+    """The messages of a comm, as a kernel's attachment hears them."""
+
+    documented = (ValueError,)
+
+    def prepare(self, random: Random) -> Call:
+        bodies = [
+            (random.choice(("comm_open", "comm_msg", "comm_close")), hostile_json(random, _COMM))
+            for _ in range(3)
+        ]
+
+        def call() -> None:
+            spawned: list[Any] = []
+            handoffs = Handoffs(_taken, _answered, lambda _: None, spawned.append)
+            wire = Wire(None)  # type: ignore[arg-type]  (it is not opened)
+            wire.on_comm = handoffs.hear
+            try:
+                for kind, body in bodies:
+                    with contextlib.suppress(*MALFORMED):
+                        wire._iopub(
+                            {"msg_type": kind, "parent_header": {}, "content": decode(body)}
+                        )
+            finally:
+                for work in spawned:
+                    work.close()
+
+        return call
+
+
+async def _taken(_: object) -> dict[str, Any]:
+    return {"kind": "refused"}
+
+
+async def _answered(*_: object) -> None:
+    pass
+
+
+class LaunchReport(OnLoop):
+    """The report of a launch."""
+
+    def prepare(self, random: Random) -> Call:
+        layers = [{"name": name, "state": "active", "reason": ""} for name in LAYER_NAMES[:4]]
+        body = hostile_json(random, {"pid": 7, "layers": layers})[: 64 * 1024]
+
+        def call() -> None:
+            report = report_from_bytes(body)
+            if report is not None:
+                assert report.pid > 0
+                json.dumps(report.containment.with_layers([]).to_json()).encode()
+                report.containment.summary()
+
+        return call
+
+
+class Variables(OnLoop):
+    """The text with the tables among a kernel's variables, and the reply that carries it."""
+
+    def prepare(self, random: Random) -> Call:
+        text = hostile_json(random, [_TABLE, _TABLE]).decode("utf-8", "replace")
+        reply = json.loads(json.dumps(_REPLY))
+        reply["user_expressions"]["value"]["data"]["text/plain"] = text
+        if random.randrange(2):
+            reply = mutated(random, reply)
+
+        def call() -> None:
+            found = tables_from_text(value_text(reply) or "[]")
+            assert len(json.dumps(found)) < 1_000_000
+            for table in found:
+                assert {*table} == {"name", "kind", "shape", "columns"}
+                " x ".join(map(str, table["shape"])).encode()
+                ", ".join(x for column in table["columns"] for x in column["samples"]).encode()
+
+        return call
+
+
+class KernelMessage(OnLoop):
+    """A message on a kernel's channels, from its signed parts to the outputs of a cell."""
+
+    documented = MALFORMED
+    weight = 30
+
+    def __init__(self) -> None:
+        self._session = new_session(KEY)
+
+    def prepare(self, random: Random) -> Call:
+        kind, content = random.choice(SPOKEN)
+        header = {
+            "msg_id": str(random.random()),
+            "msg_type": kind,
+            "version": "5.3",
+            "date": "2026-01-01T00:00:00Z",
+        }
+        parts = [json.dumps(x).encode() for x in (header, {"msg_id": "m"}, {}, content)]
+        at = random.choice((0, 1, 2, 3, 3, 3, 3))
+        parts[at] = hostile_json(random, (header, {"msg_id": "m"}, {}, content)[at])
+        signature = self._session.sign(parts)
+        if random.randrange(20) == 0:
+            signature = hostile_bytes(random, signature)
+            parts = parts[: random.randrange(5)]
+        buffers = [b"x"] * random.randrange(3)
+
+        def call() -> None:
+            message = self._session.deserialize([signature, *parts, *buffers])
+            wire, execution = Wire(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            wire._running = ("m", execution)
+            for handle in (wire._iopub, wire._shell):
+                handle(message)
+            check_outputs(execution.collector)
+
+        return call
+
+
+class CellOutputs(OnLoop):
+    """The outputs of a cell, from messages to lines of the journal and a cell of the notebook."""
+
+    documented = MALFORMED
+    weight = 30
+
+    def prepare(self, random: Random) -> Call:
+        spoken = [random.choice(OUTPUTS) for _ in range(random.randrange(1, 5))]
+        messages = [(kind, hostile_json(random, content)) for kind, content in spoken]
+
+        def call() -> None:
+            document = {"cells": [new_cell(InsertCell("c", "code", ""))]}
+            lines: list[str] = []
+
+            def operate(operation: Any) -> None:
+                message = Operated(run_id="r", seq=1, operation=operation)
+                lines.append(json.dumps(to_json(message), ensure_ascii=False, allow_nan=False))
+                apply(operation, document)
+
+            wire = Wire(None)  # type: ignore[arg-type]
+            stream = OutputStream("c", operate)
+            collector = OutputCollector(OUTPUT_BYTES, stream._pending.append)
+            wire._running = ("m", Execution(collector))
+            for kind, body in messages:
+                with contextlib.suppress(*MALFORMED):
+                    content = decode(body)
+                    wire._iopub(
+                        {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": content}
+                    )
+            stream.flush()
+            check_outputs(collector)
+            "".join(lines).encode()
+
+        return call
+
+
+def check_outputs(collector: OutputCollector) -> None:
+    """Fails when what was kept is nothing that a notebook can hold."""
+    kept = 0
+    for output in collector.outputs:
+        raw = output.to_nbformat()
+        kept += len(json.dumps(raw, allow_nan=False).encode())
+        count = raw.get("execution_count")
+        assert count is None or type(count) is int, count
+    assert type(collector.cut_bytes) is int
+    assert 0 <= collector.cut_bytes < 2**60
+    assert kept < 8 * OUTPUT_BYTES
+
+
+class Reply(OnLoop):
+    """What became of a cell, by its kernel's reply."""
+
+    def prepare(self, random: Random) -> Call:
+        bodies = [hostile_json(random, _REPLY) for _ in range(2)]
+
+        def call() -> None:
+            for body in bodies:
+                wire = Wire(None)  # type: ignore[arg-type]
+                future: asyncio.Future[Any] = asyncio.get_event_loop().create_future()
+                wire._replies["m"] = future
+                with contextlib.suppress(*MALFORMED):
+                    message = {"msg_type": "execute_reply", "parent_header": {"msg_id": "m"}}
+                    wire._shell({**message, "content": decode(body)})
+                reply = future.result() if future.done() else {}
+                outcome_of_reply(reply, was_interrupted=True)
+                count = reply.get("execution_count")
+                assert count is None or type(count) is int
+
+        return call
+
+
+class WorkerFrames(OnLoop):
+    """The bytes that a worker sends, up to the outputs of a cell."""
+
+    documented = (FrameError,)
+    weight = 30
+
+    def __init__(self, wire: WorkerWire) -> None:
+        self._wire = wire
+
+    def prepare(self, random: Random) -> Call:
+        data = b""
+        for _ in range(random.randrange(1, 4)):
+            kind, content = random.choice(FRAMES)
+            whole = {"kind": kind, "content": mutated(random, content)}
+            damaged = hostile_json(random, whole)
+            body = damaged if random.randrange(5) == 0 else json.dumps(whole).encode()
+            data += len(body).to_bytes(4, "big") + body
+            if len(data) > READ_BYTES:  # one read of the server completes no more
+                break
+        if random.randrange(10) == 0:
+            data = hostile_bytes(random, data)
+
+        def call() -> None:
+            wire, decoder = self._wire, Decoder()
+            execution = Execution(OutputCollector(OUTPUT_BYTES))
+            wire._running = (1, execution)
+            try:
+                for kind, content in decoder.feed(data):
+                    wire._handle(kind, content)
+            finally:
+                wire._order.flush_all()
+                wire._running = None
+            check_outputs(execution.collector)
+
+        return call
+
+
+class FileNames(Target):
+    """Names of files, as they are judged and opened."""
+
+    documented = (OSError, ValueError)
+    on_loop = False
+
+    def __init__(self, folder: int, root: Path) -> None:
+        self._folder = folder
+        self._secret = (root / "secret.csv").read_bytes()
+
+    def prepare(self, random: Random) -> Call:
+        name = hostile_name(random)
+
+        def call() -> None:
+            place = PurePath(name)
+            names.is_obeyed(place.name)
+            names.is_code(place.name)
+            names.carries_code(place.name)
+            names.hidden_module(place)
+            with beneath.read(self._folder, place) as source:
+                assert source.read(100) != self._secret, name
+
+        return call
+
+
+class LayerChanges(Target):
+    """What a cell left in the layer, up to what the person's folder holds."""
+
+    documented = (OSError,)
+    on_loop = False
+    weight = 1
+
+    def __init__(self, layer: WorkspaceLayer, root: Path) -> None:
+        self._layer = layer
+        self._root = root
+
+    def prepare(self, random: Random) -> Call:
+        for _ in range(random.randrange(1, 3)):
+            with contextlib.suppress(OSError, ValueError):
+                self._plant(random, self._layer.upper / hostile_name(random).replace("..", "up"))
+        allows = bool(random.randrange(2))
+        self._layer.is_gated = bool(random.randrange(2))
+
+        def call() -> None:
+            self._layer.settle()
+            self._layer.decide(allows=allows)
+            for change in self._layer.take_news():
+                json.dumps(change.to_json()).encode()
+                if change.state == "written":
+                    assert not names.is_obeyed(PurePath(change.path).name), change
+            assert (self._root / "secret.csv").read_text() == "secret"
+
+        return call
+
+    def _plant(self, random: Random, path: Path) -> None:
+        if not path.is_relative_to(self._layer.upper):  # the kernel's own view has no more
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            path.unlink()  # a pipe would wait for its reader
+        match random.randrange(7):
+            case 0:
+                path.symlink_to(
+                    random.choice((self._root / "secret.csv", "../secret.csv", "a.csv", "."))
+                )
+            case 1:
+                os.mkfifo(path)
+            case 2:
+                path.mkdir()
+            case 3:
+                with contextlib.suppress(PermissionError):  # a mark of removal, which root can make
+                    os.mknod(path, 0o020000, 0)
+            case 4:
+                path.write_bytes(random.randbytes(random.choice((0, 9, 9000))))
+                path.chmod(random.choice((0o0, 0o755, 0o4755, 0o644)))
+            case _:
+                path.write_bytes(b"x")
+
+
+@contextmanager
+def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
+    """The targets, with the files and sockets that they need; inside a running event loop's thread.
+
+    Args:
+        folder: an empty one for their files.
+    """
+    root = folder / "root"
+    for name in ("in", "work", ".hidden", ".ssh"):
+        (root / name).mkdir(parents=True)
+    for name in ("in/a.csv", "work/a.csv", "work/old.csv", ".hidden/a.csv"):
+        (root / name).write_text("a")
+    (root / "secret.csv").write_text("secret")
+    (root / ".ssh" / "id_rsa").write_text("secret")
+    (root / "work" / "link.csv").symlink_to("../.ssh/id_rsa")
+    (root / "folder").symlink_to("in")
+    (root / "loop").symlink_to("loop")
+    os.mkfifo(root / "in" / "pipe.csv")
+    with ExitStack() as opened:
+        ours, theirs = socket.socketpair()
+        opened.callback(theirs.close)
+        wire = WorkerWire(ours, {})
+        opened.callback(wire.close)
+        held = opened.enter_context(beneath.held(root / "work"))
+        layer = WorkspaceLayer(root / "work", folder)
+        opened.callback(layer.remove)
+        yield (
+            HandOver(root), Comm(), LaunchReport(), Variables(), KernelMessage(), CellOutputs(),
+            Reply(), WorkerFrames(wire), FileNames(held, root), LayerChanges(layer, root),
+        )  # fmt: skip
