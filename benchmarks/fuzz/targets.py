@@ -19,7 +19,13 @@ from pathlib import Path, PurePath
 from random import Random
 from typing import Any
 
-from benchmarks.fuzz.values import hostile_bytes, hostile_json, hostile_name, mutated
+from benchmarks.fuzz.values import (
+    hostile_bytes,
+    hostile_json,
+    hostile_name,
+    large_message,
+    mutated,
+)
 from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.handoff import Handoffs, Handover, files_of
 from dm_jupyter.server.kernel_tables import tables_from_text
@@ -110,7 +116,7 @@ class Target(ABC):
     """What a call may raise."""
     on_loop = True
     """Whether the server makes the call on its event loop; else in a thread."""
-    weight = 10
+    weight: float = 10
     """Its share of the inputs."""
 
     @property
@@ -265,6 +271,56 @@ class KernelMessage(OnLoop):
             check_outputs(execution.collector)
 
         return call
+
+
+class LargestMessage(OnLoop):
+    """A message of the largest size that is unpacked, of a kind that takes long."""
+
+    documented = MALFORMED
+    weight = 0.2
+
+    def __init__(self) -> None:
+        self._session = new_session(KEY)
+
+    def prepare(self, random: Random) -> Call:
+        kind, body = large_message(random)
+        header = {"msg_id": str(random.random()), "msg_type": kind}
+        parts = [json.dumps(header).encode(), b'{"msg_id": "m"}', b"{}", body]
+        signature = self._session.sign(parts)
+
+        def call() -> None:
+            message = self._session.deserialize([signature, *parts])
+            wire, execution = Wire(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            wire._running = ("m", execution)
+            wire._iopub(message)
+
+        return call
+
+
+class LargestOutput(OnLoop):
+    """The largest outputs that are kept, on their way into the journal, to a tab and a cell."""
+
+    documented = MALFORMED
+    weight = 0.2
+
+    def prepare(self, random: Random) -> Call:
+        kind, body = large_message(random)
+        document = {"cells": [new_cell(InsertCell("c", "code", ""))]}
+
+        def operate(operation: Any) -> None:
+            message = Operated(run_id="r", seq=1, operation=operation)
+            json.dumps(to_json(message), ensure_ascii=False).encode()
+            json.dumps(to_json(message))
+            apply(operation, document)
+
+        stream = OutputStream("c", operate)
+        wire = Wire(None)  # type: ignore[arg-type]
+        wire._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, stream._pending.append)))
+        with contextlib.suppress(*MALFORMED):
+            wire._iopub(
+                {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": decode(body)}
+            )
+        return stream.flush
 
 
 class CellOutputs(OnLoop):
@@ -482,5 +538,6 @@ def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
         opened.callback(layer.remove)
         yield (
             HandOver(root), Comm(), LaunchReport(), Variables(), KernelMessage(), CellOutputs(),
+            LargestMessage(), LargestOutput(),
             Reply(), WorkerFrames(wire), FileNames(held, root), LayerChanges(layer, root),
         )  # fmt: skip

@@ -12,7 +12,9 @@ import json
 from random import Random
 from typing import Any
 
-__all__ = ["NAMES", "hostile_bytes", "hostile_json", "hostile_name", "mutated"]
+from kernel_sandbox.messages import MESSAGE_BYTES
+
+__all__ = ["NAMES", "hostile_bytes", "hostile_json", "hostile_name", "large_message", "mutated"]
 
 _NUMBERS = (0, -1, 1, 2**31, 2**53, 2**63, -(2**64), 10**30, 10**400, 1e308, -0.0, 1e-320)
 _ODD_NUMBERS = (float("nan"), float("inf"), float("-inf"))
@@ -63,6 +65,30 @@ NAMES = (
     *("link.csv", "folder/a.csv", "loop/a", "in/pipe.csv", "in/a.csv", "in/a.csv/b", "work/a.csv"),
 )
 """Of files, some of which are there in the folder that the targets use."""
+_PIECES = (
+    *(
+        b"a",
+        b",",
+        b":,",
+        b'\\",',
+        b'\\"',
+        b"\\n",
+        b"\\\\",
+        b"\\u0041",
+        b"\\ud800",
+        b"\\ud83d\\ude00",
+        b"\xff",
+    ),
+    *("\u0416".encode(), "\U0001f600".encode(), b"[", b" "),
+)
+_LARGE = (
+    (b'stream|{"name":"stdout","text":"', b'"}'),
+    (b'display_data|{"metadata":{},"data":{"text/html":"', b'"}}'),
+    (b'display_data|{"metadata":{},"data":{"application/json":"', b'"}}'),
+    (b'display_data|{"data":{},"metadata":{"a":["', b'"]}}'),
+    (b'error|{"ename":"","traceback":[],"evalue":"', b'"}'),
+    (b'comm_open|{"target_name":"dm-jupyter","comm_id":"', b'"}'),
+)
 _CODINGS = ("utf-16", "utf-7", "utf-32")
 _LONG = (80, 4_095, 4_097, 20_001, 70_000)
 _HUGE = (300_000, 1_100_000, 5_300_000)
@@ -182,6 +208,25 @@ def hostile_bytes(random: Random, body: bytes) -> bytes:
             body.replace(b"1", random.choice((b"1e999", b"-1E+999", b"0x1", b"1" * 4_500)), 20),
         )
     )
+
+
+def large_message(random: Random) -> tuple[str, bytes]:
+    """Returns the kind and the content of a message that is nearly, or just, too long."""
+    size = MESSAGE_BYTES - random.choice((-1, 1_000, 1_100_000, 2_000_000))
+    piece = random.choice(_PIECES)
+    if random.randrange(4) == 0:
+        items = random.choice(
+            (b"1", b'""', b"{}", b"[]", b'"a,:"', b"1e9", b"1." + b"1" * 20, b"9" * 490)
+        )
+        count = min(random.choice((70_000, 99_000)), size // (len(items) + 1))
+        wide = b"[" + b",".join([items] * count) + b"]"
+        return "display_data", b'{"data":{"application/json":%s},"metadata":{}}' % wide
+    if random.randrange(8) == 0:
+        wide = b",".join(b'"%d":1' % number for number in range(49_000))
+        return "display_data", b'{"data":{"application/json":{%s}},"metadata":{}}' % wide
+    start, end = random.choice(_LARGE)
+    room = (size - len(start) - len(end)) // len(piece)
+    return start.split(b"|")[0].decode(), start.split(b"|")[1] + piece * room + end
 
 
 def hostile_name(random: Random) -> str:
