@@ -60,9 +60,10 @@ def fuzz(
     with opened_targets(folder) as targets:
         figures = {target.name: Figures(target.on_loop) for target in targets}
         weights = [target.weight for target in targets]
-        for part in parts if parts is not None else range(-(-inputs // PART)):
+        for part in range(-(-inputs // PART)) if parts is None else parts:
             random = Random(f"{seed}-{part}")
-            for target in random.choices(targets, weights, k=min(PART, inputs - part * PART)):
+            size = PART if parts is not None else min(PART, inputs - part * PART)
+            for target in random.choices(targets, weights, k=size):
                 _one(target, random, figures[target.name], part)
     return figures
 
