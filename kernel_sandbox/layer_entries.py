@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import shutil
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -265,7 +266,38 @@ def remove(folder: int, place: PurePath) -> None:
         try:
             os.unlink(place.name, dir_fd=parent)
         except IsADirectoryError:
-            shutil.rmtree(place.name, dir_fd=parent)
+            _remove_folder(parent, place.name)
+
+
+def _remove_folder(parent: int, name: str) -> None:
+    """Removes a folder of any depth: what lies deeper is moved up first, and no link is followed.
+
+    Raises:
+        OSError: it can't be opened or emptied, or something was put into it meanwhile.
+    """
+    numbers = count()
+    with ExitStack() as opened:
+        root = _entered(opened, parent, name)
+        while folders := _without_files(root):
+            for folder in folders:
+                with ExitStack() as stack:
+                    inside = _entered(stack, root, folder)
+                    for deeper in _without_files(inside):
+                        moved = f".{next(numbers)}-{secrets.token_hex(6)}"
+                        os.rename(deeper, moved, src_dir_fd=inside, dst_dir_fd=root)
+                os.rmdir(folder, dir_fd=root)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _without_files(folder: int) -> list[str]:
+    """Removes what is no folder; returns the names of those that are left."""
+    with os.scandir(folder) as scan:
+        entries = list(scan)
+    folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.name, dir_fd=folder)
+    return folders
 
 
 def folder_times(folder: Path) -> dict[str, int]:

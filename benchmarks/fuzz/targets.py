@@ -49,6 +49,8 @@ __all__ = ["OnLoop", "Target", "opened_targets"]
 KEY = b"the key that the code in a kernel holds, too"
 OUTPUT_BYTES = 4 * 1024**2
 READ_BYTES = 256 * 1024
+MOST_DEPTH = 150
+"""More than twice as deep as a layer is looked at."""
 _COMM = {
     "comm_id": "c1",
     "target_name": "dm-jupyter",
@@ -486,7 +488,7 @@ class LayerChanges(Target):
         return call
 
     def _plant(self, random: Random, path: Path) -> None:
-        if not path.is_relative_to(self._layer.upper):  # the kernel's own view has no more
+        if not path.is_relative_to(self._layer.upper) or len(path.parts) > MOST_DEPTH:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or (path.exists() and not path.is_dir()):

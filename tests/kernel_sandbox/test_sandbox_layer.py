@@ -412,3 +412,22 @@ async def test_a_system_that_takes_no_layer_is_reported(folder, monkeypatch):
         await kernel.run("open('x.csv', 'w').write('x')")
         assert (folder / "x.csv").exists()
     assert Path(folder / "x.csv").exists()
+
+
+def test_a_folder_of_any_depth_is_removed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept.csv").write_text("kept")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    os.mkdir("deep", dir_fd=folder)
+    here = os.open("deep", os.O_RDONLY, dir_fd=folder)
+    for _ in range(3000):  # more than the interpreter's stack, and than a path may be long
+        os.mkdir("a", dir_fd=here)
+        os.symlink(elsewhere, "link", dir_fd=here)
+        inner = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    layer_entries.remove(folder, Path("deep"))
+    os.close(folder)
+    assert names_of(tmp_path) == ["elsewhere", "elsewhere/kept.csv"]
