@@ -41,6 +41,7 @@ from kernel_sandbox.forks.worker_wire import WorkerWire
 from kernel_sandbox.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
 from kernel_sandbox.outputs import OutputCollector
+from kernel_sandbox.removal import empty_folder
 from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
 from kernel_sandbox.workspace_layer import WorkspaceLayer
 
@@ -49,6 +50,8 @@ __all__ = ["OnLoop", "Target", "opened_targets"]
 KEY = b"the key that the code in a kernel holds, too"
 OUTPUT_BYTES = 4 * 1024**2
 READ_BYTES = 256 * 1024
+FRESH_AFTER = 20
+"""Inputs that leave their files in one layer."""
 MOST_DEPTH = 150
 """More than twice as deep as a layer is looked at."""
 _COMM = {
@@ -279,7 +282,7 @@ class LargestMessage(OnLoop):
     """A message of the largest size that is unpacked, of a kind that takes long."""
 
     documented = MALFORMED
-    weight = 0.2
+    weight = 0.03
 
     def __init__(self) -> None:
         self._session = new_session(KEY)
@@ -303,7 +306,7 @@ class LargestOutput(OnLoop):
     """The largest outputs that are kept, on their way into the journal, to a tab and a cell."""
 
     documented = MALFORMED
-    weight = 0.2
+    weight = 0.03
 
     def prepare(self, random: Random) -> Call:
         kind, body = large_message(random)
@@ -468,8 +471,14 @@ class LayerChanges(Target):
     def __init__(self, layer: WorkspaceLayer, root: Path) -> None:
         self._layer = layer
         self._root = root
+        self._inputs = 0
 
     def prepare(self, random: Random) -> Call:
+        self._inputs += 1
+        if self._inputs % FRESH_AFTER == 0:
+            empty_folder(self._layer.upper)
+            empty_folder(self._layer.folder)
+            fill(self._layer.folder)
         for _ in range(random.randrange(1, 3)):
             with contextlib.suppress(OSError, ValueError):
                 self._plant(random, self._layer.upper / hostile_name(random).replace("..", "up"))
@@ -512,6 +521,14 @@ class LayerChanges(Target):
                 path.write_bytes(b"x")
 
 
+def fill(folder: Path) -> None:
+    """Makes the files of an empty working folder, one of them a link that leads out."""
+    (folder / "in").mkdir()
+    for name in ("a.csv", "old.csv", "in/a.csv"):
+        (folder / name).write_text("a")
+    (folder / "link.csv").symlink_to("../.ssh/id_rsa")
+
+
 @contextmanager
 def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
     """The targets, with the files and sockets that they need; inside a running event loop's thread.
@@ -522,11 +539,11 @@ def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
     root = folder / "root"
     for name in ("in", "work", ".hidden", ".ssh"):
         (root / name).mkdir(parents=True)
-    for name in ("in/a.csv", "work/a.csv", "work/old.csv", ".hidden/a.csv"):
+    fill(root / "work")
+    for name in ("in/a.csv", ".hidden/a.csv"):
         (root / name).write_text("a")
     (root / "secret.csv").write_text("secret")
     (root / ".ssh" / "id_rsa").write_text("secret")
-    (root / "work" / "link.csv").symlink_to("../.ssh/id_rsa")
     (root / "folder").symlink_to("in")
     (root / "loop").symlink_to("loop")
     os.mkfifo(root / "in" / "pipe.csv")
