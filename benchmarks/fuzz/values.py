@@ -36,6 +36,7 @@ _TEXTS = (
     *("__class__", "__proto__", "constructor", "{0.__class__}", "%s%s%n", "<script>", "'; --"),
 )
 NAMES = (
+    *("a.csv", "old.csv", "./in/a.csv", "in//a.csv"),
     *(
         "../.ssh/id_rsa",
         "/etc/passwd",
