@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from benchmarks.fuzz.targets import Target, opened_targets
+from benchmarks.fuzz.target import Target
+from benchmarks.fuzz.targets import opened_targets
 
 __all__ = ["Figures", "fuzz"]
 

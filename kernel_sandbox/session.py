@@ -302,7 +302,7 @@ def _own_layers(screened: bool) -> tuple[Layer, ...]:
         "memory_watchdog": "looks every 100 ms while a cell runs, and ends the kernel",
         "disk_watchdog": "counts what the kernel writes, every second, and ends it",
         "wall_clock": "SIGINT, then SIGKILL two seconds later",
-        "output_limit": "counted as it comes; no message above 16 MiB is taken",
+        "output_limit": "counted as it comes; no message above 5 MiB is unpacked",
     }
     screening = (
         Layer("screen", LayerState.ACTIVE, "advice before a cell runs; contains nothing")

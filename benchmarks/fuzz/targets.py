@@ -12,27 +12,26 @@ import contextlib
 import json
 import os
 import socket
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.fuzz.files import HANDED_OVER, FileNames, HandOver, LayerChanges, fill
+from benchmarks.fuzz.target import Call, OnLoop, Target
 from benchmarks.fuzz.values import (
     hostile_bytes,
     hostile_json,
-    hostile_name,
     large_message,
     mutated,
 )
-from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.handoff import Handoffs, Handover, files_of
+from dm_jupyter.server.handoff import Handoffs
 from dm_jupyter.server.kernel_tables import tables_from_text
 from dm_jupyter.server.operations import InsertCell, apply, new_cell
 from dm_jupyter.server.output_stream import OutputStream
 from dm_jupyter.server.wire import Operated, to_json
-from kernel_sandbox import beneath, names
+from kernel_sandbox import beneath
 from kernel_sandbox.attached import value_text
 from kernel_sandbox.cell import outcome_of_reply
 from kernel_sandbox.containment import LAYER_NAMES
@@ -41,31 +40,18 @@ from kernel_sandbox.forks.worker_wire import WorkerWire
 from kernel_sandbox.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
 from kernel_sandbox.outputs import OutputCollector
-from kernel_sandbox.removal import empty_folder
 from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
 from kernel_sandbox.workspace_layer import WorkspaceLayer
 
-__all__ = ["OnLoop", "Target", "opened_targets"]
+__all__ = ["KernelMessage", "opened_targets"]
 
 KEY = b"the key that the code in a kernel holds, too"
 OUTPUT_BYTES = 4 * 1024**2
 READ_BYTES = 256 * 1024
-FRESH_AFTER = 20
-"""Inputs that leave their files in one layer."""
-MOST_DEPTH = 150
-"""More than twice as deep as a layer is looked at."""
-_COMM = {
+COMM = {
     "comm_id": "c1",
     "target_name": "dm-jupyter",
-    "data": {
-        "question": "How many?",
-        "files": ["a.csv", "in/b.csv"],
-        "folder": "",
-        "cell_id": "x",
-        "request_id": "r",
-        "options": {"model": "m"},
-        "kind": "abandoned",
-    },
+    "data": HANDED_OVER,
 }
 _TABLE = {
     "name": "df",
@@ -98,9 +84,9 @@ SPOKEN = (
     ("execute_reply", _REPLY),
     ("status", {"execution_state": "idle"}),
     ("execute_input", {"code": "1"}),
-    ("comm_open", _COMM),
-    ("comm_msg", _COMM),
-    ("comm_close", _COMM),
+    ("comm_open", COMM),
+    ("comm_msg", COMM),
+    ("comm_close", COMM),
     ("iopub_welcome", {}),
 )
 FRAMES = (
@@ -111,59 +97,6 @@ FRAMES = (
     ("cut", {"bytes": 10}),
     ("started", {}),
 )
-Call = Callable[[], None]
-
-
-class Target(ABC):
-    """One thing that is read."""
-
-    documented: tuple[type[Exception], ...] = ()
-    """What a call may raise."""
-    on_loop = True
-    """Whether the server makes the call on its event loop; else in a thread."""
-    weight: float = 10
-    """Its share of the inputs."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in the table."""
-        return type(self).__name__
-
-    @abstractmethod
-    def prepare(self, random: Random) -> Call:
-        """Makes the next input; returns the call that reads it."""
-
-
-class OnLoop(Target, ABC):
-    """One that is read on the event loop."""
-
-
-class HandOver(Target):
-    """The comm of the magic, up to the names of the files."""
-
-    documented = (ValueError, FileNotFoundError)
-    on_loop = False
-
-    def __init__(self, root: Path) -> None:
-        self._files = DataFiles(root)
-        self._root = root
-
-    def prepare(self, random: Random) -> Call:
-        data = mutated(random, _COMM["data"]) if random.randrange(3) else dict(_COMM["data"])
-        if isinstance(data, dict) and random.randrange(4):
-            data["files"] = [hostile_name(random) for _ in range(random.randrange(4))]
-            data["folder"] = random.choice(("", str(self._root), hostile_name(random)))
-        kernel = random.choice(("restricted", "own"))
-
-        def call() -> None:
-            handover = Handover.from_data(data if isinstance(data, dict) else {})
-            folder = self._root / "work"
-            found = files_of(handover, self._files, folder, kernel)
-            for name in found.files if kernel == "restricted" else ():
-                assert (self._root / name).is_relative_to(folder), name
-                assert ".." not in PurePath(name).parts, name
-
-        return call
 
 
 class Comm(OnLoop):
@@ -172,8 +105,9 @@ class Comm(OnLoop):
     documented = (ValueError,)
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         bodies = [
-            (random.choice(("comm_open", "comm_msg", "comm_close")), hostile_json(random, _COMM))
+            (random.choice(("comm_open", "comm_msg", "comm_close")), hostile_json(random, COMM))
             for _ in range(3)
         ]
 
@@ -207,6 +141,7 @@ class LaunchReport(OnLoop):
     """The report of a launch."""
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         layers = [{"name": name, "state": "active", "reason": ""} for name in LAYER_NAMES[:4]]
         body = hostile_json(random, {"pid": 7, "layers": layers})[: 64 * 1024]
 
@@ -224,6 +159,7 @@ class Variables(OnLoop):
     """The text with the tables among a kernel's variables, and the reply that carries it."""
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         text = hostile_json(random, [_TABLE, _TABLE]).decode("utf-8", "replace")
         reply = json.loads(json.dumps(_REPLY))
         reply["user_expressions"]["value"]["data"]["text/plain"] = text
@@ -251,6 +187,7 @@ class KernelMessage(OnLoop):
         self._session = new_session(KEY)
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         kind, content = random.choice(SPOKEN)
         header = {
             "msg_id": str(random.random()),
@@ -288,6 +225,7 @@ class LargestMessage(OnLoop):
         self._session = new_session(KEY)
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         kind, body = large_message(random)
         header = {"msg_id": str(random.random()), "msg_type": kind}
         parts = [json.dumps(header).encode(), b'{"msg_id": "m"}', b"{}", body]
@@ -309,6 +247,7 @@ class LargestOutput(OnLoop):
     weight = 0.03
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         kind, body = large_message(random)
         document = {"cells": [new_cell(InsertCell("c", "code", ""))]}
 
@@ -335,6 +274,7 @@ class CellOutputs(OnLoop):
     weight = 30
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         spoken = [random.choice(OUTPUTS) for _ in range(random.randrange(1, 5))]
         messages = [(kind, hostile_json(random, content)) for kind, content in spoken]
 
@@ -381,6 +321,7 @@ class Reply(OnLoop):
     """What became of a cell, by its kernel's reply."""
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         bodies = [hostile_json(random, _REPLY) for _ in range(2)]
 
         def call() -> None:
@@ -409,6 +350,7 @@ class WorkerFrames(OnLoop):
         self._wire = wire
 
     def prepare(self, random: Random) -> Call:
+        """Makes the next input."""
         data = b""
         for _ in range(random.randrange(1, 4)):
             kind, content = random.choice(FRAMES)
@@ -434,99 +376,6 @@ class WorkerFrames(OnLoop):
             check_outputs(execution.collector)
 
         return call
-
-
-class FileNames(Target):
-    """Names of files, as they are judged and opened."""
-
-    documented = (OSError, ValueError)
-    on_loop = False
-
-    def __init__(self, folder: int, root: Path) -> None:
-        self._folder = folder
-        self._secret = (root / "secret.csv").read_bytes()
-
-    def prepare(self, random: Random) -> Call:
-        name = hostile_name(random)
-
-        def call() -> None:
-            place = PurePath(name)
-            names.is_obeyed(place.name)
-            names.is_code(place.name)
-            names.carries_code(place.name)
-            names.hidden_module(place)
-            with beneath.read(self._folder, place) as source:
-                assert source.read(100) != self._secret, name
-
-        return call
-
-
-class LayerChanges(Target):
-    """What a cell left in the layer, up to what the person's folder holds."""
-
-    documented = (OSError,)
-    on_loop = False
-    weight = 1
-
-    def __init__(self, layer: WorkspaceLayer, root: Path) -> None:
-        self._layer = layer
-        self._root = root
-        self._inputs = 0
-
-    def prepare(self, random: Random) -> Call:
-        self._inputs += 1
-        if self._inputs % FRESH_AFTER == 0:
-            empty_folder(self._layer.upper)
-            empty_folder(self._layer.folder)
-            fill(self._layer.folder)
-        for _ in range(random.randrange(1, 3)):
-            with contextlib.suppress(OSError, ValueError):
-                self._plant(random, self._layer.upper / hostile_name(random).replace("..", "up"))
-        allows = bool(random.randrange(2))
-        self._layer.is_gated = bool(random.randrange(2))
-
-        def call() -> None:
-            self._layer.settle()
-            self._layer.decide(allows=allows)
-            for change in self._layer.take_news():
-                json.dumps(change.to_json()).encode()
-                if change.state == "written":
-                    assert not names.is_obeyed(PurePath(change.path).name), change
-            assert (self._root / "secret.csv").read_text() == "secret"
-
-        return call
-
-    def _plant(self, random: Random, path: Path) -> None:
-        if not path.is_relative_to(self._layer.upper) or len(path.parts) > MOST_DEPTH:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink() or (path.exists() and not path.is_dir()):
-            path.unlink()  # a pipe would wait for its reader
-        match random.randrange(7):
-            case 0:
-                path.symlink_to(
-                    random.choice((self._root / "secret.csv", "../secret.csv", "a.csv", "."))
-                )
-            case 1:
-                os.mkfifo(path)
-            case 2:
-                path.mkdir()
-            case 3:
-                with contextlib.suppress(PermissionError):  # a mark of removal, which root can make
-                    os.mknod(path, 0o020000, 0)
-            case 4:
-                path.write_bytes(random.randbytes(random.choice((0, 9, 9000))))
-                path.chmod(random.choice((0o0, 0o755, 0o4755, 0o644)))
-            case _:
-                path.write_bytes(b"x")
-
-
-def fill(folder: Path) -> None:
-    """Makes the files of an empty working folder, one of them a link that leads out."""
-    (folder / "in").mkdir()
-    for name in ("a.csv", "old.csv", "in/a.csv"):
-        (folder / name).write_text("a")
-    (folder / "link.csv").symlink_to("../.ssh/id_rsa")
 
 
 @contextmanager

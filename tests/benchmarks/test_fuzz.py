@@ -18,8 +18,8 @@ async def test_hostile_inputs_raise_only_what_is_documented(tmp_path: Path) -> N
     figures = fuzz(4000, 7, tmp_path)
     assert {name: dict(one.findings) for name, one in figures.items() if one.findings} == {}
     assert sum(one.inputs for one in figures.values()) == 4000
-    untouched = [name for name, one in figures.items() if one.documented == one.inputs]
-    assert untouched == []
+    refused = {name for name, x in figures.items() if x.inputs > 20 and x.documented == x.inputs}
+    assert refused == set()
 
 
 async def test_a_finding_names_its_place_and_its_part(

@@ -201,7 +201,14 @@ def said(panel: Panel, closed: list[dict[str, Any]]) -> str:
     return json.dumps(asked) + "\n".join(lines)
 
 
-@pytest.mark.parametrize("approval", ["ask", "risky", "auto"])
+@pytest.mark.parametrize(
+    "approval",
+    [
+        pytest.param("ask", marks=pytest.mark.slow),
+        "risky",
+        pytest.param("auto", marks=pytest.mark.slow),
+    ],
+)
 async def test_orders_in_data_files_get_nothing_out(
     server: JupyterServer, endpoint: ScriptedEndpoint, write, outside: Path, listener: Listener,
     approval: str,
