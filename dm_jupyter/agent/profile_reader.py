@@ -41,6 +41,7 @@ _IDLE_S = 300.0
 _AT_ONCE = 2
 _REMEMBERED = 32
 _FAULT_CHARS = 1000
+_PIECE_CHARS = 1024 * 1024
 _READERS = ("csv_file", "json_file", "parquet_file", "sqlite_file", "workbook")
 _MODULES = ("pandas", __name__, *(f"dm_jupyter.agent.profile.{name}" for name in _READERS))
 _SQLITE = (".db", ".sqlite", ".sqlite3")
@@ -61,7 +62,10 @@ def print_profile(path: str, name: str) -> None:
         said: dict[str, object] = {"profile": to_json(profile_file(Path(path), name=name))}
     except DataFileError as error:
         said = {"fault": str(error)}
-    sys.stdout.write(json.dumps(said, default=str))
+    text = json.dumps(said, default=str)
+    for at in range(0, len(text), _PIECE_CHARS):  # a message of a worker may not be longer
+        sys.stdout.write(text[at : at + _PIECE_CHARS])
+        sys.stdout.flush()
 
 
 class ProfileReader(Closing):
