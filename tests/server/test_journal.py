@@ -411,5 +411,5 @@ async def test_outputs_are_joined_before_they_travel() -> None:
     stream.take(Added(Display({"text/plain": "x"})))
     stream.take(Replaced(2, Display({"text/plain": "y"})))
     stream.take(Cleared())
-    stream.flush()
+    await stream.close()
     assert [type(x).__name__ for x in done[2:]] == ["AppendOutput", "ReplaceOutput", "ClearOutputs"]
