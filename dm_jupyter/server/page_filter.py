@@ -48,7 +48,7 @@ def inert_message(session: Session, message: list[Any]) -> list[Any] | None:
         addresses, parts = session.feed_identities(message)
         if len(parts) < _PARTS:
             return None
-        signed: list[bytes] = [getattr(part, "bytes", part) for part in parts[1:_PARTS]]
+        signed = [part if isinstance(part, bytes) else part.bytes for part in parts[1:_PARTS]]
         kind = str(json.loads(signed[0])["msg_type"])
         if kind in _TEXT_ONLY:
             return message

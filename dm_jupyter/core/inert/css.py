@@ -35,10 +35,11 @@ _OWN = re.compile(
     r"url\(\s*([\"']?)(?:\#[\w.:-]+|data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*)\1\s*\)",
     re.IGNORECASE,
 )
-_RISKY = re.compile(r"[\\<>{}@;\x00-\x08\x0e-\x1f\x7f\"']")
-_RISKY_IN_STRING = re.compile(r"[\\<>\x00-\x1f\x7f]")
+_RISKY = re.compile(r"[\\<>{}@;\x00-\x08\x0e-\x1f\x7f\"']|//")
+_RISKY_IN_STRING = re.compile(r"[\\<>\x00-\x1f\x7f]|//")
 _PIECE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[{}();]|[^{}();\"']+|[\"']")
-_PRELUDE = re.compile(r"[^\\<\x00-\x08\x0e-\x1f\x7f\"']*")
+_ADDRESS = re.compile(r"url\s*\(|//", re.IGNORECASE)
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\"']")
 
 
 def inert_value(value: str) -> str | None:
@@ -72,9 +73,9 @@ def inert_sheet(css: str) -> str:
 def _rules(css: str, depth: int) -> Iterator[str]:
     for chunk, block in _statements(css):
         prelude = chunk.strip()
-        if block is None or not prelude or "<" in prelude:
+        if block is None or not prelude or _ADDRESS.search(prelude):
             continue
-        if not _PRELUDE.fullmatch(_STRING.sub(" ", prelude)) or "\\" in prelude:
+        if "\\" in prelude or "<" in prelude or _UNREADABLE.search(_STRING.sub(" ", prelude)):
             continue
         if prelude.startswith("@"):
             if prelude.split(None, 1)[0].lower() in _NESTING and depth < _MOST_NESTED:

@@ -27,7 +27,14 @@ from dm_jupyter.core.inert.tags import (
     TAGS,
 )
 from dm_jupyter.core.inert.tokens import End, Sheet, Start, Text, tokens
-from dm_jupyter.core.inert.urls import host_of, is_inert, is_link, is_remote, shown_address
+from dm_jupyter.core.inert.urls import (
+    host_of,
+    hosts_in,
+    is_inert,
+    is_link,
+    is_remote,
+    shown_address,
+)
 
 __all__ = ["CLASS", "inert_html", "inert_svg"]
 
@@ -151,8 +158,8 @@ class _Writer:
             kept = self._reference(tag, value)
         elif name == PICTURES.get(tag) or name == "poster":
             kept = value.strip() if is_inert(value) else None
-        if kept != value and is_remote(value):
-            self._hosts[host_of(value)] = None
+        if kept != value and not name.startswith("xmlns"):
+            self._hosts |= dict.fromkeys(hosts_in(value))
         return f' {name}="{escape(kept)}"' if kept is not None else ""
 
     @staticmethod
@@ -169,8 +176,8 @@ class _Writer:
         found = [value for key in _ADDRESSED if (value := given.get(key)) and is_remote(value)]
         if not found:
             self._text(given.get("alt", ""))
-            found = [value for value in given.values() if is_remote(value)]
-            self._hosts |= dict.fromkeys(map(host_of, found))
+            found = [value for key, value in given.items() if not key.startswith("xmlns")]
+            self._hosts |= dict.fromkeys(host for value in found for host in hosts_in(value))
         elif name not in SPOKEN:
             self._hosts |= dict.fromkeys(map(host_of, found))
         else:
@@ -186,6 +193,8 @@ class _Writer:
             )
             self._parts.append(f"<text{place}>[{escape(words)}]</text>")
             return
-        alt = f" {escape(given['alt'])}" if given.get("alt") else ""
-        address = f"<code>{escape(shown_address(url))}</code>"
-        self._parts.append(f'<span class="{CLASS}">[{escape(words)}: {address}]{alt}</span>')
+        alt = f" {escape(given['alt'], quote=False)}" if given.get("alt") else ""
+        address = f"<code>{escape(shown_address(url), quote=False)}</code>"
+        self._parts.append(
+            f'<span class="{CLASS}">[{escape(words, quote=False)}: {address}]{alt}</span>'
+        )

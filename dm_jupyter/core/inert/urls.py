@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["host_of", "is_inert", "is_link", "is_remote", "shown_address"]
+__all__ = ["host_of", "hosts_in", "is_inert", "is_link", "is_remote", "shown_address"]
 
 _IGNORED = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028\u2029\u2060\ufeff]+")
 """What browsers, or those who read along, skip in an address."""
@@ -13,6 +13,9 @@ _ATTACHED = re.compile(r"attachment:[\w][\w. -]*")
 _BESIDE = re.compile(r"(?!.*(?:\.\.|//))[\w][\w./ -]*")
 """A file beside the notebook: no scheme, no host, no query, and nothing above its folder."""
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}([^/\\?#]*)", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"(?:^|(?<=[\s\"'(=,;]))(?:https?:|wss?:|ftp:)?//[^\s\"'()<>,;]+", re.IGNORECASE
+)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _LINKED = frozenset({"http", "https", "mailto"})
 _MOST_CHARS = 1_000
@@ -45,6 +48,11 @@ def host_of(url: str) -> str:
     found = _HOST.search(_IGNORED.sub("", url))
     host = found[1].rpartition("@")[2] if found else ""
     return host[:_MOST_HOST_CHARS] or "another place"
+
+
+def hosts_in(text: str) -> list[str]:
+    """Returns the hosts of the addresses in a style or a list of addresses."""
+    return [host_of(address) for address in _WRITTEN.findall(text)]
 
 
 def shown_address(url: str) -> str:
