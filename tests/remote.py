@@ -62,7 +62,7 @@ def _of_element(element: Any) -> Iterator[str]:
         elif attribute in _LOADING or attribute == "xlink:base":
             if name != "a" and _is_elsewhere(value):
                 yield f"<{name} {attribute}={value!r}>"
-        elif attribute not in _WORDS and (HOST in value or _css_loads(value)):
+        elif attribute not in _WORDS and (f"//{HOST}" in value or _css_loads(value)):
             yield f"<{name} {attribute}={value!r}>"
 
 
