@@ -14,8 +14,8 @@ const WORDS_CLASS = 'dm-remote';
 
 /** Elements that stay out of the panel, with all that they would load. */
 const LEFT_OUT =
-  'applet,audio,base,embed,feimage,foreignobject,form,frame,iframe,image,input,link,meta,' +
-  'object,portal,script,source,style,template,track,use,video';
+  'applet,audio,base,embed,feimage,foreignobject,form,frame,iframe,image,link,meta,' +
+  'object,portal,script,source,style,template,track,use,video,input:not([type="checkbox"])';
 /** Attributes that pass; any other one is taken out. */
 const PASSING = new Set(
   (

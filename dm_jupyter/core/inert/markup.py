@@ -181,7 +181,7 @@ class _Writer:
         elif name not in SPOKEN:
             self._hosts |= dict.fromkeys(map(host_of, found))
         else:
-            self._name(SPOKEN[name], found[0], given)
+            self._name(SPOKEN[name], found[0].split()[0], given)
 
     def _name(self, what: str, url: str, given: dict[str, str]) -> None:
         words = f"{what} from {host_of(url)}, not loaded"
