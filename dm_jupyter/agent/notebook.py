@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import os
@@ -16,10 +17,10 @@ from dm_jupyter.agent.notebook_words import closing_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.core.inert import inert_markdown, inert_output
+from dm_jupyter.core.inert import inert_markdown, inert_output, is_heavy
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
-from kernel_sandbox.types import CellResult, CellRunner, CellStatus
+from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
 
 __all__ = ["HeadlessNotebook"]
 
@@ -75,7 +76,7 @@ class HeadlessNotebook:
         result = await self._runner.run(source)
         if result.state_lost:
             self._sql.knows_function = False
-        self.document.cells[position] = _finished_cell(source, result)
+        self.document.cells[position] = await _with_outputs(source, result)
         self.save()
         return RanCell(cell, result)
 
@@ -141,6 +142,13 @@ def _plain_kernel() -> dict[str, Any]:
 
 def _text_cell(text: str) -> Any:
     return new_markdown_cell(inert_markdown(text))
+
+
+async def _with_outputs(source: str, result: CellResult) -> Any:
+    """The cell with its outputs; a server's event loop does not wait for very long ones."""
+    if any(isinstance(x, Display) and is_heavy(x.data) for x in result.outputs):
+        return await asyncio.to_thread(_finished_cell, source, result)
+    return _finished_cell(source, result)
 
 
 def _finished_cell(source: str, result: CellResult) -> Any:
