@@ -29,6 +29,10 @@ _ELEMENTS = {
     "foreignobject", "form", "frame", "frameset", "iframe", "link", "math", "meta", "object",
     "param", "portal", "script", "set", "template",
 }  # fmt: skip
+_STYLES = {
+    "clip-path", "cursor", "fill", "filter", "marker", "marker-end", "marker-mid", "marker-start",
+    "mask", "stroke", "style",
+}  # fmt: skip
 _WORDS = {"alt", "title", "aria-label"}
 _CSS_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?|\\(.)")
 _CSS_LOADS = re.compile(
@@ -43,13 +47,18 @@ def spellings(*kinds: str) -> list[str]:
     return [spelling["text"] for spelling in SPELLINGS if spelling["kind"] in kinds]
 
 
-def remote_references(markup: str) -> list[str]:
-    """Returns what a browser that parses the markup by the standard could load from elsewhere."""
+def remote_references(markup: str, *, is_strict: bool = True) -> list[str]:
+    """Returns what a browser that parses the markup by the standard could load from elsewhere.
+
+    Args:
+        markup: HTML or SVG.
+        is_strict: whether an address in an attribute that loads nothing counts, such as a height.
+    """
     parsed = html5lib.parseFragment(markup, treebuilder="etree", namespaceHTMLElements=False)
-    return [found for element in parsed.iter() for found in _of_element(element)]
+    return [found for element in parsed.iter() for found in _of_element(element, is_strict)]
 
 
-def _of_element(element: Any) -> Iterator[str]:
+def _of_element(element: Any, is_strict: bool) -> Iterator[str]:
     name = _local(element.tag)
     if name in _ELEMENTS:
         yield f"<{name}>"
@@ -62,7 +71,9 @@ def _of_element(element: Any) -> Iterator[str]:
         elif attribute in _LOADING or attribute == "xlink:base":
             if name != "a" and _is_elsewhere(value):
                 yield f"<{name} {attribute}={value!r}>"
-        elif attribute not in _WORDS and (f"//{HOST}" in value or _css_loads(value)):
+        elif attribute in _STYLES and _css_loads(value):
+            yield f"<{name} style {attribute}={value!r}>"
+        elif is_strict and attribute not in _WORDS and (f"//{HOST}" in value or _css_loads(value)):
             yield f"<{name} {attribute}={value!r}>"
 
 

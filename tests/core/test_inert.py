@@ -139,8 +139,9 @@ def test_pieces_of_spellings_load_nothing(chosen: list[str], chance: random.Rand
     cuts = sorted(chance.randrange(len(text) + 1) for _ in range(6))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     chance.shuffle(pieces)
-    assert remote_references(inert_html("".join(pieces))) == []
-    assert remote_references(inert_svg("<svg>" + "".join(pieces))) == []
+    mixed = "".join(pieces)
+    assert remote_references(inert_html(mixed), is_strict=False) == []
+    assert remote_references(inert_svg(f"<svg>{mixed}"), is_strict=False) == []
 
 
 @settings(max_examples=300, deadline=None)
