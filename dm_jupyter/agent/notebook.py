@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import os
@@ -16,9 +17,10 @@ from dm_jupyter.agent.notebook_words import closing_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.inert import inert_markdown, inert_output, is_heavy
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
-from kernel_sandbox.types import CellResult, CellRunner, CellStatus
+from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
 
 __all__ = ["HeadlessNotebook"]
 
@@ -28,6 +30,8 @@ _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 
 class HeadlessNotebook:
     """Implements `Notebook`; saved after every cell, so that nothing is lost when a run breaks.
+
+    Text and outputs are written so that a page which shows the notebook loads nothing for them.
 
     A run that breaks before its first cell leaves no file: there is nothing in it to keep.
     """
@@ -51,7 +55,7 @@ class HeadlessNotebook:
 
     def ask(self, task: Task) -> None:
         """Puts the question at the top; the file is not written yet."""
-        self.document.cells.append(new_markdown_cell(question_words(task)))
+        self.document.cells.append(_text_cell(question_words(task)))
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
@@ -62,7 +66,7 @@ class HeadlessNotebook:
             asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
         """
         if thought:
-            self.document.cells.append(new_markdown_cell(thought))
+            self.document.cells.append(_text_cell(thought))
         self.has_cells = True
         if definition := self._sql.definition(cell):
             await self._define(definition)
@@ -72,7 +76,7 @@ class HeadlessNotebook:
         result = await self._runner.run(source)
         if result.state_lost:
             self._sql.knows_function = False
-        self.document.cells[position] = _finished_cell(source, result)
+        self.document.cells[position] = await _with_outputs(source, result)
         self.save()
         return RanCell(cell, result)
 
@@ -94,7 +98,7 @@ class HeadlessNotebook:
             NotebookError: the file can't be written.
         """
         self.document.metadata["dm_jupyter"] = {"trajectory": trajectory.to_json()}
-        self._write(new_markdown_cell(closing_words(trajectory)))
+        self._write(_text_cell(closing_words(trajectory)))
 
     def save(self) -> None:
         """Writes the file whole or not at all; the former version stays when that fails.
@@ -136,14 +140,26 @@ def _plain_kernel() -> dict[str, Any]:
     }
 
 
+def _text_cell(text: str) -> Any:
+    return new_markdown_cell(inert_markdown(text))
+
+
+async def _with_outputs(source: str, result: CellResult) -> Any:
+    """The cell with its outputs; a server's event loop does not wait for very long ones."""
+    if any(isinstance(x, Display) and is_heavy(x.data) for x in result.outputs):
+        return await asyncio.to_thread(_finished_cell, source, result)
+    return _finished_cell(source, result)
+
+
 def _finished_cell(source: str, result: CellResult) -> Any:
     """The cell with its outputs; one that can't be run again becomes words."""
     if result.status not in _RERUNNABLE:
         why = result.message or f"This cell was stopped: {result.status}."
         fence = "````" if "```" in source else "```"
-        return new_markdown_cell(f"{fence}python\n{source}\n{fence}\n\n> {why}")
+        return _text_cell(f"{fence}python\n{source}\n{fence}\n\n> {why}")
     cell = new_code_cell(source, execution_count=result.execution_count)
-    cell.outputs = [nbformat.from_dict(output.to_nbformat()) for output in result.outputs]
+    outputs = (inert_output(output.to_nbformat()) for output in result.outputs)
+    cell.outputs = [nbformat.from_dict(output) for output in outputs]
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
     return cell

@@ -16,6 +16,7 @@ from dm_jupyter.core.errors import UsageError
 from dm_jupyter.server.first_use import AnalystAtFirstUse
 from dm_jupyter.server.handlers import HANDLERS
 from dm_jupyter.server.packages import Packages
+from dm_jupyter.server.page_filter import filtered
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -101,6 +102,10 @@ class DmJupyterApp(ExtensionApp):
             self.base_url or None,
             Path(self.api_key_file) if self.api_key_file else None,
         )
+        self.kernels_of_runs: set[str] = set()
+        connection = self.settings["kernel_websocket_connection_class"]
+        is_watched = self.kernels_of_runs.__contains__
+        self.settings["kernel_websocket_connection_class"] = filtered(connection, is_watched)
         packages = self._packages(server.kernel_manager)
         build = partial(self._build, server, choice, packages)
         self._analyst = AnalystAtFirstUse(build, Path(self.history_dir))

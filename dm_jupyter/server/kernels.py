@@ -73,6 +73,8 @@ class Kernels:
         """Called with a kernel's id and why it ended, when that was not asked for."""
         self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
         """Called with a kernel's id and each new attachment to it."""
+        self.on_run: Callable[[str], None] = lambda _: None
+        """Called with the id of a restricted kernel in which a run begins to work."""
 
     async def kernel_of(self, notebook_path: str) -> str:
         """Returns the id of the notebook's kernel.
@@ -99,6 +101,11 @@ class Kernels:
     def is_restricted(self, kernel_id: str) -> bool:
         """Whether the kernel runs in the sandbox, and that is not switched off."""
         return sandbox_of(self._manager(kernel_id)) is not None
+
+    def begin_run(self, kernel_id: str) -> None:
+        """Called before a run's first cell runs in the kernel."""
+        if self.is_restricted(kernel_id):
+            self.on_run(kernel_id)
 
     @property
     def are_confined(self) -> bool:

@@ -17,6 +17,7 @@ from nbformat.corpus.words import generate_corpus_id
 from dm_jupyter.agent.notebook_words import closing_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.server.approvals import Approvals
@@ -104,6 +105,7 @@ class LiveNotebook:
             workspace: where the kernel works; results that lie there are not written over.
         """
         self._anchors = after
+        self._kernels.begin_run(self._kernel_id)
         packages = self._kernels.packages(self._kernel_id)
         self._packages = CellPackages(packages, workspace, self._say)
         self._gate = FileGate(self._journal, self._approvals, workspace)
@@ -216,7 +218,7 @@ class LiveNotebook:
             result = await kernel.run(written.source, stream.take)
             count = result.execution_count
         finally:
-            stream.flush()
+            await stream.close()
             self._journal.operate(SetExecution(cell_id, False, count))
         return await self._gate.end(cell_id, self.step, result)
 
@@ -237,14 +239,15 @@ class LiveNotebook:
         metadata: dict[str, object] = {"dm_jupyter": {"run": self._journal.run_id, "role": role}}
         if is_hidden:
             metadata["jupyter"] = {"source_hidden": True}
-        written = _Written(generate_corpus_id(), source)
+        is_text = cell_type == "markdown"
+        written = _Written(generate_corpus_id(), inert_markdown(source) if is_text else source)
         # Below the last of our own cells that is still there, else where the person stood.
         own = tuple(one.cell_id for one in reversed(self._written))
         self._journal.operate(
             InsertCell(
                 cell_id=written.cell_id,
-                cell_type="markdown" if cell_type == "markdown" else "code",
-                source=source,
+                cell_type="markdown" if is_text else "code",
+                source=written.source,
                 after=(*own[:8], *self._anchors),
                 metadata=metadata,
             )

@@ -1,14 +1,20 @@
-"""The outputs of a running cell on their way into the notebook: many small ones become few."""
+"""The outputs of a running cell on their way into the notebook.
+
+Many small ones become few, and what a page would load for them is taken out.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from typing import Any
 
+from dm_jupyter.core.inert import inert_output, is_heavy
 from dm_jupyter.server.operations import AppendOutput, ClearOutputs, Operation, ReplaceOutput
 from kernel_sandbox.outputs import Added, Change, Cleared, Replaced
-from kernel_sandbox.types import Stream
+from kernel_sandbox.types import Display, Output, Stream
 
 __all__ = ["OutputStream"]
 
@@ -17,7 +23,7 @@ FLUSH_S = 0.05
 
 
 class OutputStream:
-    """Gathers changes and hands them on a few times a second."""
+    """Gathers changes and hands them on a few times a second, in order."""
 
     def __init__(self, cell_id: str, operate: Callable[[Operation], None]) -> None:
         """Begins with nothing.
@@ -29,31 +35,50 @@ class OutputStream:
         self._cell_id = cell_id
         self._operate = operate
         self._pending: list[Change] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     def take(self, change: Change) -> None:
         """Takes a change of the outputs."""
         self._pending.append(change)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush_later())
 
-    def flush(self) -> None:
-        """Hands on what has gathered."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        pending, self._pending = self._pending, []
-        for change in _joined(pending):
-            self._operate(self._operation(change))
+    async def close(self) -> None:
+        """Hands on what has gathered; called once the cell has ended.
 
-    def _operation(self, change: Change) -> Operation:
+        Raises:
+            NotebookError: the run can't be kept.
+        """
+        self._closing.set()
+        if self._flushing is not None:
+            await self._flushing
+
+    async def _flush_later(self) -> None:
+        while self._pending:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    await self._closing.wait()
+            pending, self._pending = self._pending, []
+            for change in _joined(pending):
+                self._operate(await self._operation(change))
+        self._flushing = None
+
+    async def _operation(self, change: Change) -> Operation:
         match change:
             case Added(output):
-                return AppendOutput(self._cell_id, output.to_nbformat())
+                return AppendOutput(self._cell_id, await _inert(output))
             case Replaced(index, output):
-                return ReplaceOutput(self._cell_id, index, output.to_nbformat())
+                return ReplaceOutput(self._cell_id, index, await _inert(output))
             case Cleared():
                 return ClearOutputs(self._cell_id)
+
+
+async def _inert(output: Output) -> dict[str, Any]:
+    made = output.to_nbformat()
+    if isinstance(output, Display) and is_heavy(made["data"]):
+        return await asyncio.to_thread(inert_output, made)
+    return inert_output(made)
 
 
 def _joined(changes: list[Change]) -> Iterator[Change]:

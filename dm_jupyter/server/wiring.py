@@ -45,10 +45,12 @@ def build(
     contents = server.contents_manager
     desks = Desks(contents, app.absence_s)
     desks.shared = SharedDocuments.of(server.extension_manager.extension_apps)
+    kernels = Kernels(server.session_manager, server.kernel_manager, limits, packages)
+    kernels.on_run = app.kernels_of_runs.add
     return Analyst(
         files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
         desks=desks,
-        kernels=Kernels(server.session_manager, server.kernel_manager, limits, packages),
+        kernels=kernels,
         models=ModelHouse(choice, app.model_idle_s),
         history=History(Path(app.history_dir), redaction, training_file),
         settings=RunSettings(

@@ -21,6 +21,7 @@ import { KernelStatus } from './kernelstatus';
 import { agreeToLinks } from './linkchoice';
 import { cutLongText } from './longtext';
 import { AnalystPanel, PANEL_ID } from './panel';
+import { loadFromNotebooks, quiet, stopLookingUpHosts } from './remote';
 import { IAnalyst } from './tokens';
 import { Workspace } from './workspace';
 /* eslint-enable jupyter/prefer-lazy-imports */
@@ -56,12 +57,19 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     const trans = (translator ?? nullTranslator).load('dm_jupyter');
     const analyst = new Analyst(tracker, app.serviceManager);
     const workspace = new Workspace(documents);
-    const panel = new AnalystPanel({ analyst, workspace, rendermime, trans });
+    const panel = new AnalystPanel({
+      analyst,
+      workspace,
+      rendermime: quiet(rendermime, trans),
+      trans
+    });
 
     cutLongText(rendermime, {
       limit: () => analyst.choices.longText,
       trans
     });
+    loadFromNotebooks(trans);
+    stopLookingUpHosts();
     app.shell.add(panel, 'right', { rank: 600, type: 'Data analyst' });
     restorer?.add(panel, PANEL_ID);
     addCommands({

@@ -5,10 +5,14 @@ import { memo, useEffect, useRef } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { loadClicked } from './remote';
 
 const MIME_TYPE = 'text/markdown';
 
-/** Text of the model as JupyterLab renders Markdown: sanitized, with formulas and code. */
+/**
+ * Text of the model as JupyterLab renders Markdown: sanitized, with formulas and code. Pictures
+ * from elsewhere are loaded when they are clicked.
+ */
 export const Markdown = memo(function Markdown(props: {
   source: string;
 }): ReactElement {
@@ -40,5 +44,11 @@ export const Markdown = memo(function Markdown(props: {
       renderer.dispose();
     };
   }, [rendermime, source]);
-  return <div ref={host} className="jp-dm-Markdown" />;
+  return (
+    <div
+      ref={host}
+      className="jp-dm-Markdown"
+      onClick={event => loadClicked(event.target)}
+    />
+  );
 });

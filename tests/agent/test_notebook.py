@@ -350,3 +350,25 @@ def test_any_text_gives_a_valid_notebook(
     again = nbformat.reads(nbformat.writes(notebook.document), as_version=nbformat.NO_CONVERT)
     nbformat.validate(again)
     assert again == notebook.document
+
+
+@pytest.mark.parametrize("padding", ["", "<p>word</p>" * 5_000])
+async def test_a_saved_notebook_loads_nothing_from_elsewhere(tmp_path: Path, padding: str) -> None:
+    picture = '<img src="http://remote.test/a?d=1">'
+    hostile = Display({"text/html": padding + picture, "application/javascript": "fetch('//x')"})
+    results = [CellResult(CellStatus.OK, (hostile, Stream("stdout", picture)), execution_count=1)]
+    path = tmp_path / "out.ipynb"
+    notebook = HeadlessNotebook(ScriptedRunner(results), path=path)
+    notebook.ask(Task("t", f"What is it? {picture}", (Path("a.csv"),)))
+    await notebook.run(RunCell("show()"), "see ![a](http://remote.test/b)")
+    answer = "It is ![a][r]\n\n[r]: http://remote.test/c"
+    notebook.finish(_trajectory(stop=StopReason.ANSWERED, answer=answer))
+    question, thought, cell, closing = _read(path).cells
+    shown, printed = cell.outputs
+    for text in (question.source, thought.source, shown.data["text/html"]):
+        assert "<img" not in text
+        assert "![" not in text
+    assert "![" not in closing.source
+    assert "a picture from remote.test, not loaded" in shown.data["text/html"]
+    assert "application/javascript" not in shown.data
+    assert printed.text == picture

@@ -411,5 +411,26 @@ async def test_outputs_are_joined_before_they_travel() -> None:
     stream.take(Added(Display({"text/plain": "x"})))
     stream.take(Replaced(2, Display({"text/plain": "y"})))
     stream.take(Cleared())
-    stream.flush()
+    await stream.close()
     assert [type(x).__name__ for x in done[2:]] == ["AppendOutput", "ReplaceOutput", "ClearOutputs"]
+
+
+async def test_outputs_that_travel_load_nothing_and_keep_their_order() -> None:
+    from dm_jupyter.server.output_stream import OutputStream
+    from kernel_sandbox.outputs import Added
+    from kernel_sandbox.types import Display, Stream
+
+    done: list[Operation] = []
+    stream = OutputStream("a", done.append)
+    picture = '<img src="http://remote.test/a">'
+    large = f"<p>{'word ' * 100_000}</p>{picture}"  # made inert in a thread
+    for shown in (large, picture):
+        stream.take(Added(Display({"text/html": shown})))
+        stream.take(Added(Stream("stdout", picture)))
+    await stream.close()
+    first, text, second, _ = (operation.output for operation in done)
+    assert first["data"]["text/html"].startswith("<p>word ")
+    assert text["text"] == picture
+    for output in (first, second):
+        assert "<img" not in output["data"]["text/html"]
+        assert "a picture from remote.test, not loaded" in output["data"]["text/html"]

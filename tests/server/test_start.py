@@ -22,6 +22,7 @@ LOADED_AT_START = {
     "dm_jupyter.server.first_use",
     "dm_jupyter.server.handlers",
     "dm_jupyter.server.packages",
+    "dm_jupyter.server.page_filter",
     "dm_jupyter.server.summaries",
     "kernel_sandbox",
     "kernel_sandbox.errors",

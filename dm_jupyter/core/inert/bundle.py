@@ -1,0 +1,194 @@
+"""Outputs and messages of a kernel that load nothing from elsewhere when a page shows them.
+
+*Covered*: every media type: a few pass as they are, some are written anew, those that are not
+known are left out and named. Messages of widgets: those of the packages that come with ipywidgets
+pass with their text written anew; another widget is replaced by words, since it is a program.
+*Not covered*: what a page does with plain text, such as making links of addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dm_jupyter.core.inert.charts import inert_chart
+from dm_jupyter.core.inert.css import inert_value
+from dm_jupyter.core.inert.markdown import inert_markdown
+from dm_jupyter.core.inert.markup import inert_html, inert_svg
+
+__all__ = ["inert_bundle", "inert_content", "inert_output", "is_heavy"]
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"})
+_TEXTS = frozenset({"text/plain", "text/latex", "application/json"})
+_REWRITTEN = {
+    "text/html": inert_html,
+    "text/markdown": inert_markdown,
+    "image/svg+xml": inert_svg,
+}
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_MODEL_ID = re.compile(r"[\w-]{1,80}")
+_MEDIA_TYPE = re.compile(r"[a-z]+/[\w.+-]+", re.IGNORECASE)
+_SHOWN = frozenset({"display_data", "execute_result"})
+_MOST_HTML_CHARS = 8 * 2**20
+_HEAVY_CHARS = 2**15
+
+
+def inert_output(output: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an nbformat output that loads nothing; text and errors are returned as they are."""
+    if output.get("output_type") not in _SHOWN:
+        return dict(output)
+    data, metadata = inert_bundle(output.get("data", {}), output.get("metadata", {}))
+    return {**output, "data": data, "metadata": metadata}
+
+
+def is_heavy(content: Any) -> bool:
+    """Whether it holds so much text that it should not be made inert on an event loop."""
+    return _chars(content, 0) > _HEAVY_CHARS
+
+
+def inert_bundle(
+    data: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the forms of a rich output that load nothing, and what is known of them.
+
+    Args:
+        data: from media type to content.
+        metadata: of the output.
+    """
+    shown: dict[str, Any] = {}
+    for media_type, content in data.items():
+        kept = _inert_form(media_type, content)
+        if kept is not None and kept != "":
+            shown[media_type] = kept
+    left_out = [name for name in data if name not in shown and data[name] != ""]
+    if left_out and not shown:
+        shown["text/plain"] = f"[not shown here: {', '.join(left_out)[:200]}]"
+    return shown, {key: value for key, value in metadata.items() if _is_known(key, value, shown)}
+
+
+def _is_known(key: str, value: Any, shown: Mapping[str, Any]) -> bool:
+    """Whether metadata are of a form that is shown, and no more than sizes and switches."""
+    if isinstance(value, Mapping):
+        return key in shown and all(_is_known("", inner, {}) for inner in value.values())
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _inert_form(media_type: str, content: Any) -> Any:
+    """The content of one media type; `None` where it is left out."""
+    if media_type in _TEXTS:
+        return content
+    if rewritten := _REWRITTEN.get(media_type):
+        text = _joined(content)
+        return None if text is None or len(text) > _MOST_HTML_CHARS else rewritten(text)
+    if media_type in _PICTURES:
+        text = _joined(content)
+        return text if text is not None and _BASE64.fullmatch(text) else None
+    if media_type == _WIDGET:
+        return _view(content)
+    return inert_chart(media_type, content)
+
+
+def _joined(content: Any) -> str | None:
+    """Text, which nbformat allows as a list of lines as well."""
+    if isinstance(content, list) and all(isinstance(line, str) for line in content):
+        return "".join(content)
+    return content if isinstance(content, str) else None
+
+
+def _view(content: Any) -> dict[str, Any] | None:
+    model = content.get("model_id") if isinstance(content, Mapping) else None
+    if not isinstance(model, str) or not _MODEL_ID.fullmatch(model):
+        return None
+    return {"version_major": 2, "version_minor": 0, "model_id": model}
+
+
+_PACKAGES = frozenset({
+    "@jupyter-widgets/base", "@jupyter-widgets/controls", "@jupyter-widgets/output",
+})  # fmt: skip
+_MODULES = ("_model_module", "_view_module")
+_PROGRAMS = frozenset({"_esm", "_css", "_anywidget_id"})
+_MOST_DEEP = 60
+_TOO_DEEP = "[left out]"
+_TAG = re.compile(r"<[A-Za-z/!?]")
+_WORDS = frozenset({
+    "children", "code", "description", "name", "options", "outputs", "placeholder", "text", "title",
+    "titles", "tooltip", "value",
+})  # fmt: skip
+"""Parts of a widget's state that are never read as a style."""
+
+
+def inert_content(content: Mapping[str, Any], *, is_of_widget: bool) -> dict[str, Any]:
+    """Returns the content of a kernel's message with everything in it inert.
+
+    Args:
+        content: of a message of Jupyter's protocol, at whose depth nothing is believed.
+        is_of_widget: whether it is a comm's, in which any text may come to be shown as HTML.
+    """
+    made: dict[str, Any] = _inert(content, is_of_widget, "", 0)
+    return made
+
+
+def _inert(value: Any, is_of_widget: bool, key: str, depth: int) -> Any:
+    if depth > _MOST_DEEP:
+        return _TOO_DEEP
+    if isinstance(value, str):
+        return _inert_text(key, value) if is_of_widget else value
+    if isinstance(value, list):
+        return [_inert(item, is_of_widget, key, depth + 1) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if _is_bundle(value):
+        return inert_bundle(value, {})[0]
+    if is_of_widget:
+        value = _inert_state(value)
+    made = {name: _inert(item, is_of_widget, name, depth + 1) for name, item in value.items()}
+    if _is_bundle(value.get("data")):
+        metadata = value.get("metadata")
+        known = metadata if isinstance(metadata, Mapping) else {}
+        made["data"], made["metadata"] = inert_bundle(value["data"], known)
+    return made
+
+
+def _is_bundle(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(_MEDIA_TYPE.fullmatch(str(key)) for key in value)
+
+
+def _inert_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A widget's state, or a change of it, without programs and addresses of pictures."""
+    kept = {key: value for key, value in state.items() if key not in _PROGRAMS}
+    foreign = [kept[key] for key in _MODULES if key in kept and kept[key] not in _PACKAGES]
+    if any(name is not None for name in foreign):
+        named = str(foreign[0])[:80]
+        return {
+            "_model_module": "@jupyter-widgets/controls",
+            "_model_module_version": "2.0.0",
+            "_model_name": "LabelModel",
+            "_view_module": "@jupyter-widgets/controls",
+            "_view_module_version": "2.0.0",
+            "_view_name": "LabelView",
+            "value": f"[not shown here: a widget of {named}]",
+        }
+    if kept.get("format") == "url":
+        kept["format"] = "png"
+    return kept
+
+
+def _inert_text(key: str, text: str) -> str:
+    if _TAG.search(text):
+        return inert_html(text)
+    is_style = key not in _WORDS and not key.startswith("_") and ("(" in text or "\\" in text)
+    return "" if is_style and inert_value(text) is None else text
+
+
+def _chars(value: Any, depth: int) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if depth > _MOST_DEEP:
+        return 0
+    if isinstance(value, Mapping):
+        return sum(_chars(item, depth + 1) for item in value.values())
+    if isinstance(value, list):
+        return sum(_chars(item, depth + 1) for item in value)
+    return 0

@@ -1,0 +1,80 @@
+"""Markdown that loads nothing where a notebook shows it.
+
+*Covered*: pictures however they are written (with an address in place, by a reference, with an
+address that holds brackets), HTML but for a few tags without attributes, diagrams, which draw HTML
+of their own, and attributes that a formula could carry into a link.
+*Not covered*: links, which lead elsewhere once somebody clicks them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dm_jupyter.core.inert.markup import CLASS
+from dm_jupyter.core.inert.urls import host_of, is_inert, shown_address
+
+__all__ = ["inert_markdown"]
+
+_BREAK = "\u200b"
+"""A space of no width: invisible, and enough to make a picture or a tag plain text."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
+_SPECIAL = re.compile(
+    r"""(?x)
+    !\[ (?P<alt>[^\]\[\n]{0,400}) \] \( \s* <?(?P<url>[^\s()<>]+)>? (?:\s+"[^"\n]{0,400}")? \s* \)
+    | (?P<bang>!(?=\[))
+    | </?(?:b|blockquote|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|kbd|li|mark|ol|p|pre|s
+        |samp|small|span|strong|sub|summary|sup|table|tbody|td|tfoot|th|thead|tr|u|ul)\s*/?>
+    | (?P<tag><(?=[A-Za-z/!?]))
+    """
+)
+_FENCE = re.compile(r"^(?P<fence>[ \t>*+.\d)-]*(?:`{3,}|~{3,}))(?P<about>[^\n]*)$", re.MULTILINE)
+_LANGUAGE = re.compile(r"\s*[\w+#.-]*\s*")
+_FORMULA = re.compile(r"\$|\\\\[(\[]|\\begin\b")
+_STYLE = re.compile(r"(?i)\bstyle(?=\s*=)")
+_WORD = re.compile(r"[^\w .,-]+")
+_UNSPOKEN = re.compile(r"[^A-Za-z0-9]")
+
+
+def inert_markdown(text: str) -> str:
+    """Returns markdown that loads nothing, with words in the place of its pictures."""
+    text = _LINE_END.sub("\n", _CONTROL.sub("", text))
+    text = _FENCE.sub(_fence, text)
+    text = _SPECIAL.sub(_special, text)
+    if _FORMULA.search(text):
+        # A formula is put back after the rest was rendered, quotes and all: in the address or the
+        # title of a link it could end that and add a style.
+        text = _STYLE.sub(f"style{_BREAK}", text)
+    return text
+
+
+def _fence(found: re.Match[str]) -> str:
+    """The start of a block of code; what is not plainly a language could be a diagram's."""
+    about = found["about"]
+    if "`" in about and "`" in found["fence"]:  # code within a line
+        return found[0]
+    if _LANGUAGE.fullmatch(about) and "mermaid" not in about.lower():
+        return found[0]
+    return f"{found['fence']}text"
+
+
+def _special(found: re.Match[str]) -> str:
+    if found["url"] is not None:
+        return _picture(found["alt"], found["url"])
+    if found["bang"]:
+        return f"!{_BREAK}"
+    return f"<{_BREAK}" if found["tag"] else found[0]
+
+
+def _picture(alt: str, url: str) -> str:
+    alt = _WORD.sub(" ", alt).strip()
+    if is_inert(url) and "$" not in url and "\\" not in url and '"' not in url:
+        return f"![{alt}]({url})"
+    words = _as_entities(f"a picture from {host_of(url)}, not loaded")
+    address = _as_entities(shown_address(url))
+    return f'<span class="{CLASS}">[{words}: <code>{address}</code>]</span> {alt}'.rstrip()
+
+
+def _as_entities(text: str) -> str:
+    """The text, of which neither markdown nor HTML can read a sign as one of its own."""
+    return _UNSPOKEN.sub(lambda found: " " if found[0] == " " else f"&#{ord(found[0])};", text)
