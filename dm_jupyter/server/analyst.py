@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -135,18 +135,21 @@ class Analyst:
             expected=await asyncio.to_thread(self.kernels.expected),
         )
 
-    async def meaning(self, question: str, notebook: str, folder: str) -> Meaning:
+    async def meaning(
+        self, question: str, notebook: str, folder: str, given: Iterable[str] = ()
+    ) -> Meaning:
         """Returns what a question names, before it is asked.
 
         Args:
             question: as the person wrote it.
             notebook: its path; empty while there is none.
             folder: where names are looked up first, below the server's root.
+            given: the files that come with the question.
         """
         tables = await self.kernels.variables(notebook) if notebook else []
         names = [str(table["name"]) for table in tables]
         return await asyncio.to_thread(
-            meaning_of, question, self.files, folder.strip("/"), variables=names
+            meaning_of, question, self.files, folder.strip("/"), given=given, variables=names
         )
 
     async def examples(self, folder: str) -> list[dict[str, str]]:

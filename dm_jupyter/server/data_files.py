@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import re
 import shutil
 import stat
 from collections.abc import Collection, Iterable
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from dm_jupyter.server.file_search import FileSearch, is_data_file
+from dm_jupyter.server.file_search import FileSearch, is_data_file, whole_name
 from dm_jupyter.server.wire import WantedFile
 from kernel_sandbox import beneath
 
@@ -144,8 +143,7 @@ class DataFiles:
         found = []
         # The longest first: what `my sales.csv` is, `sales.csv` is not.
         for name in sorted(names, key=len, reverse=True):
-            whole = re.compile(rf"(?<![\w./\\@-]){re.escape(name)}(?![\w-]|\.\w)")
-            text, count = whole.subn(" ", text)
+            text, count = whole_name(name).subn(" ", text)
             if count:
                 found.append(name)
         return tuple(posixpath.join(folder, name) for name in sorted(found))

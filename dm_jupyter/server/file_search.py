@@ -8,6 +8,7 @@ search ends before it; naming its folder brings it.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DATA_SUFFIXES", "FileSearch", "Found", "is_data_file"]
+__all__ = ["DATA_SUFFIXES", "FileSearch", "Found", "is_data_file", "whole_name"]
 
 _TEXT = (".csv", ".tsv", ".json", ".jsonl")
 _TABLES = (".parquet", ".xlsx", ".xls", ".ods", ".sqlite", ".sqlite3", ".db")
@@ -35,6 +36,11 @@ _NO_DATA = frozenset({"node_modules", "__pycache__", "site-packages"})
 def is_data_file(name: str) -> bool:
     """Whether the analyst reads files of this kind."""
     return PurePosixPath(name).suffix.lower() in DATA_SUFFIXES
+
+
+def whole_name(name: str) -> re.Pattern[str]:
+    """Returns what finds a file's name in a text where no longer name or path holds it."""
+    return re.compile(rf"(?<![\w./\\@-]){re.escape(name)}(?![\w-]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,13 +144,15 @@ class MeaningHandler(_AnalystHandler):
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """`{files, variables, unclear}` of `{question, notebook, near}`: a path and a folder.
+        """`{files, variables, unclear}` of `{question, notebook, near, files}`.
 
+        `near` is the folder where names are looked up first; the `files` came with the question.
         `unclear` lists `{word, is_unknown, sentence, candidates}`.
         """
         given = self.get_json_body() or {}
         words = [str(given.get(name, "")) for name in ("question", "notebook", "near")]
-        found = await self.analyst.meaning(*words)
+        files = [str(name) for name in given.get("files", [])]
+        found = await self.analyst.meaning(*words, files)
         unclear = [{**asdict(one), "sentence": one.sentence} for one in found.unclear]
         self.finish_json({"files": found.files, "variables": found.variables, "unclear": unclear})
 

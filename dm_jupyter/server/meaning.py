@@ -1,7 +1,7 @@
 """What a question is about: the files and tables that it names, and what nothing here is called.
 
 `@` before a word names a file or a table. Without it a file is meant where its whole name stands
-in the question. Code in backquotes names nothing.
+in the question. An `@` in code in backquotes names nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dm_jupyter.server.file_search import DATA_SUFFIXES, FileSearch
+from dm_jupyter.server.file_search import DATA_SUFFIXES, FileSearch, whole_name
 from dm_jupyter.server.wire import Candidate
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Meaning", "Unclear", "has_code", "meaning_of", "mentions_in", "tables_in"]
 
-_CODE = re.compile(r"(?s)(`{3,}).*?(?:\1|\Z)|`[^`\n]*`")
+_BLOCK = re.compile(r"(?s)(`{3,}).*?(?:\1|\Z)")
+_CODE = re.compile(rf"{_BLOCK.pattern}|`[^`\n]*`")
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[]))@([^\s@]+)")
 _ENDINGS = "|".join(sorted((suffix[1:] for suffix in DATA_SUFFIXES), key=len, reverse=True))
 _FILE_NAME = re.compile(
@@ -114,10 +115,9 @@ def meaning_of(
         elif not any(_is_called(path, word) for path in known):
             _look_up(word, files, folder, found, unclear, tables=tables)
     if not known and not found:
-        text = _MENTION.sub(" ", without_code(question))
-        beside = files.named_in(text, folder)
+        beside = files.named_in(question, folder)
         found |= dict.fromkeys(beside)
-        for name in _further_names(text, beside):
+        for name in _further_names(question, beside):
             _look_up(name, files, folder, found, unclear, tables=None)
     return Meaning(tuple(found), tuple(named), tuple(unclear))
 
@@ -165,8 +165,13 @@ def _is_called(path: str, word: str) -> bool:
     return f"/{path}".endswith(f"/{word.lstrip('/')}")
 
 
-def _further_names(text: str, known: Iterable[str]) -> list[str]:
-    """The names of data files in a text that no known file has."""
-    paths = tuple(known)
+def _further_names(question: str, beside: Iterable[str]) -> list[str]:
+    """The names of data files in a question, besides those of files that were found in it.
+
+    A block of code may name what it writes, so that none in it is looked for elsewhere.
+    """
+    text = _BLOCK.sub(" ", question)
+    for path in sorted(beside, key=len, reverse=True):
+        text = whole_name(path.rsplit("/", 1)[-1]).sub(" ", text)
     names = dict.fromkeys(name.removeprefix("./") for name in _FILE_NAME.findall(text))
-    return [name for name in names if not any(_is_called(p, name) for p in paths)][:_MOST_NAMES]
+    return list(names)[:_MOST_NAMES]
