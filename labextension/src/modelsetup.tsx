@@ -7,6 +7,9 @@ import type { IDownload, IModelState } from './rest';
 /** How often a download's progress is read. */
 const POLL_MS = 500;
 const MEGABYTE = 1e6;
+/** What the fields may look like when they are filled in. */
+const ADDRESS = 'https://api.openai.com/v1';
+const MODEL = 'gpt-4.1-mini';
 
 /** Brings a model to a server that has none: a download, or an endpoint with its key. */
 export function ModelSetup(props: { name: string }): ReactElement {
@@ -228,16 +231,8 @@ function EndpointForm(props: { work: Work }): ReactElement {
           'Any service that speaks the OpenAI interface. Your questions, names and samples of columns, and what cells print will go to it.'
         )}
       </p>
-      <Field
-        name="url"
-        label={trans.__('Address')}
-        placeholder="https://api.openai.com/v1"
-      />
-      <Field
-        name="model"
-        label={trans.__('Model')}
-        placeholder="gpt-4.1-mini"
-      />
+      <Field name="url" label={trans.__('Address')} placeholder={ADDRESS} />
+      <Field name="model" label={trans.__('Model')} placeholder={MODEL} />
       <Field name="key" label={trans.__('Key')} isSecret />
       <p className="jp-dm-Leaving">
         {trans.__(

@@ -23,7 +23,7 @@ export function WhichData(props: {
   return (
     <div className="jp-dm-WhichData" data-testid="dm-which-data" role="alert">
       <p>{unclear.sentence}</p>
-      <div className="jp-dm-Actions">
+      <div className="jp-dm-Choices">
         {unclear.candidates.map(candidate => (
           <button
             key={`${candidate.kind} ${candidate.name}`}

@@ -58,7 +58,7 @@ const STATUS: IStatus = {
     }
   ],
   default_model: 'small',
-  containment: { active: ['landlock'], missing: ['cgroup'] },
+  containment: { active: ['landlock', 'late_seccomp'], missing: ['cgroup'] },
   is_shared: false,
   problems: []
 };
