@@ -134,7 +134,7 @@ function Download(props: {
       />
     );
   }
-  const size = (local.size_bytes / 1e9).toFixed(1);
+  const size = sizeWords(local.size_bytes);
   return (
     <>
       <p>
@@ -155,11 +155,17 @@ function Download(props: {
         onClick={() => void work(rest.startDownload(local.name))}
       >
         {download?.state === 'cancelled'
-          ? trans.__('Continue the download (%1 GB)', size)
-          : trans.__('Download (%1 GB)', size)}
+          ? trans.__('Continue the download (%1)', size)
+          : trans.__('Download (%1)', size)}
       </button>
     </>
   );
+}
+
+function sizeWords(bytes: number): string {
+  return bytes < 1000 * MEGABYTE
+    ? `${Math.round(bytes / MEGABYTE)} MB`
+    : `${(bytes / MEGABYTE / 1000).toFixed(1)} GB`;
 }
 
 function Progress(props: {
@@ -236,7 +242,7 @@ function EndpointForm(props: { work: Work }): ReactElement {
       <Field name="key" label={trans.__('Key')} isSecret />
       <p className="jp-dm-Leaving">
         {trans.__(
-          'The key is kept in a file that only your account on the server can read. No notebook, kernel or log gets it.'
+          'The key is kept in a file that only your account on the server can read. No notebook, restricted kernel or log gets it.'
         )}
       </p>
       <button

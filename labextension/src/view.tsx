@@ -155,7 +155,8 @@ function Scroller(props: {
   const { trans } = usePanel();
   const outer = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
-  useStickToEnd(outer, inner, props.notebook.path);
+  const { past, path, runs } = props.notebook;
+  useStickToEnd(outer, inner, runs.length + past.length > 0 ? path : null);
   return (
     <div
       ref={outer}
@@ -175,12 +176,13 @@ const NEAR_END_PX = 40;
 function useStickToEnd(
   outer: RefObject<HTMLElement>,
   inner: RefObject<HTMLElement>,
-  path: string
+  /** The notebook's; `null` before its first run, when the beginning is what to read. */
+  path: string | null
 ): void {
   useLayoutEffect(() => {
     const frame = outer.current;
     const content = inner.current;
-    if (!frame || !content) {
+    if (!frame || !content || path === null) {
       return;
     }
     let isAtEnd = true;

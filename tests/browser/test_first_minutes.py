@@ -274,7 +274,9 @@ def test_an_endpoint_is_set_up_in_the_panel_and_its_key_stays_out_of_sight(
         expect(lab.panel).to_contain_text("Goes to big (endpoint)")
         assert KEY not in lab.page.content()
         lab.path = "Untitled.ipynb"
-        document = until(lab.page, lambda: len(lab.document().cells) > 2 and lab.document(), "cells")
+        document = until(
+            lab.page, lambda: len(lab.document().cells) > 2 and lab.document(), "cells"
+        )
     assert KEY not in str(document)
     assert KEY not in server.log.read_text()
     assert endpoint.headers[-1]["authorization"] == f"Bearer {KEY}"

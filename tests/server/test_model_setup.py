@@ -100,7 +100,9 @@ async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub)
     assert setup.state()["is_ready"]
 
 
-async def test_a_download_that_is_cancelled_goes_on_later(setup_of, tiny: LocalModel, sources) -> None:  # noqa: F811
+async def test_a_download_that_is_cancelled_goes_on_later(
+    setup_of, tiny: LocalModel, sources
+) -> None:  # noqa: F811
     arrived = threading.Event()
 
     def slow(*args: Any, cancelled: threading.Event, **more: Any) -> Path:
@@ -129,7 +131,10 @@ async def test_a_download_that_is_cancelled_goes_on_later(setup_of, tiny: LocalM
 
 
 async def test_a_download_that_fails_says_why(
-    setup_of, tiny: LocalModel, hub: Hub, index: Index  # noqa: F811
+    setup_of,
+    tiny: LocalModel,
+    hub: Hub,
+    index: Index,  # noqa: F811
 ) -> None:
     hub.status = 503
     index.parts.clear()
