@@ -150,9 +150,11 @@ class MeaningHandler(_AnalystHandler):
         `unclear` lists `{word, is_unknown, sentence, candidates}`.
         """
         given = self.get_json_body() or {}
-        words = [str(given.get(name, "")) for name in ("question", "notebook", "near")]
+        question, notebook, near = (
+            str(given.get(name, "")) for name in ("question", "notebook", "near")
+        )
         files = [str(name) for name in given.get("files", [])]
-        found = await self.analyst.meaning(*words, files)
+        found = await self.analyst.meaning(question, notebook, near, files)
         unclear = [{**asdict(one), "sentence": one.sentence} for one in found.unclear]
         self.finish_json({"files": found.files, "variables": found.variables, "unclear": unclear})
 

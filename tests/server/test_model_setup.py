@@ -1,5 +1,7 @@
 """A model for a server that has none: what is missing, the download, the endpoint and its key."""
 
+# ruff: noqa: F811  (fixtures of another folder are taken by their names)
+
 import asyncio
 import dataclasses
 import json
@@ -41,7 +43,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModel:  # noqa: F811
+def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModel:
     """The one model of the catalogue, which is not on this machine."""
     named = dataclasses.replace(model, name=catalogue.DEFAULT_MODEL)
     monkeypatch.setattr(catalogue, "MODELS", (named,))
@@ -49,7 +51,7 @@ def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Loc
 
 
 @pytest.fixture
-def setup_of(tmp_path: Path, sources: Sources):  # noqa: F811
+def setup_of(tmp_path: Path, sources: Sources):
     def make(choice: ModelChoice = ModelChoice(), **more: Any) -> ModelSetup:
         redaction = Redaction((), ())
         fetch = more.pop("fetch", partial(pull, sources=sources))
@@ -85,7 +87,7 @@ def test_the_engine_is_missing_before_the_model_is(
     assert "install" in found["obstacle"]["command"]
 
 
-async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub) -> None:  # noqa: F811
+async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub) -> None:
     setup = setup_of()
     setup.start_download()
     assert setup.state()["download"]["total_bytes"] == len(CONTENT)
@@ -102,7 +104,7 @@ async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub)
 
 async def test_a_download_that_is_cancelled_goes_on_later(
     setup_of, tiny: LocalModel, sources
-) -> None:  # noqa: F811
+) -> None:
     arrived = threading.Event()
 
     def slow(*args: Any, cancelled: threading.Event, **more: Any) -> Path:
@@ -134,7 +136,7 @@ async def test_a_download_that_fails_says_why(
     setup_of,
     tiny: LocalModel,
     hub: Hub,
-    index: Index,  # noqa: F811
+    index: Index,
 ) -> None:
     hub.status = 503
     index.parts.clear()
@@ -195,9 +197,11 @@ async def test_an_endpoint_that_refuses_is_not_kept(
 ) -> None:
     setup = setup_of()
     refusals = [status] * 3
-    with ScriptedEndpoint(["OK"], refusals=refusals, refusal=f"bad {KEY}") as refusing:
-        with pytest.raises(SetupError, match=why) as refused:
-            await setup.set_endpoint(refusing.base_url, "big", KEY)
+    with (
+        ScriptedEndpoint(["OK"], refusals=refusals, refusal=f"bad {KEY}") as refusing,
+        pytest.raises(SetupError, match=why) as refused,
+    ):
+        await setup.set_endpoint(refusing.base_url, "big", KEY)
     assert KEY not in str(refused.value)
     assert not (tmp_path / "kept").exists()
     assert setup.models.default == ModelChoice()
