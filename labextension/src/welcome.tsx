@@ -106,12 +106,14 @@ function useExamples(path: string): readonly IExample[] {
 function WhatIsSafe(props: { status: IStatus }): ReactElement {
   const { trans } = usePanel();
   const { containment, problems } = props.status;
-  const holds = HOLDS.map(layers =>
-    layers.some(layer => containment.active.includes(layer))
-  );
+  const isSafe =
+    problems.length === 0 &&
+    HOLDS.every(layers =>
+      layers.some(layer => containment.active.includes(layer))
+    );
   return (
     <>
-      {holds.every(Boolean) && (
+      {isSafe && (
         <p data-testid="dm-safe">
           {trans.__(
             'It is safe to try: the code has no network, reads only the notebook’s folder, and changes none of your cells.'

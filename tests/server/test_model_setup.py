@@ -32,6 +32,7 @@ from tests.agent.local_model.conftest import (  # noqa: F401  (fixtures)
 )
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 
+LOCAL = ModelChoice()
 KEY = "key-0123456789-of-a-person"
 
 
@@ -52,7 +53,7 @@ def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Loc
 
 @pytest.fixture
 def setup_of(tmp_path: Path, sources: Sources):
-    def make(choice: ModelChoice = ModelChoice(), **more: Any) -> ModelSetup:
+    def make(choice: ModelChoice = LOCAL, **more: Any) -> ModelSetup:
         redaction = Redaction((), ())
         fetch = more.pop("fetch", partial(pull, sources=sources))
         place = tmp_path / "kept" / "endpoint.json"
