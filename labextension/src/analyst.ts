@@ -308,6 +308,10 @@ export class Analyst implements IAnalyst {
 
   private _onMessage(_: ChannelClient, message: ServerMessage): void {
     if (message.kind === 'refused') {
+      if (message.reason === 'model') {
+        // The panel shows what the model lacks by now.
+        void this.refreshStatus();
+      }
       const ask = this.model.pendingAsk(message.request_id);
       const choice = this._choices[message.reason];
       if (ask && choice) {

@@ -18,9 +18,9 @@ const DATA_EXTENSIONS: readonly string[] = [
   '.sqlite3',
   '.db'
 ];
-const LONGEST_LIST = 12;
+const LONGEST_LIST = 8;
 /** So many files are listed beside any number of variables. */
-const FEWEST_FILES = 6;
+const FEWEST_FILES = 5;
 const COLUMNS_SHOWN = 4;
 
 /** Something that `@` can name. */

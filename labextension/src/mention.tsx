@@ -105,6 +105,7 @@ export function MentionList(props: {
           key={`${candidate.kind} ${candidate.value}`}
           id={`${listId}-${index}`}
           role="option"
+          title={candidate.value}
           aria-selected={index === active}
           className={index === active ? 'jp-mod-active' : undefined}
           // The field must keep the focus.

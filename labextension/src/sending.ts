@@ -37,10 +37,11 @@ export async function sendDraft(
   withoutData = false
 ): Promise<IUnclear | null> {
   const { analyst, path } = place;
+  let target = path;
   analyst.drafts.clear(path);
   const putBack = () => {
-    if (!analyst.drafts.get(path).text) {
-      analyst.drafts.change(path, draft);
+    if (!analyst.drafts.get(target).text) {
+      analyst.drafts.change(target, draft);
     }
   };
   try {
@@ -49,7 +50,7 @@ export async function sendDraft(
       putBack();
       return meant;
     }
-    const target = path || (await newNotebook(place, meant));
+    target = path || (await newNotebook(place, meant));
     const { files, text, variables } = meant;
     const question = { text: text.trim(), files, variables };
     const isSent = await analyst.ask(
@@ -61,7 +62,7 @@ export async function sendDraft(
     }
   } catch (error) {
     putBack();
-    analyst.model.notify(path, (error as Error).message ?? String(error));
+    analyst.model.notify(target, (error as Error).message ?? String(error));
   }
   return null;
 }

@@ -48,8 +48,8 @@ describe('candidatesFor', () => {
     const files = Array.from({ length: 12 }, (_, n) => `f${n}.csv`);
     const tables = Array.from({ length: 12 }, (_, n) => variable(`f${n}`));
     const found = candidatesFor(files, tables, 'f', '');
-    expect(found.filter(one => one.kind === 'file')).toHaveLength(6);
-    expect(found).toHaveLength(12);
+    expect(found.filter(one => one.kind === 'file')).toHaveLength(5);
+    expect(found).toHaveLength(8);
   });
 });
 

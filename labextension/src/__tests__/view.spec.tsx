@@ -502,6 +502,18 @@ describe('PanelView', () => {
     ]);
   });
 
+  it('keeps a question for which no notebook could be made', async () => {
+    analyst.currentPath = '';
+    analyst.meaning = { files: ['data/far.csv'], variables: [], unclear: [] };
+    workspace.newNotebook.mockResolvedValue(null);
+    await show();
+    await type('Sum of far.csv');
+    await press('Enter');
+    expect(analyst.said).toEqual([]);
+    expect(analyst.drafts.get('').text).toBe('Sum of far.csv');
+    expect(host.textContent).toContain('open in another page');
+  });
+
   it('makes no notebook for a question about nothing, and asks back', async () => {
     analyst.currentPath = '';
     await show();
