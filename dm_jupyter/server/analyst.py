@@ -7,6 +7,7 @@ import logging
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
@@ -62,6 +63,7 @@ _log = logging.getLogger(__name__)
 _CLICK = (
     "the kernel can't read these files: the panel of this notebook asks you whether the analyst may"
 )
+_MOST_EXAMPLES = 3
 _MOST_EXAMPLE_FILES = 3
 Send = Callable[[ServerMessage], None]
 
@@ -153,9 +155,10 @@ class Analyst:
         )
 
     async def examples(self, folder: str) -> list[dict[str, str]]:
-        """Returns up to three questions about the first data file of a folder, with the file."""
+        """Returns up to three questions about the first data files of a folder, with the file."""
         folder = folder.strip("/")
         found = await asyncio.to_thread(self.files.search.matching, "", folder)
+        asked: list[list[dict[str, str]]] = []
         for path in found.paths[:_MOST_EXAMPLE_FILES]:
             if posixpath.dirname(path) != folder:
                 break
@@ -165,8 +168,10 @@ class Analyst:
             except (DataFileError, SandboxError, LinkedFilesError, OSError) as error:
                 _log.debug("no question is made of %s: %s", path, error)
                 continue
-            return [{"question": text, "file": path} for text in questions_about(profile)]
-        return []
+            asked.append([{"question": text, "file": path} for text in questions_about(profile)])
+        # One of each file first.
+        in_turn = (one for some in zip_longest(*asked) for one in some if one is not None)
+        return list(islice(in_turn, _MOST_EXAMPLES))
 
     def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:
         """Returns a tab's new connection; its messages leave as JSON objects through `send`."""

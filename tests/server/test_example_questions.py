@@ -19,6 +19,12 @@ def test_they_name_real_columns_of_the_file() -> None:
     assert "Which species in penguins.csv has the highest average" in questions[0]
 
 
+def test_keys_of_a_database_are_no_amounts() -> None:
+    questions = questions_about(profile_file(EXAMPLES / "chinook.sqlite"))
+    assert len(questions) == 3
+    assert not any(word in " ".join(questions) for word in ("Id ", "Id?", "ReportsTo"))
+
+
 def test_a_column_of_dates_is_asked_about_over_time() -> None:
     questions = questions_about(profile_file(EXAMPLES / "seattle-weather.csv"))
     assert any("change over date" in question for question in questions)
