@@ -375,7 +375,7 @@ class Analyst:
             self.models.refuse_unlisted(handover.model)
             found = await asyncio.to_thread(self._files_handed_over, kernel_id, path, handover)
             if found.wanted:
-                own = (WantedFile(name, str(self._files.place(name))) for name in found.files)
+                own = (WantedFile(name, str(self.files.place(name))) for name in found.files)
                 wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}

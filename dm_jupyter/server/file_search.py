@@ -1,8 +1,8 @@
 """Finds data files below the server's folder: by pieces of their names, for `@` in a question.
 
-Covered: links, which are neither followed nor listed; hidden names, unless the server shows them;
-trees of any size, of which a part is looked at. Not covered: a file behind so many others that the
-search ends before it; naming its folder brings it.
+Covered: links, none of which is followed, and of which only those at hand are listed; hidden names,
+unless the server shows them; trees of any size, of which a part is looked at. Not covered: a file
+behind so many others that the search ends before it; naming its folder brings it.
 """
 
 from __future__ import annotations
@@ -118,8 +118,10 @@ class FileSearch:
                 if left < 0 or time.monotonic() > deadline:
                     return files, False
                 path = os.path.relpath(entry.path, self._root)
-                if is_data_file(entry.name) and self._is_plain(entry):
-                    files.append((path, _distance(start, path)))
+                away = _distance(start, path)
+                # A link at hand is listed, and read only when the person agrees.
+                if is_data_file(entry.name) and _is_listed(entry, away):
+                    files.append((path, away))
         return files, True
 
     def _folders(self, near: str) -> Iterator[list[os.DirEntry[str]]]:
@@ -164,12 +166,12 @@ class FileSearch:
                 return False
         return True
 
-    @staticmethod
-    def _is_plain(entry: os.DirEntry[str]) -> bool:
-        try:
-            return entry.is_file(follow_symlinks=False)
-        except OSError:
-            return False
+
+def _is_listed(entry: os.DirEntry[str], away: int) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False) or (not away and entry.is_symlink())
+    except OSError:
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -75,15 +75,16 @@ def test_hidden_files_are_found_only_where_the_server_shows_them(root: Path) -> 
     assert shown <= set(all_of_them.paths)
 
 
-def test_links_are_neither_followed_nor_listed(root: Path) -> None:
+def test_links_are_not_followed_and_listed_only_at_hand(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "linked.csv").write_text("a\n1\n")
     (root / "door").symlink_to(outside)
-    (root / "linked.csv").symlink_to(outside / "linked.csv")
+    (root / "data" / "linked.csv").symlink_to(outside / "linked.csv")
     (root / "loop").symlink_to(root)
     search = FileSearch(root)
     assert search.matching("linked").paths == ()
+    assert search.matching("linked", "data").paths == ("data/linked.csv",)
     assert search.matching("linked", "door").paths == ()
     assert search.matching("linked", "../outside").paths == ()
 
