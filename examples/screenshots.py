@@ -6,12 +6,14 @@ it would hardly do when asked: a cell that meets the limit of memory comes from 
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
@@ -59,6 +61,11 @@ def main() -> int:
     expect.set_options(timeout=60_000)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium)
+        with (
+            patch.dict(os.environ, XDG_CACHE_HOME=folder),  # where there is no model
+            _lab(browser, JupyterServer(Path(folder, "c"), "", model="local", **_LAB)) as lab,
+        ):
+            _take_setup(lab)
         with _lab(browser, JupyterServer(Path(folder, "a"), "", model="local", **_LAB)) as lab:
             _take_runs(lab)
         with (
@@ -88,8 +95,14 @@ def _lab(browser: Browser, server: JupyterServer) -> Iterator[Lab]:
         page.close()
 
 
+def _take_setup(lab: Lab) -> None:
+    expect(lab.button("download")).to_be_visible()
+    expect(lab.button("example").first).to_be_attached()
+    _take(lab, "lab-setup")
+
+
 def _take_runs(lab: Lab) -> None:
-    expect(lab.button("welcome")).to_contain_text("Nothing")
+    expect(lab.button("example")).to_have_count(3)
     _take(lab, "lab-welcome")
     lab.ask(CHART, "penguins.csv")
     lab.expect_run("answered", LONGEST_RUN_S)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.server.connection import Connection
-from dm_jupyter.server.data_files import DataFiles
+from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
+from dm_jupyter.server.example_questions import questions_about
 from dm_jupyter.server.handoff import Found, Handoffs, Handover, files_of
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernel_news import KernelNews
 from dm_jupyter.server.kernels import Kernels, NoKernelError
-from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.meaning import Meaning, meaning_of
+from dm_jupyter.server.model_setup import ModelSetup
 from dm_jupyter.server.preparation import Preparation, RefusedError
 from dm_jupyter.server.reading_ahead import ReadingAhead
 from dm_jupyter.server.rebuild import rebuild
@@ -51,6 +55,7 @@ from dm_jupyter.server.wire import (
     WantedFile,
 )
 from kernel_sandbox.attached import AttachedKernel
+from kernel_sandbox.errors import SandboxError
 
 __all__ = ["Analyst"]
 
@@ -58,6 +63,8 @@ _log = logging.getLogger(__name__)
 _CLICK = (
     "the kernel can't read these files: the panel of this notebook asks you whether the analyst may"
 )
+_MOST_EXAMPLES = 3
+_MOST_EXAMPLE_FILES = 3
 Send = Callable[[ServerMessage], None]
 
 
@@ -69,7 +76,7 @@ class Analyst:
         files: DataFiles,
         desks: Desks,
         kernels: Kernels,
-        models: ModelHouse,
+        setup: ModelSetup,
         history: History,
         settings: RunSettings,
     ) -> None:
@@ -79,18 +86,21 @@ class Analyst:
             files: the data files of the server.
             desks: the open notebooks.
             kernels: the kernels of open notebooks.
-            models: the models that answer.
+            setup: of the models that answer.
             history: where runs are kept.
             settings: limits of each run.
         """
         self.desks = desks
         self.kernels = kernels
-        self.models = models
+        self.setup = setup
+        self.models = models = setup.models
         self.history = history
         self._ahead = ReadingAhead(models, kernels, files)
-        self._preparation = Preparation(kernels, files, history, settings, self._ahead.make_way)
+        self._preparation = Preparation(
+            kernels, models, files, history, settings, self._ahead.make_way
+        )
         self._tasks = Tasks()
-        self._files = files
+        self.files = files
         self._runs: dict[str, Run] = {}
         self._reserved = Reservations()
         self._news = KernelNews(desks, kernels)
@@ -115,6 +125,7 @@ class Analyst:
         await self._news.close()
         await self._tasks.close()
         await self.kernels.close()
+        await self.setup.close()
         await self.models.close()
 
     async def status(self) -> dict[str, Any]:
@@ -125,6 +136,42 @@ class Analyst:
             are_confined=self.kernels.are_confined,
             expected=await asyncio.to_thread(self.kernels.expected),
         )
+
+    async def meaning(
+        self, question: str, notebook: str, folder: str, given: Iterable[str] = ()
+    ) -> Meaning:
+        """Returns what a question names, before it is asked.
+
+        Args:
+            question: as the person wrote it.
+            notebook: its path; empty while there is none.
+            folder: where names are looked up first, below the server's root.
+            given: the files that come with the question.
+        """
+        tables = await self.kernels.variables(notebook) if notebook else []
+        names = [str(table["name"]) for table in tables]
+        return await asyncio.to_thread(
+            meaning_of, question, self.files, folder.strip("/"), given=given, variables=names
+        )
+
+    async def examples(self, folder: str) -> list[dict[str, str]]:
+        """Returns up to three questions about the first data files of a folder, with the file."""
+        folder = folder.strip("/")
+        found = await asyncio.to_thread(self.files.search.matching, "", folder)
+        asked: list[list[dict[str, str]]] = []
+        for path in found.paths[:_MOST_EXAMPLE_FILES]:
+            if posixpath.dirname(path) != folder:
+                break
+            try:
+                place = await asyncio.to_thread(self.files.place, path)
+                profile = await self.kernels.profile(place, posixpath.basename(path))
+            except (DataFileError, SandboxError, LinkedFilesError, OSError) as error:
+                _log.debug("no question is made of %s: %s", path, error)
+                continue
+            asked.append([{"question": text, "file": path} for text in questions_about(profile)])
+        # One of each file first.
+        in_turn = (one for some in zip_longest(*asked) for one in some if one is not None)
+        return list(islice(in_turn, _MOST_EXAMPLES))
 
     def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:
         """Returns a tab's new connection; its messages leave as JSON objects through `send`."""
@@ -268,7 +315,15 @@ class Analyst:
         try:
             await self.ask(ask)
         except RefusedError as refusal:
-            send(Refused(ask.request_id, refusal.reason, str(refusal), refusal.files))
+            send(
+                Refused(
+                    ask.request_id,
+                    refusal.reason,
+                    str(refusal),
+                    refusal.files,
+                    refusal.candidates,
+                )
+            )
 
     def _undo(self, run_id: str, send: Send) -> None:
         try:
@@ -320,7 +375,7 @@ class Analyst:
             self.models.refuse_unlisted(handover.model)
             found = await asyncio.to_thread(self._files_handed_over, kernel_id, path, handover)
             if found.wanted:
-                own = (WantedFile(name, str(self._files.place(name))) for name in found.files)
+                own = (WantedFile(name, str(self.files.place(name))) for name in found.files)
                 wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
@@ -334,7 +389,7 @@ class Analyst:
 
     def _files_handed_over(self, kernel_id: str, path: str, handover: Handover) -> Found:
         kernel: KernelChoice = "restricted" if self.kernels.is_restricted(kernel_id) else "own"
-        folder = self.kernels.workspace(kernel_id, self._files.folder_of(path))
+        folder = self.kernels.workspace(kernel_id, self.files.folder_of(path))
         if (layer := self.kernels.layer(kernel_id)) is not None:
             layer.settle()  # the cell may have made the file itself
-        return files_of(handover, self._files, folder, kernel)
+        return files_of(handover, self.files, folder, kernel)

@@ -68,6 +68,14 @@ class DmJupyterApp(ExtensionApp):
     ).tag(config=True)
     packages_dir = Unicode(help="Where packages that cells lacked are installed.").tag(config=True)
 
+    endpoint_file = Unicode(
+        help="Where the endpoint that was set in the panel is kept, with its key."
+    ).tag(config=True)
+
+    @default("endpoint_file")
+    def _default_endpoint_file(self) -> str:
+        return str(Path(jupyter_data_dir()) / "dm_jupyter" / "endpoint.json")
+
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "dm_jupyter" / "runs")

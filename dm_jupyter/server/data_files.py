@@ -16,14 +16,12 @@ from collections.abc import Collection, Iterable
 from itertools import count
 from pathlib import Path, PurePosixPath
 
+from dm_jupyter.server.file_search import FileSearch, is_data_file, whole_name
 from dm_jupyter.server.wire import WantedFile
 from kernel_sandbox import beneath
 
 __all__ = ["DataFiles", "LinkedFilesError", "copied_into"]
 
-_TEXT = (".csv", ".tsv", ".json", ".jsonl")
-_TABLES = (".parquet", ".xlsx", ".xls", ".ods", ".sqlite", ".sqlite3", ".db")
-_SUFFIXES = frozenset(_TEXT + _TABLES)
 _CHUNK_BYTES = 1024 * 1024
 _MOST_COPIES = 1000
 
@@ -54,6 +52,7 @@ class DataFiles:
         """
         self._root = root
         self._allows_hidden = allows_hidden
+        self.search = FileSearch(root, allows_hidden=allows_hidden)
 
     def folder_of(self, notebook_path: str) -> Path:
         """Returns the folder in which a notebook lies."""
@@ -131,15 +130,47 @@ class DataFiles:
             raise _missing(path)
         return posixpath.relpath(whole, root)
 
-    def named_in(self, question: str, notebook_path: str) -> tuple[str, ...]:
-        """Returns the data files beside the notebook whose names stand in the question."""
-        folder = self.folder_of(notebook_path)
-        beside = sorted(folder.iterdir()) if folder.is_dir() else []
-        return tuple(
-            path.relative_to(self._root).as_posix()
-            for path in beside
-            if path.suffix.lower() in _SUFFIXES and path.name in question
-        )
+    def named_in(self, text: str, folder: str) -> tuple[str, ...]:
+        """Returns the data files of a folder whose whole names stand in a text.
+
+        `sales.csv` does not stand in `old-sales.csv`, nor in `data/sales.csv`.
+
+        Args:
+            text: a question.
+            folder: below the server's root.
+        """
+        names = [name for name in self._names(folder) if is_data_file(name)]
+        found = []
+        # The longest first: what `my sales.csv` is, `sales.csv` is not.
+        for name in sorted(names, key=len, reverse=True):
+            text, count = whole_name(name).subn(" ", text)
+            if count:
+                found.append(name)
+        return tuple(posixpath.join(folder, name) for name in sorted(found))
+
+    def beside(self, name: str, folder: str) -> tuple[str, ...]:
+        """Returns the one file that a name or path leads to from a folder, or none.
+
+        Args:
+            name: as the person wrote it.
+            folder: below the server's root.
+        """
+        path = posixpath.normpath(posixpath.join("/", folder, name)).lstrip("/")
+        try:
+            self.place(path)
+        except LinkedFilesError:
+            pass  # the person is asked when the question is
+        except FileNotFoundError:
+            return ()
+        return (path,)
+
+    def _names(self, folder: str) -> list[str]:
+        place = self._root / folder
+        try:
+            found = [path.name for path in place.iterdir()]
+        except OSError:
+            return []
+        return [name for name in found if self._is_shown(PurePosixPath(name))]
 
     def still_there(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Returns those of the files that are still where they were, and no links."""

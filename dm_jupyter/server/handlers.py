@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDLERS"]
 
+_MOST_CHARS = 300
 _RUN_ID = r"(?P<run_id>[0-9a-z-]+)"
 
 
@@ -117,11 +122,126 @@ class VariablesHandler(_AnalystHandler):
         self.finish_json({"variables": found})
 
 
+class FilesHandler(_AnalystHandler):
+    """The data files below the server's root."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{files, is_whole}` whose names fit `?match=`, the nearest to the folder `?near=` first.
+
+        `is_whole` is false where there was more to look at than a search may.
+        """
+        search = self.analyst.files.search
+        match, near = self.get_argument("match", ""), self.get_argument("near", "")
+        found = await asyncio.to_thread(search.matching, match[:_MOST_CHARS], near)
+        self.finish_json({"files": found.paths, "is_whole": found.is_whole})
+
+
+class MeaningHandler(_AnalystHandler):
+    """What a question names, before it is asked."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """`{files, variables, unclear}` of `{question, notebook, near, files}`.
+
+        `near` is the folder where names are looked up first; the `files` came with the question.
+        `unclear` lists `{word, is_unknown, sentence, candidates}`.
+        """
+        given = self.get_json_body() or {}
+        question, notebook, near = (
+            str(given.get(name, "")) for name in ("question", "notebook", "near")
+        )
+        files = [str(name) for name in given.get("files", [])]
+        found = await self.analyst.meaning(question, notebook, near, files)
+        unclear = [{**asdict(one), "sentence": one.sentence} for one in found.unclear]
+        self.finish_json({"files": found.files, "variables": found.variables, "unclear": unclear})
+
+
+class ExamplesHandler(_AnalystHandler):
+    """Questions to begin with."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{examples}`: `{question, file}` about a data file of the folder `?near=`."""
+        found = await self.analyst.examples(self.get_argument("near", ""))
+        self.finish_json({"examples": found})
+
+
+class ModelHandler(_AnalystHandler):
+    """The model that answers, and what it lacks."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{is_ready, obstacle, local, download, endpoint, can_set_endpoint}` of `?name=`."""
+        await self.finish_state()
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Sets the endpoint `{base_url, model, api_key}`, once it has answered."""
+        given = self.get_json_body() or {}
+        names = ("base_url", "model", "api_key")
+        with _refusals():
+            await self.analyst.setup.set_endpoint(*(given.get(name, "") for name in names))
+        await self.finish_state()
+
+    @web.authenticated
+    @authorized
+    async def delete(self) -> None:
+        """Forgets the endpoint that was set here, with its key."""
+        await self.analyst.setup.forget_endpoint()
+        await self.finish_state()
+
+    async def finish_state(self) -> None:
+        """Answers with what `get` does."""
+        setup, name = self.analyst.setup, self.get_argument("name", "")
+        self.finish_json(await asyncio.to_thread(setup.state, name))
+
+
+class DownloadHandler(ModelHandler):
+    """The download of a local model; each answer is that of `ModelHandler.get`."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Begins, or goes on where an earlier one stopped, with the model of `?name=`."""
+        with _refusals():
+            self.analyst.setup.start_download(self.get_argument("name", ""))
+        await self.finish_state()
+
+    @web.authenticated
+    @authorized
+    async def delete(self) -> None:
+        """Cancels; what has arrived is kept."""
+        self.analyst.setup.cancel_download()
+        await self.finish_state()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Answers what can't be set up with the reason."""
+    from dm_jupyter.server.model_setup import SetupError  # noqa: PLC0415  (not at the start)
+
+    try:
+        yield
+    except SetupError as error:
+        raise web.HTTPError(400, str(error)) from None
+
+
 HANDLERS: list[tuple[str, type]] = [
     (r"/dm-jupyter/api/status", StatusHandler),
     (r"/dm-jupyter/api/runs", RunsHandler),
     (rf"/dm-jupyter/api/runs/{_RUN_ID}", RunHandler),
     (rf"/dm-jupyter/api/runs/{_RUN_ID}/export", ExportHandler),
     (r"/dm-jupyter/api/variables", VariablesHandler),
+    (r"/dm-jupyter/api/files", FilesHandler),
+    (r"/dm-jupyter/api/meaning", MeaningHandler),
+    (r"/dm-jupyter/api/examples", ExamplesHandler),
+    (r"/dm-jupyter/api/model", ModelHandler),
+    (r"/dm-jupyter/api/model/download", DownloadHandler),
     (r"/dm-jupyter/api/channel", ChannelHandler),
 ]

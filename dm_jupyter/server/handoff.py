@@ -130,6 +130,8 @@ class Handover:
             model=self.model,
             agreed=agreed,
             kernel="own",
+            # What the kernel names was looked up with its rights; its words name nothing more.
+            without_data=True,
         )
 
 

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from jupyter_core.utils import ensure_async
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.profile import FileProfile
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import Brief
@@ -302,6 +303,19 @@ class Kernels:
             name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
             names[name] = place
         return names, await brief_of(names, self._reader)
+
+    async def profile(self, file: Path, name: str) -> FileProfile:
+        """Returns the profile of a data file, which a worker reads.
+
+        Args:
+            file: without links, as `DataFiles.place` gives it.
+            name: how the profile calls it.
+
+        Raises:
+            DataFileError: it is no table.
+            SandboxError: there is no worker to read it.
+        """
+        return await self._reader.profile(file, name)
 
     async def close(self) -> None:
         """Lets go of all kernels."""

@@ -89,6 +89,8 @@ class LiveNotebook:
         self._gate = FileGate(journal, approvals, Path())
         self._written: list[_Written] = []
         self._anchors: tuple[str, ...] = ()
+        self._question = ""
+        self._has_run = False
         self._sql = SqlCells(())
         self.step = 1
         """Number of the turn whose cells come next."""
@@ -96,7 +98,7 @@ class LiveNotebook:
     def begin(
         self, task: Task, databases: tuple[str, ...], after: tuple[str, ...], workspace: Path
     ) -> None:
-        """Writes the question.
+        """Keeps the question, which is written above the first cell.
 
         Args:
             task: what is asked.
@@ -112,7 +114,7 @@ class LiveNotebook:
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
         last = max((int(match[1]) for match in taken if match), default=0)
         self._sql = SqlCells(databases, queries=last)
-        self._insert("markdown", question_words(task), "question")
+        self._question = question_words(task)
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, waits for the person where that is asked, runs it.
@@ -122,6 +124,8 @@ class LiveNotebook:
             NotebookError: the run can't be kept.
             asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
         """
+        if not self._written:
+            self._insert("markdown", self._question, "question")
         if thought:
             self._insert("markdown", thought, "thought")
         if definition := self._sql.definition(cell):
@@ -134,12 +138,17 @@ class LiveNotebook:
         return RanCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
     def finish(self, trajectory: Trajectory) -> None:
-        """Writes the answer, or why there is none.
+        """Writes the answer, or why there is none; takes all out where no cell ran.
 
         Raises:
             NotebookError: the run can't be kept.
         """
-        self._insert("markdown", closing_words(trajectory), "answer")
+        if self._has_run:
+            self._insert("markdown", closing_words(trajectory), "answer")
+            return
+        for written in reversed(self._written):
+            self._journal.operate(DeleteCell(written.cell_id, if_source=written.source))
+        self._written.clear()
 
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
@@ -214,6 +223,7 @@ class LiveNotebook:
         stream = OutputStream(cell_id, self._journal.operate)
         try:
             kernel = await self._kernels.attach(self._kernel_id)
+            self._has_run = True
             await self._gate.begin(kernel)
             result = await kernel.run(written.source, stream.take)
             count = result.execution_count

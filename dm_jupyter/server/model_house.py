@@ -59,6 +59,14 @@ class ModelHouse:
             return ModelChoice(model=name)
         return dataclasses.replace(self.default, model=name)
 
+    def obstacle(self, name: str) -> str:
+        """Returns what keeps a model from answering, and what to do; empty for one that can."""
+        # Not at the start of the server: it is needed when a panel asks.
+        from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
+
+        choice = self.choice(name)
+        return str(next(obstacles(choice.model), "")) if choice.is_local else ""
+
     def refuse_unlisted(self, name: str) -> None:
         """Lets code choose among the server's model and local ones: others may cost more.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,20 @@ from dm_jupyter.server.background import told_before
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels, NoKernelError
+from dm_jupyter.server.meaning import has_code, meaning_of, mentions_in, tables_in
+from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.run import RunPlace
-from dm_jupyter.server.wire import Ask, WantedFile
+from dm_jupyter.server.wire import Ask, Candidate, WantedFile
 
 __all__ = ["Preparation", "RefusedError"]
 
+_NOT_GIVEN = "“@{}” names none of the files that came with the question"
+_WHICH_DATA = "Which data is the question about? Choose it, or type @ and its name."
+_NO_DATA = (
+    "Which data is the question about? There is no data file here: drop one on the panel, or "
+    "upload it in the file browser."
+)
+_MOST_CANDIDATES = 8
 _NO_VARIABLES = (
     "several tries run in fresh kernels, which have none of this notebook's variables: "
     "name files instead, or ask once"
@@ -26,17 +36,25 @@ _NO_VARIABLES = (
 class RefusedError(Exception):
     """A question that can't be worked on; its text says why and what to do."""
 
-    def __init__(self, reason: Any, message: str, files: Iterable[WantedFile] = ()) -> None:
+    def __init__(
+        self,
+        reason: Any,
+        message: str,
+        files: Iterable[WantedFile] = (),
+        candidates: Iterable[Candidate] = (),
+    ) -> None:
         """Makes the refusal.
 
         Args:
             reason: as `Refused.reason`.
             message: for the person.
             files: as `Refused.files`.
+            candidates: as `Refused.candidates`.
         """
         super().__init__(message)
         self.reason = reason
         self.files = tuple(files)
+        self.candidates = tuple(candidates)
 
 
 class Preparation:
@@ -45,6 +63,7 @@ class Preparation:
     def __init__(
         self,
         kernels: Kernels,
+        models: ModelHouse,
         files: DataFiles,
         history: History,
         settings: RunSettings,
@@ -54,12 +73,14 @@ class Preparation:
 
         Args:
             kernels: the kernels of open notebooks.
+            models: the models that answer.
             files: the data files of the server.
             history: what was asked before.
             settings: limits of each run.
             make_way: called as soon as nothing refuses a question any more.
         """
         self._kernels = kernels
+        self._models = models
         self._files = files
         self._history = history
         self._settings = settings
@@ -76,8 +97,10 @@ class Preparation:
             raise RefusedError("unknown", "the question is empty")
         if ask.tries > 1 and ask.variables:
             raise RefusedError("unknown", _NO_VARIABLES)
+        if obstacle := await asyncio.to_thread(self._models.obstacle, ask.model):
+            raise RefusedError("model", obstacle)
         kernel_id, is_restricted = await self._kernel_for(ask)
-        ask = replace(ask, files=self._files_meant(ask))
+        ask = await self._meant(ask)
         try:
             files = await asyncio.to_thread(self._files.places, ask.files, ask.agreed)
         except FileNotFoundError as error:
@@ -110,10 +133,64 @@ class Preparation:
             raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
         return kernel_id, is_restricted
 
-    def _files_meant(self, ask: Ask) -> tuple[str, ...]:
-        """Those given, else those that the question names, else those of the run before it."""
-        named = ask.files or self._files.named_in(ask.question, ask.notebook_path)
-        if named or ask.variables:
-            return named
+    async def _meant(self, ask: Ask) -> Ask:
+        """Returns the question with the files and tables that it names or plainly means.
+
+        Raises:
+            RefusedError: a word of it names nothing, or nothing says what it is about.
+        """
+        words = mentions_in(ask.question)
+        if ask.without_data:
+            return _only_given(ask, words)
+        if not words and (ask.files or ask.variables):
+            return ask
+        path = ask.notebook_path
+        # Tries in fresh kernels have no tables.
+        tables = await self._kernels.variables(path) if ask.tries == 1 else []
+        names = [str(table["name"]) for table in tables]
+        folder = posixpath.dirname(path.lstrip("/"))
+        meaning = await asyncio.to_thread(
+            meaning_of, ask.question, self._files, folder, given=ask.files, variables=names
+        )
+        for unclear in meaning.unclear:
+            raise RefusedError("data", unclear.sentence, candidates=unclear.candidates)
+        ask = replace(
+            ask,
+            files=tuple(dict.fromkeys((*ask.files, *meaning.files))),
+            variables=tuple(dict.fromkeys((*ask.variables, *meaning.variables))),
+        )
+        return ask if ask.files or ask.variables else await self._meant_before(ask, names)
+
+    async def _meant_before(self, ask: Ask, tables: list[str]) -> Ask:
+        """What a question means that names nothing: the last run's files, else the kernel's table.
+
+        Raises:
+            RefusedError: neither says what it is about.
+        """
         last = next(iter(self._history.summaries(ask.notebook_path)), None)
-        return self._files.still_there(last.files) if last is not None else ()
+        if last is not None and (files := self._files.still_there(last.files)):
+            return replace(ask, files=files)
+        if (last is not None and last.answer) or has_code(ask.question):
+            return ask
+        if meant := tables_in(ask.question, tables):
+            return replace(ask, variables=meant)
+        folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
+        near = await asyncio.to_thread(self._files.search.matching, "", folder, _MOST_CANDIDATES)
+        found = [Candidate("variable", name) for name in tables]
+        found += [Candidate("file", path) for path in near.paths]
+        raise RefusedError(
+            "data", _WHICH_DATA if found else _NO_DATA, candidates=found[:_MOST_CANDIDATES]
+        )
+
+
+def _only_given(ask: Ask, words: Iterable[str]) -> Ask:
+    """Returns the question, which must name nothing but what came with it.
+
+    Raises:
+        RefusedError: a word of it names something else.
+    """
+    given = {*ask.variables, *ask.files, *map(posixpath.basename, ask.files)}
+    for word in words:
+        if word not in given:
+            raise RefusedError("data", _NOT_GIVEN.format(word))
+    return ask

@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = ["Redaction"]
 
+_SHORTEST_SECRET = 8
 _SECRETS = re.compile(
     r"""(?x)
     \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}            # keys of model providers
@@ -39,7 +40,12 @@ class Redaction:
         """
         paths = {str(folder) for folder in folders if len(folder.parts) > 1}
         self._folders = sorted(paths, key=len, reverse=True)
-        self._secrets = [secret for secret in secrets if len(secret) >= 8]
+        self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+
+    def add_secret(self, secret: str) -> None:
+        """Takes in a text that must not stand anywhere from now on."""
+        if len(secret) >= _SHORTEST_SECRET and secret not in self._secrets:
+            self._secrets.append(secret)
 
     def applied_to(self, value: Any) -> Any:
         """Returns a JSON value with every text in it cleaned."""

@@ -27,15 +27,8 @@ def status_of(
         are_confined: whether the server's settings leave the sandbox on.
         expected: the layers of a new restricted kernel, those that are missing among them.
     """
-    # Not at the start of the server: it is needed when a panel asks.
-    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
-
     models = house.listed()
-    missing = obstacles(house.default.model) if house.default.is_local else ()
-    problems = [
-        {"text": found.text, "remedy": f"Run {found.command} in a terminal."} for found in missing
-    ]
-    problems += _weak_spots(expected) if are_confined else [_OFF]
+    problems = _weak_spots(expected) if are_confined else [_OFF]
     names = [layer.name for layer in expected.layers]
     active = [name for name in names if are_confined and expected.is_active(name)]
     return {

@@ -27,7 +27,7 @@ _UNIONS: dict[str, Any] = {
     "ServerMessage": wire.ServerMessage,
     "ClientMessage": wire.ClientMessage,
 }
-_PARTS = (wire.WantedFile, FileChange)
+_PARTS = (wire.WantedFile, wire.Candidate, FileChange)
 """What messages hold."""
 _ALIASES: dict[str, Any] = {
     "Approval": wire.Approval,

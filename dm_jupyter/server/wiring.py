@@ -12,6 +12,7 @@ from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.history import History
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.model_setup import ModelSetup
 from dm_jupyter.server.redaction import Redaction
 from dm_jupyter.server.shared_document import SharedDocuments
 from kernel_sandbox.types import Limits
@@ -51,7 +52,7 @@ def build(
         files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
         desks=desks,
         kernels=kernels,
-        models=ModelHouse(choice, app.model_idle_s),
+        setup=ModelSetup(ModelHouse(choice, app.model_idle_s), Path(app.endpoint_file), redaction),
         history=History(Path(app.history_dir), redaction, training_file),
         settings=RunSettings(
             max_turns=app.max_turns,

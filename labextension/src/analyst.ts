@@ -60,7 +60,13 @@ export class Analyst implements IAnalyst {
       this.drafts.rename(from, to)
     );
     this._sessions.opened.connect((_, path) => void this.refreshPast(path));
-    _tracker.currentChanged.connect(() => this._currentChanged.emit());
+    _tracker.currentChanged.connect(() => {
+      // What was written before there was a notebook goes on in this one.
+      if (this.currentPath && !this.drafts.get(this.currentPath).text) {
+        this.drafts.rename('', this.currentPath);
+      }
+      this._currentChanged.emit();
+    });
     tellFilesEarly(this.drafts, this.choices, message =>
       this._client.send(message)
     );
@@ -140,7 +146,8 @@ export class Analyst implements IAnalyst {
       approval: isOwn ? 'ask' : approval,
       kernel: isOwn ? 'own' : 'restricted',
       agreed: [...(question.agreed ?? [])],
-      tries: question.tries ?? 1
+      tries: question.tries ?? 1,
+      ...(question.withoutData ? { without_data: true } : {})
     };
     this.model.asked(ask);
     // The server runs cells in the session that the notebook has by now.
@@ -301,6 +308,10 @@ export class Analyst implements IAnalyst {
 
   private _onMessage(_: ChannelClient, message: ServerMessage): void {
     if (message.kind === 'refused') {
+      if (message.reason === 'model') {
+        // The panel shows what the model lacks by now.
+        void this.refreshStatus();
+      }
       const ask = this.model.pendingAsk(message.request_id);
       const choice = this._choices[message.reason];
       if (ask && choice) {
@@ -327,7 +338,8 @@ export class Analyst implements IAnalyst {
       message:
         `the connection broke while “${question}” was on its way: ` +
         'send it again if no run answers it',
-      files: []
+      files: [],
+      candidates: []
     });
     void this.refreshPast(path);
   }

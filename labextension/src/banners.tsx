@@ -50,7 +50,7 @@ export function Banners(props: {
           onDismiss={() => analyst.model.dismissLeftOut(path)}
         />
       )}
-      {notebook.refusal && (
+      {notebook.refusal && notebook.refusal.reason !== 'data' && (
         <Dismissable
           text={asSentence(notebook.refusal.message)}
           onDismiss={() => analyst.model.settle(path)}

@@ -42,6 +42,15 @@ export interface ICommandOptions {
 }
 
 const NO_ARGUMENTS = { type: 'object', properties: {} } as const;
+const LAUNCHER_ARGUMENTS = {
+  type: 'object',
+  properties: {
+    isLauncher: {
+      type: 'boolean',
+      description: 'Whether the command is a card of the launcher'
+    }
+  }
+} as const;
 
 export function addCommands(options: ICommandOptions): void {
   addPanelCommands(options);
@@ -65,8 +74,14 @@ function addPanelCommands(options: ICommandOptions): void {
   const { app, panel, trans, workspace } = options;
   const { commands } = app;
   commands.addCommand(CommandIDs.ask, {
-    describedBy: { args: NO_ARGUMENTS },
-    label: trans.__('Ask the data analyst'),
+    describedBy: { args: LAUNCHER_ARGUMENTS },
+    label: args =>
+      args.isLauncher
+        ? trans.__('Ask about data')
+        : trans.__('Ask the data analyst'),
+    caption: trans.__(
+      'Ask a question about a data file; a notebook is made for the answer'
+    ),
     icon: analystIcon,
     execute: () => openPanel(options)
   });
@@ -84,7 +99,7 @@ function addPanelCommands(options: ICommandOptions): void {
     label: trans.__('New notebook for analysis'),
     icon: analystIcon,
     execute: async () => {
-      await workspace.newNotebook('');
+      await workspace.newNotebook(workspace.folder);
       openPanel(options);
     }
   });
@@ -157,8 +172,8 @@ function addFileCommand(options: ICommandOptions): void {
     describedBy: { args: NO_ARGUMENTS },
     isVisible: () => selected().length > 0,
     isEnabled: () => selected().length > 0,
-    execute: async () => {
-      await panel.addFiles(selected());
+    execute: () => {
+      panel.addFiles(selected());
       openPanel(options);
     }
   });

@@ -1,12 +1,9 @@
 /**
- * What `@` in a question can name: data files beside the notebook, and variables of its kernel.
+ * What `@` in a question can name: data files below the server's folder, and variables of the kernel.
  */
 import { PathExt } from '@jupyterlab/coreutils';
-import type { Contents } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { AnalystRest, IVariable } from './rest';
-import { folderOf } from './workspace';
+import type { IVariable } from './rest';
 
 const DATA_EXTENSIONS: readonly string[] = [
   '.csv',
@@ -21,7 +18,9 @@ const DATA_EXTENSIONS: readonly string[] = [
   '.sqlite3',
   '.db'
 ];
-const LONGEST_LIST = 12;
+const LONGEST_LIST = 8;
+/** So many files are listed beside any number of variables. */
+const FEWEST_FILES = 5;
 const COLUMNS_SHOWN = 4;
 
 /** Something that `@` can name. */
@@ -50,50 +49,34 @@ export function mentionAt(text: string, caret: number): IMention | null {
   return match ? { start: caret - match[1].length - 1, query: match[1] } : null;
 }
 
-/** Returns the candidates that the query fits, those that begin with it first. */
-export function matching(
-  candidates: readonly ICandidate[],
-  query: string
+/** Returns what the query fits: the files that the server found for it, then the variables. */
+export function candidatesFor(
+  files: readonly string[],
+  variables: readonly IVariable[],
+  query: string,
+  near: string
 ): readonly ICandidate[] {
   const wanted = query.toLowerCase();
   const place = (one: ICandidate) => one.label.toLowerCase().indexOf(wanted);
-  return candidates
+  const fitting = variables
+    .map(variableCandidate)
     .filter(one => place(one) >= 0)
-    .sort((a, b) => Math.min(place(a), 1) - Math.min(place(b), 1))
-    .slice(0, LONGEST_LIST);
-}
-
-/** Lists what a question about the notebook can name; what can't be read is left out. */
-export async function listCandidates(
-  path: string,
-  contents: Contents.IManager,
-  rest: AnalystRest,
-  trans: TranslationBundle
-): Promise<readonly ICandidate[]> {
-  const [files, variables] = await Promise.allSettled([
-    contents.get(folderOf(path), { content: true }),
-    rest.variables(path)
-  ]);
-  const items: Contents.IModel[] =
-    files.status === 'fulfilled' ? files.value.content : [];
-  const names = variables.status === 'fulfilled' ? variables.value : [];
+    .sort((a, b) => Math.min(place(a), 1) - Math.min(place(b), 1));
+  const most = Math.max(FEWEST_FILES, LONGEST_LIST - fitting.length);
   return [
-    ...items
-      .filter(item => item.type === 'file' && isDataFile(item.name))
-      .map(item => fileCandidate(item, trans)),
-    ...names.map(variable => variableCandidate(variable))
-  ];
+    ...files.slice(0, most).map(path => fileCandidate(path, near)),
+    ...fitting
+  ].slice(0, LONGEST_LIST);
 }
 
-function fileCandidate(
-  item: Contents.IModel,
-  trans: TranslationBundle
-): ICandidate {
+function fileCandidate(path: string, near: string): ICandidate {
+  const folder = PathExt.dirname(path);
   return {
     kind: 'file',
-    value: item.path,
-    label: item.name,
-    detail: trans.__('file')
+    value: path,
+    label: PathExt.basename(path),
+    // Only of a file elsewhere it matters where.
+    detail: folder === near ? '' : folder || '/'
   };
 }
 

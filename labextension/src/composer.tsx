@@ -1,15 +1,19 @@
 import { HTMLSelect, closeIcon } from '@jupyterlab/ui-components';
-import { useCallback } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import type { FormEvent, ReactElement } from 'react';
 
 import { usePanel, useSignal } from './context';
+import type { IDraft } from './draft';
 import { runningRun } from './pictures';
 import type { INotebookPicture, IRunPicture } from './pictures';
 import type { Approval } from './protocol.gen';
 import { UnseenWrites } from './filechanges';
 import { QuestionField } from './question';
 import type { IModelInfo, IStatus } from './rest';
+import { chosenFor, sendDraft } from './sending';
 import { chosenModel } from './welcome';
+import { WhichData } from './whichdata';
+import type { IUnclear } from './whichdata';
 
 /** Where the person writes, chooses, sends and stops. */
 export function Composer(props: {
@@ -18,28 +22,53 @@ export function Composer(props: {
   isConnected: boolean;
   focusCount: number;
 }): ReactElement {
-  const { analyst, trans } = usePanel();
+  const { analyst, trans, workspace } = usePanel();
   const { focusCount, isConnected, notebook, status } = props;
-  const { path } = notebook;
+  const { path, refusal } = notebook;
+  const { choices } = analyst;
+  const [found, setFound] = useState<IUnclear | null>(null);
+  const [isSending, setSending] = useState(false);
+  const choice = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
+  );
   const draft = useSignal(
     analyst.drafts.changed,
     useCallback(() => analyst.drafts.get(path), [analyst, path])
   );
   const running = runningRun(notebook);
-  const isReady = path !== '' && isConnected && !notebook.pending;
-  const canSend = isReady && !running && draft.text.trim() !== '';
+  const model = chosenModel(status, choice);
+  const lacksModel = model !== null && !model.is_present;
+  const isReady =
+    isConnected && !lacksModel && !notebook.pending && !isSending && !running;
+  const canSend = isReady && draft.text.trim() !== '';
+  const unclear =
+    found ??
+    (refusal?.reason === 'data'
+      ? { ...refusal, sentence: refusal.message, word: '' }
+      : null);
+  useEffect(() => setFound(null), [path]);
 
-  const send = async () => {
-    if (!canSend) {
-      return;
-    }
-    const { files, text, variables } = draft;
-    analyst.drafts.clear(path);
-    const question = { text: text.trim(), files, variables };
-    if (!(await analyst.ask(path, question))) {
-      analyst.drafts.change(path, draft);
+  const settle = () => {
+    setFound(null);
+    if (refusal) {
+      analyst.model.settle(path);
     }
   };
+  const sendThis = async (question: IDraft, withoutData = false) => {
+    if (!isReady || question.text.trim() === '') {
+      return;
+    }
+    settle();
+    setSending(true);
+    const place = { analyst, workspace, trans, path };
+    try {
+      setFound(await sendDraft(place, question, withoutData));
+    } finally {
+      setSending(false);
+    }
+  };
+  const send = () => sendThis(draft);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void send();
@@ -51,11 +80,18 @@ export function Composer(props: {
       aria-label={trans.__('Ask the data analyst')}
       onSubmit={submit}
     >
+      {unclear && (
+        <WhichData
+          unclear={unclear}
+          onChoose={one => void sendThis(chosenFor(draft, unclear, one))}
+          onWithoutData={() => void sendThis(draft, true)}
+          onDismiss={settle}
+        />
+      )}
       <Chips path={path} files={draft.files} variables={draft.variables} />
       <QuestionField
         path={path}
         text={draft.text}
-        isDisabled={path === ''}
         focusCount={focusCount}
         onSubmit={() => void send()}
       />
@@ -64,7 +100,13 @@ export function Composer(props: {
         {running ? <StopButton run={running} /> : <SendButton can={canSend} />}
       </div>
       <UnseenWrites meter={notebook.meter} />
-      <Leaving status={status} />
+      {lacksModel ? (
+        <p className="jp-dm-Leaving" data-testid="dm-why-not">
+          {trans.__('Send is off until a model is set up: see above.')}
+        </p>
+      ) : (
+        <Leaving status={status} />
+      )}
     </form>
   );
 }

@@ -5,7 +5,11 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
-import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import {
+  IDefaultFileBrowser,
+  IFileBrowserFactory
+} from '@jupyterlab/filebrowser';
+import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -15,7 +19,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 // The panel, its channel and its commands are there from the start.
 /* eslint-disable jupyter/prefer-lazy-imports */
 import { Analyst } from './analyst';
-import { addCommands } from './commands';
+import { CommandIDs, addCommands } from './commands';
 import { chooseKernel } from './kernelchoice';
 import { KernelStatus } from './kernelstatus';
 import { agreeToLinks } from './linkchoice';
@@ -40,7 +44,9 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     ICommandPalette,
     IStatusBar,
     ILayoutRestorer,
-    IFileBrowserFactory
+    IFileBrowserFactory,
+    IDefaultFileBrowser,
+    ILauncher
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -52,11 +58,13 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     palette: ICommandPalette | null,
     statusBar: IStatusBar | null,
     restorer: ILayoutRestorer | null,
-    browsers: IFileBrowserFactory | null
+    browsers: IFileBrowserFactory | null,
+    browser: IDefaultFileBrowser | null,
+    launcher: ILauncher | null
   ): IAnalyst => {
     const trans = (translator ?? nullTranslator).load('dm_jupyter');
     const analyst = new Analyst(tracker, app.serviceManager);
-    const workspace = new Workspace(documents);
+    const workspace = new Workspace(documents, browser);
     const panel = new AnalystPanel({
       analyst,
       workspace,
@@ -81,6 +89,13 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
       browsers,
       palette,
       trans
+    });
+    launcher?.add({
+      command: CommandIDs.ask,
+      args: { isLauncher: true },
+      category: trans.__('Data analyst'),
+      // Below the notebooks.
+      categoryRank: 1
     });
     statusBar?.registerStatusItem('dm-jupyter:kernel', {
       item: new KernelStatus(analyst, trans),

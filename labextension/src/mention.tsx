@@ -1,9 +1,11 @@
 import { useEffect, useId, useMemo, useState } from 'react';
 import type { KeyboardEvent, ReactElement, RefObject } from 'react';
 
-import { listCandidates, matching, mentionAt } from './completion';
+import { candidatesFor, mentionAt } from './completion';
 import type { ICandidate } from './completion';
 import { usePanel } from './context';
+import type { IVariable } from './rest';
+import { folderFor } from './sending';
 
 /** The `@` completion of a field, as far as it is open. */
 export interface IMentions {
@@ -33,12 +35,7 @@ export function useMentions(
   const mention = mentionAt(text, caret);
   const isMentioning = mention !== null;
   const isWanted = isMentioning && mention.start !== dismissed;
-  const candidates = useCandidates(path, isWanted);
-  const shown = useMemo(
-    () => (isWanted ? matching(candidates, mention.query) : []),
-    // The mention is a new object for each key; what it says decides.
-    [candidates, isWanted, mention?.query]
-  );
+  const shown = useCandidates(path, isWanted ? mention.query : null);
   const active = Math.min(chosen, shown.length - 1);
 
   useEffect(() => {
@@ -108,6 +105,7 @@ export function MentionList(props: {
           key={`${candidate.kind} ${candidate.value}`}
           id={`${listId}-${index}`}
           role="option"
+          title={candidate.value}
           aria-selected={index === active}
           className={index === active ? 'jp-mod-active' : undefined}
           // The field must keep the focus.
@@ -121,25 +119,66 @@ export function MentionList(props: {
   );
 }
 
-/** Lists candidates each time that a mention begins. */
-function useCandidates(path: string, isWanted: boolean): readonly ICandidate[] {
-  const { analyst, trans } = usePanel();
-  const [candidates, setCandidates] = useState<readonly ICandidate[]>([]);
+const NONE: readonly never[] = [];
+/** For several keys that are pressed one after another. */
+const QUIET_MS = 80;
+
+/** Returns what fits a query, which is `null` while nothing is being completed. */
+function useCandidates(
+  path: string,
+  query: string | null
+): readonly ICandidate[] {
+  const { workspace } = usePanel();
+  const near = folderFor(path, workspace);
+  const files = useFiles(query, near);
+  const variables = useVariables(path, query !== null);
+  return useMemo(
+    () =>
+      query === null ? NONE : candidatesFor(files, variables, query, near),
+    [files, near, query, variables]
+  );
+}
+
+/** Searches files for each query; what was found for the one before stays until then. */
+function useFiles(query: string | null, near: string): readonly string[] {
+  const { analyst } = usePanel();
+  const [found, setFound] = useState<readonly string[]>(NONE);
   useEffect(() => {
-    if (!isWanted) {
+    if (query === null) {
+      setFound(NONE);
       return;
     }
     let isCurrent = true;
-    void listCandidates(path, analyst.contents, analyst.rest, trans).then(
-      found => {
-        if (isCurrent) {
-          setCandidates(found);
-        }
-      }
+    const take = (files: readonly string[]) => isCurrent && setFound(files);
+    const timer = setTimeout(() => {
+      analyst.rest.files(query, near).then(take, () => take(NONE));
+    }, QUIET_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [analyst, near, query]);
+  return found;
+}
+
+/** Lists the kernel's variables each time that a mention begins. */
+function useVariables(path: string, isWanted: boolean): readonly IVariable[] {
+  const { analyst } = usePanel();
+  const [variables, setVariables] = useState<readonly IVariable[]>(NONE);
+  useEffect(() => {
+    if (!isWanted || !path) {
+      setVariables(NONE);
+      return;
+    }
+    let isCurrent = true;
+    analyst.rest.variables(path).then(
+      found => isCurrent && setVariables(found),
+      // A kernel that does not answer has none to name.
+      () => undefined
     );
     return () => {
       isCurrent = false;
     };
-  }, [analyst, isWanted, path, trans]);
-  return candidates;
+  }, [analyst, isWanted, path]);
+  return variables;
 }

@@ -9,10 +9,10 @@ import type { IPanelContext } from './context';
 import { FileDropTarget } from './dropping';
 import { analystIcon } from './icon';
 import type { IRunSummary } from './rest';
+import { folderFor } from './sending';
 import type { IAnalyst } from './tokens';
 import { PanelView } from './view';
 import type { IViewState } from './view';
-import { folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
 export const PANEL_ID = 'dm-jupyter-panel';
@@ -35,7 +35,7 @@ export class AnalystPanel extends ReactWidget {
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Data analyst'));
     this._dropTarget = new FileDropTarget(this.node, {
-      onPaths: paths => void this.addFiles(paths),
+      onPaths: paths => this.addFiles(paths),
       onFiles: files => void this._upload(files)
     });
   }
@@ -50,21 +50,14 @@ export class AnalystPanel extends ReactWidget {
     this._setState({ page: 'history' });
   }
 
-  /** Adds files to the next question, about a new notebook beside them where none is open. */
-  async addFiles(paths: readonly string[]): Promise<void> {
-    const { analyst, workspace } = this._context;
-    const local = paths.map(path => analyst.contents.localPath(path));
-    if (local.length === 0) {
-      return;
-    }
-    let target = analyst.currentPath;
-    if (!target) {
-      const panel = await workspace.newNotebook(folderOf(local[0]));
-      target = panel?.context.localPath ?? '';
-    }
-    if (target) {
-      local.forEach(path => analyst.drafts.addFile(target, path));
-    }
+  /** Adds files to the next question. */
+  addFiles(paths: readonly string[]): void {
+    const { analyst } = this._context;
+    // Without a notebook one is made beside them when the question is sent.
+    const target = analyst.currentPath;
+    paths.forEach(path =>
+      analyst.drafts.addFile(target, analyst.contents.localPath(path))
+    );
   }
 
   protected override render(): ReactElement {
@@ -74,7 +67,6 @@ export class AnalystPanel extends ReactWidget {
           state={this._state}
           onPage={page => this._setState({ page })}
           onShowRun={run => void this._showRun(run)}
-          onNewNotebook={() => void this._context.workspace.newNotebook('')}
         />
       </PanelContext.Provider>
     );
@@ -83,6 +75,13 @@ export class AnalystPanel extends ReactWidget {
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
     this._dropTarget.listen();
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    if (!this._state.wasShown) {
+      this._setState({ wasShown: true });
+    }
   }
 
   protected override onBeforeDetach(msg: Message): void {
@@ -100,7 +99,7 @@ export class AnalystPanel extends ReactWidget {
 
   private async _upload(files: readonly File[]): Promise<void> {
     const { analyst, trans, workspace } = this._context;
-    const folder = folderOf(analyst.currentPath);
+    const folder = folderFor(analyst.currentPath, workspace);
     const paths: string[] = [];
     for (const file of files) {
       try {
@@ -113,7 +112,7 @@ export class AnalystPanel extends ReactWidget {
         );
       }
     }
-    await this.addFiles(paths);
+    this.addFiles(paths);
   }
 
   private _setState(part: Partial<IViewState>): void {
@@ -123,5 +122,10 @@ export class AnalystPanel extends ReactWidget {
 
   private readonly _context: IPanelContext;
   private readonly _dropTarget: FileDropTarget;
-  private _state: IViewState = { page: 'runs', shownRun: null, focusCount: 0 };
+  private _state: IViewState = {
+    page: 'runs',
+    shownRun: null,
+    focusCount: 0,
+    wasShown: false
+  };
 }

@@ -13,6 +13,12 @@ export interface IWantedFile {
   leads_to: string;
 }
 
+/** What a question may be about. */
+export interface ICandidate {
+  kind: 'file' | 'variable';
+  name: string;
+}
+
 /** What happened to a file of the working folder, or is to happen to it. */
 export interface IFileChange {
   path: string;
@@ -117,6 +123,7 @@ export interface IAsk {
   approval?: Approval;
   kernel?: KernelChoice;
   agreed?: string[];
+  without_data?: boolean;
   tries?: number;
 }
 
@@ -360,9 +367,10 @@ export interface IFilesWanted {
 export interface IRefused {
   kind: 'refused';
   request_id: string;
-  reason: 'kernel' | 'busy' | 'file' | 'link' | 'model' | 'notebook' | 'unknown';
+  reason: 'kernel' | 'busy' | 'file' | 'link' | 'data' | 'model' | 'notebook' | 'unknown';
   message: string;
   files: IWantedFile[];
+  candidates: ICandidate[];
 }
 
 /** What the notebook's kernel uses and may use. */

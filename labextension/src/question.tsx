@@ -8,13 +8,12 @@ import { MentionList, useMentions } from './mention';
 export function QuestionField(props: {
   path: string;
   text: string;
-  isDisabled: boolean;
   /** Grows when the field is to take the focus. */
   focusCount: number;
   onSubmit: () => void;
 }): ReactElement {
   const { analyst, trans } = usePanel();
-  const { focusCount, isDisabled, onSubmit, path, text } = props;
+  const { focusCount, onSubmit, path, text } = props;
   const field = useRef<HTMLTextAreaElement>(null);
   useFocus(field, focusCount);
   useFittingHeight(field, text);
@@ -53,7 +52,6 @@ export function QuestionField(props: {
         placeholder={trans.__(
           'Ask about your data; @ names a file or variable'
         )}
-        disabled={isDisabled}
         value={text}
         onChange={({ target }) => {
           analyst.drafts.change(path, { text: target.value });

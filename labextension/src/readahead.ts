@@ -32,7 +32,8 @@ export function tellFilesEarly(
     }
     told = text;
     clearTimeout(timer);
-    if (message.files.length > 0) {
+    // Without a notebook there is no kernel to read them for.
+    if (path && message.files.length > 0) {
       timer = setTimeout(() => send(message), QUIET_MS);
     }
   };

@@ -4,7 +4,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import type { RunMessage } from './protocol.gen';
+import type { ICandidate, RunMessage } from './protocol.gen';
 
 /** A model that can answer. */
 export interface IModelInfo {
@@ -58,6 +58,59 @@ export interface IVariable {
   }[];
 }
 
+/** A download of a local model. */
+export interface IDownload {
+  readonly name: string;
+  readonly state: 'running' | 'done' | 'cancelled' | 'failed';
+  readonly stage: 'waiting' | 'hub' | 'index' | 'checking';
+  readonly done_bytes: number;
+  readonly total_bytes: number;
+  /** Why it failed; empty when it did not. */
+  readonly error: string;
+}
+
+/** What a model lacks, and how far its set-up is. */
+export interface IModelState {
+  readonly is_ready: boolean;
+  /** What a person can do first; `null` where nothing need be done. */
+  readonly obstacle: {
+    readonly kind: 'engine' | 'model' | 'unknown';
+    readonly text: string;
+    readonly command: string;
+  } | null;
+  /** What can be downloaded. */
+  readonly local: {
+    readonly name: string;
+    readonly title: string;
+    readonly size_bytes: number;
+  } | null;
+  readonly download: IDownload | null;
+  readonly endpoint: {
+    readonly base_url: string;
+    readonly model: string;
+    readonly has_key: boolean;
+  } | null;
+  readonly can_set_endpoint: boolean;
+}
+
+/** What a question names. */
+export interface IMeaning {
+  readonly files: readonly string[];
+  readonly variables: readonly string[];
+  readonly unclear: readonly {
+    readonly word: string;
+    readonly sentence: string;
+    readonly is_unknown: boolean;
+    readonly candidates: readonly ICandidate[];
+  }[];
+}
+
+/** A question to begin with. */
+export interface IExample {
+  readonly question: string;
+  readonly file: string;
+}
+
 export type ExportFormat = 'notebook' | 'trajectory';
 
 /** The server's REST interface. */
@@ -104,6 +157,67 @@ export class AnalystRest {
   async variables(notebook: string): Promise<readonly IVariable[]> {
     const search = URLExt.objectToQueryString({ notebook });
     return (await (await this._request('variables', search)).json()).variables;
+  }
+
+  /** Lists data files that fit what was typed, the best first. */
+  async files(match: string, near: string): Promise<readonly string[]> {
+    const search = URLExt.objectToQueryString({ match, near });
+    return (await (await this._request('files', search)).json()).files;
+  }
+
+  /** Says what a question names, in a notebook or from a folder. */
+  async meaning(given: {
+    question: string;
+    notebook: string;
+    near: string;
+    files: readonly string[];
+  }): Promise<IMeaning> {
+    return (await this._send('meaning', 'POST', given)).json();
+  }
+
+  /** Lists questions about a data file of the folder. */
+  async examples(near: string): Promise<readonly IExample[]> {
+    const search = URLExt.objectToQueryString({ near });
+    return (await (await this._request('examples', search)).json()).examples;
+  }
+
+  /** Says what a model lacks; the server's default one without a name. */
+  async model(name = ''): Promise<IModelState> {
+    const search = URLExt.objectToQueryString({ name });
+    return (await this._request('model', search)).json();
+  }
+
+  /** Has an endpoint answer from now on; fails with the reason when it does not. */
+  async setEndpoint(
+    baseUrl: string,
+    model: string,
+    apiKey: string
+  ): Promise<IModelState> {
+    const given = { base_url: baseUrl, model, api_key: apiKey };
+    return (await this._send('model', 'POST', given)).json();
+  }
+
+  async forgetEndpoint(): Promise<IModelState> {
+    return (await this._send('model', 'DELETE')).json();
+  }
+
+  async startDownload(name: string): Promise<IModelState> {
+    const search = URLExt.objectToQueryString({ name });
+    return (await this._send(`model/download${search}`, 'POST')).json();
+  }
+
+  async cancelDownload(name: string): Promise<IModelState> {
+    const search = URLExt.objectToQueryString({ name });
+    return (await this._send(`model/download${search}`, 'DELETE')).json();
+  }
+
+  private _send(
+    path: string,
+    method: 'POST' | 'DELETE',
+    given?: object
+  ): Promise<Response> {
+    const body = given === undefined ? undefined : JSON.stringify(given);
+    return this._request(path, '', { method, body });
   }
 
   private async _request(

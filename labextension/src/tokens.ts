@@ -14,6 +14,8 @@ export interface IQuestion {
   readonly text: string;
   readonly files?: readonly string[];
   readonly variables?: readonly string[];
+  /** Whether the person says that it is about none of their data. */
+  readonly withoutData?: boolean;
   /** How often to try it; once without a number. */
   readonly tries?: number;
   /** Where links among the files lead, of which the person has said that they may be read. */

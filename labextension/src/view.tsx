@@ -8,10 +8,11 @@ import { Banners } from './banners';
 import { Composer } from './composer';
 import { useFramedSignal, usePanel, useSignal } from './context';
 import { History } from './history';
+import { ModelSetup } from './modelsetup';
 import type { INotebookPicture } from './pictures';
-import type { IRunSummary } from './rest';
+import type { IRunSummary, IStatus } from './rest';
 import { Timeline } from './timeline';
-import { Welcome } from './welcome';
+import { Welcome, chosenModel } from './welcome';
 
 /** What the panel shows, apart from what the analyst knows. */
 export interface IViewState {
@@ -20,6 +21,8 @@ export interface IViewState {
   readonly shownRun: string | null;
   /** Grows when the question field is to take the focus. */
   readonly focusCount: number;
+  /** Whether the person has had the panel before them. */
+  readonly wasShown: boolean;
 }
 
 /** The whole panel. */
@@ -27,10 +30,9 @@ export function PanelView(props: {
   state: IViewState;
   onPage: (page: IViewState['page']) => void;
   onShowRun: (run: IRunSummary) => void;
-  onNewNotebook: () => void;
 }): ReactElement {
   const { analyst } = usePanel();
-  const { onNewNotebook, onPage, onShowRun, state } = props;
+  const { onPage, onShowRun, state } = props;
   const path = useSignal(
     analyst.currentChanged,
     useCallback(() => analyst.currentPath, [analyst])
@@ -62,7 +64,8 @@ export function PanelView(props: {
           <Runs
             notebook={notebook}
             shownRun={state.shownRun}
-            onNewNotebook={onNewNotebook}
+            status={status}
+            wasShown={state.wasShown}
           />
         )}
       </Scroller>
@@ -77,32 +80,40 @@ export function PanelView(props: {
   );
 }
 
-/** The notebook's runs, or what to know before the first. */
+/** The notebook's runs, or what to know before the first; above both what a model lacks. */
 function Runs(props: {
   notebook: INotebookPicture;
   shownRun: string | null;
-  onNewNotebook: () => void;
+  status: IStatus | null;
+  wasShown: boolean;
 }): ReactElement {
   const { analyst } = usePanel();
-  const { notebook, onNewNotebook, shownRun } = props;
-  const status = useSignal(
-    analyst.stateChanged,
-    useCallback(() => analyst.status, [analyst])
+  const { choices } = analyst;
+  const { notebook, shownRun, status, wasShown } = props;
+  const choice = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
   );
   const error = useSignal(
     analyst.stateChanged,
     useCallback(() => analyst.statusError, [analyst])
   );
   const { past, path, pending, runs } = notebook;
-  return runs.length + past.length === 0 && !pending ? (
-    <Welcome
-      status={status}
-      error={error}
-      hasNotebook={path !== ''}
-      onNewNotebook={onNewNotebook}
-    />
-  ) : (
-    <Timeline notebook={notebook} shownRun={shownRun} />
+  const model = chosenModel(status, choice);
+  return (
+    <>
+      {model && !model.is_present && <ModelSetup name={model.name} />}
+      {runs.length + past.length === 0 && !pending ? (
+        <Welcome
+          path={path}
+          status={status}
+          error={error}
+          wasShown={wasShown}
+        />
+      ) : (
+        <Timeline notebook={notebook} shownRun={shownRun} />
+      )}
+    </>
   );
 }
 
@@ -144,7 +155,8 @@ function Scroller(props: {
   const { trans } = usePanel();
   const outer = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
-  useStickToEnd(outer, inner, props.notebook.path);
+  const { past, path, runs } = props.notebook;
+  useStickToEnd(outer, inner, runs.length + past.length > 0 ? path : null);
   return (
     <div
       ref={outer}
@@ -164,12 +176,13 @@ const NEAR_END_PX = 40;
 function useStickToEnd(
   outer: RefObject<HTMLElement>,
   inner: RefObject<HTMLElement>,
-  path: string
+  /** The notebook's; `null` before its first run, when the beginning is what to read. */
+  path: string | null
 ): void {
   useLayoutEffect(() => {
     const frame = outer.current;
     const content = inner.current;
-    if (!frame || !content) {
+    if (!frame || !content || path === null) {
       return;
     }
     let isAtEnd = true;

@@ -74,7 +74,7 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
       );
     case 'cancelled':
       return trans.__(
-        'The run was stopped. Its cells stay: ask again, or undo the run.'
+        'The run was stopped. Cells that ran stay: ask again, or undo the run.'
       );
     case 'void':
       return trans.__(

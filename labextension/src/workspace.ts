@@ -4,14 +4,32 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import { FileBrowserModel } from '@jupyterlab/filebrowser';
+import type { FileBrowser } from '@jupyterlab/filebrowser';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 /** Name of the kernelspec whose kernels are restricted. */
 export const RESTRICTED_KERNEL = 'dm-sandbox';
 
 /** Opens and makes documents for the analyst. */
 export class Workspace {
-  constructor(private readonly _documents: IDocumentManager) {}
+  constructor(
+    private readonly _documents: IDocumentManager,
+    private readonly _browser: FileBrowser | null = null
+  ) {
+    _browser?.model.pathChanged.connect(() => this._folderChanged.emit());
+  }
+
+  /** The folder that the file browser shows; an empty text for the server's root. */
+  get folder(): string {
+    const path = this._browser?.model.path ?? '';
+    return this._documents.services.contents.localPath(path);
+  }
+
+  get folderChanged(): ISignal<this, void> {
+    return this._folderChanged;
+  }
 
   /** Whether the server offers restricted kernels. */
   get hasRestrictedKernel(): boolean {
@@ -59,6 +77,8 @@ export class Workspace {
       model.dispose();
     }
   }
+
+  private readonly _folderChanged = new Signal<this, void>(this);
 
   private async _ready(widget: unknown): Promise<NotebookPanel | null> {
     if (!(widget instanceof NotebookPanel)) {

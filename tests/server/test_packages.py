@@ -211,7 +211,7 @@ async def test_a_kernel_of_ones_own_gets_no_package(server: JupyterServer, say) 
     path = server.notebook("own.ipynb", kernel="python3")
     async with asyncio.timeout(90), Panel(server) as panel:
         await panel.attach(path)
-        await panel.ask(path, "Use it", kernel="own", approval="auto")
+        await panel.ask(path, "Use it", kernel="own", approval="auto", without_data=True)
         opened = await panel.until("cell_opened")
         assert opened["waits_because"] == "this kernel is not restricted"
         closed = await _say(panel, opened, "approve")

@@ -263,7 +263,7 @@ async def test_another_kernel_is_never_used_unasked(server: JupyterServer, say) 
         await panel.say("ask", request_id="r", notebook_path=path, question="One?")
         refused = await panel.until("refused")
         assert refused["reason"] == "kernel"
-        run_id = await panel.ask(path, "One?", kernel="own", approval="auto")
+        run_id = await panel.ask(path, "One?", kernel="own", approval="auto", without_data=True)
         waiting = await panel.until("cell_opened")
         await panel.say("stop", run_id=run_id)
         await _ended(panel)

@@ -37,6 +37,7 @@ from dm_jupyter.server.wire.panel import (
 )
 from dm_jupyter.server.wire.passing import (
     Attached,
+    Candidate,
     FilesWanted,
     FileWritten,
     KernelEnded,
@@ -69,6 +70,7 @@ __all__ = [
     "Ask",
     "Attach",
     "Attached",
+    "Candidate",
     "CellClosed",
     "CellDecided",
     "CellOpened",

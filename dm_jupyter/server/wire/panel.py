@@ -95,6 +95,8 @@ class Ask:
     """`own` lets the run use a kernel that is not restricted; then every cell is asked for."""
     agreed: tuple[str, ...] = ()
     """Where links among the files lead, of which the person has said that they may be read."""
+    without_data: bool = False
+    """Whether the person says that the question is about none of their data."""
     tries: int = 1
     """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
     that most tries give is worked out in the notebook."""

@@ -10,6 +10,7 @@ from kernel_sandbox.types import FileChange
 
 __all__ = [
     "Attached",
+    "Candidate",
     "FileWritten",
     "FilesWanted",
     "KernelEnded",
@@ -92,17 +93,29 @@ class FilesWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a question may be about."""
+
+    kind: Literal["file", "variable"]
+    name: str
+    """Of a file as in `Ask`, or of a table in the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A request can't be granted."""
 
     kind: ClassVar[str] = "refused"
     request_id: str
-    reason: Literal["kernel", "busy", "file", "link", "model", "notebook", "unknown"]
+    reason: Literal["kernel", "busy", "file", "link", "data", "model", "notebook", "unknown"]
     """`kernel`: the notebook's kernel is not restricted, the person must choose. `link`: files are
-    links, the person must agree to read where they lead."""
+    links, the person must agree to read where they lead. `data`: nothing says what the question is
+    about, or a word of it names nothing; the person must choose."""
     message: str
     files: tuple[WantedFile, ...] = ()
     """For `link`: which, and where they lead."""
+    candidates: tuple[Candidate, ...] = ()
+    """For `data`: what may be meant, the best first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ describe('Analyst', () => {
       request_id: ask.request_id,
       reason,
       message: 'why',
-      files: []
+      files: [],
+      candidates: []
     });
     return ask;
   }

@@ -1,10 +1,5 @@
 import { errorQuestion } from '../cells';
-import { isDataFile, matching, mentionAt } from '../completion';
-import type { ICandidate } from '../completion';
-
-function file(label: string): ICandidate {
-  return { kind: 'file', value: label, label, detail: '' };
-}
+import { candidatesFor, isDataFile, mentionAt } from '../completion';
 
 describe('mentionAt', () => {
   it.each([
@@ -20,14 +15,41 @@ describe('mentionAt', () => {
   });
 });
 
-describe('matching', () => {
-  it('puts first what begins with the query', () => {
-    const found = matching([file('resales.csv'), file('Sales.csv')], 'sal');
-    expect(found.map(one => one.label)).toEqual(['Sales.csv', 'resales.csv']);
+describe('candidatesFor', () => {
+  const variable = (name: string) => ({
+    name,
+    kind: 'DataFrame',
+    shape: [3, 2],
+    columns: [{ name: 'day', dtype: 'object', samples: [] }]
   });
 
-  it('leaves out what does not fit', () => {
-    expect(matching([file('a.csv')], 'b')).toEqual([]);
+  it('keeps the order of the server and says where a file elsewhere lies', () => {
+    const files = ['work/sales.csv', 'old/sales.csv', 'sales.csv'];
+    expect(candidatesFor(files, [], 'sal', 'work')).toEqual([
+      { kind: 'file', value: 'work/sales.csv', label: 'sales.csv', detail: '' },
+      {
+        kind: 'file',
+        value: 'old/sales.csv',
+        label: 'sales.csv',
+        detail: 'old'
+      },
+      { kind: 'file', value: 'sales.csv', label: 'sales.csv', detail: '/' }
+    ]);
+  });
+
+  it('lists the variables that fit, those that begin with the query first', () => {
+    const tables = ['resales', 'Sales', 'other'].map(variable);
+    const found = candidatesFor([], tables, 'sal', '');
+    expect(found.map(one => one.label)).toEqual(['Sales', 'resales']);
+    expect(found[0].detail).toBe('DataFrame · 3 × 2 · day');
+  });
+
+  it('leaves room for both', () => {
+    const files = Array.from({ length: 12 }, (_, n) => `f${n}.csv`);
+    const tables = Array.from({ length: 12 }, (_, n) => variable(`f${n}`));
+    const found = candidatesFor(files, tables, 'f', '');
+    expect(found.filter(one => one.kind === 'file')).toHaveLength(5);
+    expect(found).toHaveLength(8);
   });
 });
 

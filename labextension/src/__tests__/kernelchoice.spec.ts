@@ -21,7 +21,8 @@ const REFUSAL: IRefused = {
   request_id: 'request-1',
   reason: 'kernel',
   message: 'not restricted',
-  files: []
+  files: [],
+  candidates: []
 };
 const NEW_PATH = 'work/Untitled.ipynb';
 

@@ -22,7 +22,8 @@ const REFUSAL: IRefused = {
   files: [
     { name: 'work/linked.csv', leads_to: '/home/me/.ssh/id_rsa' },
     { name: 'work/other.csv', leads_to: '/data/a.csv' }
-  ]
+  ],
+  candidates: []
 };
 
 describe('agreeToLinks', () => {

@@ -187,7 +187,8 @@ describe('AnalystModel', () => {
       request_id: 'request-1',
       reason: 'busy',
       message: 'a run goes on',
-      files: []
+      files: [],
+      candidates: []
     });
     expect(model.notebook(PATH).pending).toBeNull();
     expect(model.notebook(PATH).refusal?.message).toBe('a run goes on');
@@ -200,7 +201,8 @@ describe('AnalystModel', () => {
       request_id: RUN,
       reason: 'busy',
       message: 'the run goes on',
-      files: []
+      files: [],
+      candidates: []
     });
     expect(model.notebook(PATH).notices[0].text).toBe('the run goes on');
   });

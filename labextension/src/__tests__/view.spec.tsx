@@ -15,7 +15,13 @@ import { PanelContext } from '../context';
 import { Drafts } from '../draft';
 import { AnalystModel } from '../model';
 import type { IAsk, RunMessage } from '../protocol.gen';
-import type { AnalystRest, IStatus } from '../rest';
+import type {
+  AnalystRest,
+  IDownload,
+  IMeaning,
+  IModelState,
+  IStatus
+} from '../rest';
 import type { IAnalyst, IQuestion } from '../tokens';
 import { PanelView } from '../view';
 import type { IViewState } from '../view';
@@ -52,7 +58,7 @@ const STATUS: IStatus = {
     }
   ],
   default_model: 'small',
-  containment: { active: ['landlock'], missing: ['cgroup'] },
+  containment: { active: ['landlock', 'late_seccomp'], missing: ['cgroup'] },
   is_shared: false,
   problems: []
 };
@@ -66,6 +72,35 @@ const VARIABLES = [
   }
 ];
 
+const EXAMPLES = [
+  { question: 'Which day in sales.csv is best?', file: 'work/sales.csv' }
+];
+
+const DOWNLOAD: IDownload = {
+  name: 'small',
+  state: 'running',
+  stage: 'hub',
+  done_bytes: 420_000_000,
+  total_bytes: 1_117_000_000,
+  error: ''
+};
+
+const SETUP: IModelState = {
+  is_ready: false,
+  obstacle: { kind: 'model', text: 'It is not here.', command: 'pull' },
+  local: { name: 'small', title: 'Small', size_bytes: 1_117_000_000 },
+  download: null,
+  endpoint: null,
+  can_set_endpoint: true
+};
+
+const NO_MODEL: IStatus = {
+  ...STATUS,
+  models: [
+    { ...STATUS.models[0], is_present: false, detail: 'It is not here.' }
+  ]
+};
+
 /** Keeps what the panel says to it. */
 class FakeAnalyst {
   readonly model = new AnalystModel();
@@ -73,17 +108,39 @@ class FakeAnalyst {
   readonly choices = new Choices();
   readonly rest = {
     variables: async () => VARIABLES,
-    runs: async () => []
+    runs: async () => [],
+    examples: async () => EXAMPLES,
+    files: async (match: string, near: string) =>
+      ['work/sales.csv'].filter(path => path.includes(match) || near === ''),
+    meaning: async () => this.meaning,
+    model: async () => this.setup,
+    setEndpoint: async (...args: unknown[]) => {
+      this.said.push(['setEndpoint', ...args]);
+      if (args[0] === 'http://wrong/v1') {
+        throw new Error('Nothing answers at http://wrong/v1.');
+      }
+      return { ...this.setup, is_ready: true, obstacle: null };
+    },
+    startDownload: async (name: string) => {
+      this.said.push(['startDownload', name]);
+      this.setup = { ...this.setup, download: DOWNLOAD };
+      return this.setup;
+    },
+    cancelDownload: async (name: string) => {
+      this.said.push(['cancelDownload', name]);
+      const download: IDownload = { ...DOWNLOAD, state: 'cancelled' };
+      this.setup = { ...this.setup, download };
+      return this.setup;
+    }
   } as unknown as AnalystRest;
-  readonly contents = {
-    get: async () => ({
-      content: ['sales.csv', 'notes.txt'].map(name => ({
-        type: 'file',
-        name,
-        path: `work/${name}`
-      }))
-    })
-  } as unknown as Contents.IManager;
+  readonly contents = {} as unknown as Contents.IManager;
+  meaning: IMeaning = { files: [], variables: [], unclear: [] };
+  setup: IModelState = SETUP;
+  refreshStatus = async () => {
+    this.said.push(['refreshStatus']);
+    this.status = STATUS;
+    this.stateChanged.emit();
+  };
   readonly stateChanged = new Signal<this, void>(this);
   readonly currentChanged = new Signal<this, void>(this);
   readonly statusError = '';
@@ -122,10 +179,20 @@ const CELL_APPROVED: RunMessage = {
   is_edited: false
 };
 
-const STATE: IViewState = { page: 'runs', shownRun: null, focusCount: 0 };
+const STATE: IViewState = {
+  page: 'runs',
+  shownRun: null,
+  focusCount: 0,
+  wasShown: true
+};
 
 describe('PanelView', () => {
   let analyst: FakeAnalyst;
+  let workspace: {
+    folder: string;
+    folderChanged: Signal<object, void>;
+    newNotebook: jest.Mock;
+  };
   let host: HTMLElement;
   let root: Root;
 
@@ -144,6 +211,13 @@ describe('PanelView', () => {
 
   beforeEach(() => {
     analyst = new FakeAnalyst();
+    workspace = {
+      folder: 'work',
+      folderChanged: new Signal<object, void>({}),
+      newNotebook: jest.fn(async () => ({
+        context: { localPath: 'work/Untitled.ipynb' }
+      }))
+    };
     host = document.body.appendChild(document.createElement('div'));
     root = createRoot(host);
   });
@@ -157,7 +231,7 @@ describe('PanelView', () => {
     const trans = nullTranslator.load('dm_jupyter');
     const context = {
       analyst: analyst as unknown as IAnalyst,
-      workspace: {} as Workspace,
+      workspace: workspace as unknown as Workspace,
       rendermime: new RenderMimeRegistry({
         initialFactories: [markdownRendererFactory]
       }),
@@ -170,7 +244,6 @@ describe('PanelView', () => {
             state={{ ...STATE, ...state }}
             onPage={() => undefined}
             onShowRun={() => undefined}
-            onNewNotebook={() => undefined}
           />
         </PanelContext.Provider>
       );
@@ -251,13 +324,206 @@ describe('PanelView', () => {
     analyst.model.receive(cellOpened({ waits_because: waitsBecause }));
   }
 
-  it('says first what runs where, and what leaves the machine', async () => {
+  it('says in one sentence what is safe, and the layers behind a click', async () => {
     await show();
-    const text = one('dm-welcome').textContent;
-    expect(text).toContain('Nothing.');
-    expect(text).toContain('landlock');
-    expect(text).toContain('Missing here: cgroup');
+    expect(one('dm-safe').textContent).toContain('safe to try');
+    const details = one('dm-details') as HTMLDetailsElement;
+    expect(details.open).toBe(false);
+    expect(details.textContent).toContain('Nothing.');
+    expect(details.textContent).toContain('landlock');
+    expect(details.textContent).toContain('Missing here: cgroup');
     expect(await violations()).toEqual([]);
+  });
+
+  it('calls nothing safe that no layer holds', async () => {
+    const containment = { active: ['landlock'], missing: ['late_seccomp'] };
+    const problem = { text: 'The network is open.', remedy: 'Close it.' };
+    analyst.status = { ...STATUS, containment, problems: [problem] };
+    await show();
+    none('dm-safe');
+    expect(one('dm-welcome').textContent).toContain('The network is open.');
+  });
+
+  it('offers questions about a file at hand, which are not sent yet', async () => {
+    await show();
+    await click('dm-example');
+    expect(analyst.drafts.get(PATH)).toEqual({
+      text: 'Which day in sales.csv is best?',
+      files: ['work/sales.csv'],
+      variables: []
+    });
+    expect(analyst.said).toEqual([]);
+  });
+
+  it('reads no file for a panel that nobody has looked at', async () => {
+    await show({ wasShown: false });
+    none('dm-examples');
+  });
+
+  it('keeps Send off until a model is set up, and says so', async () => {
+    analyst.status = NO_MODEL;
+    await show();
+    await type('How many?');
+    expect((one('dm-send') as HTMLButtonElement).disabled).toBe(true);
+    expect(one('dm-why-not').textContent).toContain('until a model is set up');
+    await press('Enter');
+    expect(analyst.said).toEqual([]);
+    expect(await violations()).toEqual([]);
+  });
+
+  it('downloads a model, shows how far it is, and cancels', async () => {
+    analyst.status = NO_MODEL;
+    await show();
+    expect(one('dm-download').textContent).toBe('Download (1.1 GB)');
+    await click('dm-download');
+    expect(one('dm-setup').textContent).toContain('420 of 1,117 MB');
+    expect((one('dm-progress') as HTMLProgressElement).value).toBe(420_000_000);
+    expect(await violations()).toEqual([]);
+    await click('dm-cancel-download');
+    expect(one('dm-download').textContent).toContain('Continue the download');
+    expect(analyst.said).toEqual([
+      ['startDownload', 'small'],
+      ['cancelDownload', 'small']
+    ]);
+  });
+
+  it('says first that the engine is missing, and by which command it comes', async () => {
+    analyst.status = NO_MODEL;
+    const obstacle = {
+      kind: 'engine',
+      text: 'A package is missing.',
+      command: 'pip install it'
+    } as const;
+    analyst.setup = { ...SETUP, obstacle };
+    await show();
+    none('dm-download');
+    expect(one('dm-setup').textContent).toContain('pip install it');
+    expect(await violations()).toEqual([]);
+  });
+
+  it('takes an endpoint that answers, and says why one was not taken', async () => {
+    analyst.status = NO_MODEL;
+    analyst.choices.model = 'small';
+    await show();
+    const fill = (url: string) =>
+      Object.entries({ url, model: 'big', key: 'secret' }).forEach(
+        ([name, value]) => {
+          (one(`dm-endpoint-${name}`) as HTMLInputElement).value = value;
+        }
+      );
+    fill('http://wrong/v1');
+    await click('dm-connect');
+    expect(one('dm-setup-error').textContent).toContain('Nothing answers');
+    fill('http://right/v1');
+    await click('dm-connect');
+    none('dm-setup');
+    expect(analyst.choices.model).toBe('');
+    expect(analyst.said).toEqual([
+      ['setEndpoint', 'http://wrong/v1', 'big', 'secret'],
+      ['setEndpoint', 'http://right/v1', 'big', 'secret'],
+      ['refreshStatus']
+    ]);
+    expect((one('dm-send') as HTMLButtonElement).disabled).toBe(true);
+    await type('How many?');
+    expect((one('dm-send') as HTMLButtonElement).disabled).toBe(false);
+  });
+
+  it('does not send an @ that names nothing, but what is chosen instead', async () => {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    analyst.meaning = { files: [], variables: [], unclear: [unclear] };
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    expect(analyst.said).toEqual([]);
+    expect(one('dm-which-data').textContent).toContain('“@sale” names no file');
+    none('dm-without-data');
+    expect((one('dm-composer') as HTMLTextAreaElement).value).toBe(
+      'Sum of @sale now'
+    );
+    expect(await violations()).toEqual([]);
+    await click('dm-candidate');
+    expect(analyst.said).toEqual([
+      [
+        'ask',
+        PATH,
+        {
+          text: 'Sum of sales.csv now',
+          files: ['work/sales.csv'],
+          variables: []
+        }
+      ]
+    ]);
+    none('dm-which-data');
+  });
+
+  it('asks back when the server does not know what a question is about', async () => {
+    await show();
+    analyst.model.asked(ASK);
+    analyst.model.receive({
+      kind: 'refused',
+      request_id: ASK.request_id,
+      reason: 'data',
+      message: 'Which data is the question about?',
+      files: [],
+      candidates: [{ kind: 'variable', name: 'sales' }]
+    });
+    analyst.drafts.putBack(PATH, ASK);
+    await settle();
+    expect(one('dm-which-data').textContent).toContain('Which data');
+    await click('dm-without-data');
+    expect(analyst.said).toEqual([
+      [
+        'ask',
+        PATH,
+        { text: 'How many?', files: [], variables: [], withoutData: true }
+      ]
+    ]);
+    none('dm-which-data');
+  });
+
+  it('makes a notebook beside the file that a question names', async () => {
+    analyst.currentPath = '';
+    analyst.meaning = { files: ['data/far.csv'], variables: [], unclear: [] };
+    await show();
+    await type('Sum of far.csv');
+    await press('Enter');
+    expect(workspace.newNotebook).toHaveBeenCalledWith('data');
+    expect(analyst.said).toEqual([
+      [
+        'ask',
+        'work/Untitled.ipynb',
+        { text: 'Sum of far.csv', files: ['data/far.csv'], variables: [] }
+      ]
+    ]);
+  });
+
+  it('keeps a question for which no notebook could be made', async () => {
+    analyst.currentPath = '';
+    analyst.meaning = { files: ['data/far.csv'], variables: [], unclear: [] };
+    workspace.newNotebook.mockResolvedValue(null);
+    await show();
+    await type('Sum of far.csv');
+    await press('Enter');
+    expect(analyst.said).toEqual([]);
+    expect(analyst.drafts.get('').text).toBe('Sum of far.csv');
+    expect(host.textContent).toContain('open in another page');
+  });
+
+  it('makes no notebook for a question about nothing, and asks back', async () => {
+    analyst.currentPath = '';
+    await show();
+    await type('How many?');
+    await press('Enter');
+    expect(workspace.newNotebook).not.toHaveBeenCalled();
+    expect(one('dm-which-data').textContent).toContain('work/sales.csv');
+    await click('dm-without-data');
+    expect(workspace.newNotebook).toHaveBeenCalledWith('work');
+    expect(analyst.said).toHaveLength(1);
   });
 
   it('sends with Enter, not with Shift and Enter, nor with Escape', async () => {
@@ -285,10 +551,13 @@ describe('PanelView', () => {
   it('completes a file after @ with the keyboard', async () => {
     await show();
     await type('Sum up @sa');
+    // The search waits for the last key.
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 150));
+    });
     const shown = one('dm-completion').textContent;
     expect(shown).toContain('sales.csv');
     expect(shown).toContain('DataFrame · 3 × 2 · day');
-    expect(shown).not.toContain('notes.txt');
     expect(await violations()).toEqual([]);
     await press('Enter');
     none('dm-completion');
@@ -443,7 +712,8 @@ describe('PanelView', () => {
       request_id: ASK.request_id,
       reason: 'busy',
       message: 'a run goes on',
-      files: []
+      files: [],
+      candidates: []
     });
     analyst.model.notify(PATH, 'the kernel has died');
     analyst.isConnected = false;

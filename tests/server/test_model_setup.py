@@ -1,0 +1,250 @@
+"""A model for a server that has none: what is missing, the download, the endpoint and its key."""
+
+# ruff: noqa: F811  (fixtures of another folder are taken by their names)
+
+import asyncio
+import dataclasses
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dm_jupyter.agent.local_model import catalogue, engine
+from dm_jupyter.agent.local_model.catalogue import LocalModel
+from dm_jupyter.agent.local_model.pull import Sources, pull
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.model_setup import ModelSetup, SetupError
+from dm_jupyter.server.redaction import Redaction
+from tests.agent.local_model.conftest import (  # noqa: F401  (fixtures)
+    CONTENT,
+    Hub,
+    Index,
+    hub,
+    index,
+    model,
+    sources,
+)
+from tests.cli.endpoint import ScriptedEndpoint, unused_url
+
+LOCAL = ModelChoice()
+KEY = "key-0123456789-of-a-person"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of models."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModel:
+    """The one model of the catalogue, which is not on this machine."""
+    named = dataclasses.replace(model, name=catalogue.DEFAULT_MODEL)
+    monkeypatch.setattr(catalogue, "MODELS", (named,))
+    return named
+
+
+@pytest.fixture
+def setup_of(tmp_path: Path, sources: Sources):
+    def make(choice: ModelChoice = LOCAL, **more: Any) -> ModelSetup:
+        redaction = Redaction((), ())
+        fetch = more.pop("fetch", partial(pull, sources=sources))
+        place = tmp_path / "kept" / "endpoint.json"
+        return ModelSetup(ModelHouse(choice), place, redaction, fetch, **more)
+
+    return make
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(["OK"]) as running:
+        yield running
+
+
+async def _settled(setup: ModelSetup) -> dict[str, Any]:
+    async with asyncio.timeout(30):
+        while (download := setup.state()["download"])["state"] == "running":
+            await asyncio.sleep(0.02)
+    return download
+
+
+def test_the_engine_is_missing_before_the_model_is(
+    setup_of, tiny: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = setup_of().state()
+    assert (without["is_ready"], without["obstacle"]["kind"]) == (False, "model")
+    assert without["local"]["size_bytes"] == len(CONTENT)
+    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
+    found = setup_of().state()
+    assert found["obstacle"]["kind"] == "engine"
+    assert "xllamacpp" in found["obstacle"]["text"]
+    assert "install" in found["obstacle"]["command"]
+
+
+async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub) -> None:
+    setup = setup_of()
+    setup.start_download()
+    assert setup.state()["download"]["total_bytes"] == len(CONTENT)
+    assert await _settled(setup) == {
+        "name": "local",
+        "state": "done",
+        "stage": "checking",
+        "done_bytes": len(CONTENT),
+        "total_bytes": len(CONTENT),
+        "error": "",
+    }
+    assert setup.state()["is_ready"]
+
+
+async def test_a_download_that_is_cancelled_goes_on_later(
+    setup_of, tiny: LocalModel, sources
+) -> None:
+    arrived = threading.Event()
+
+    def slow(*args: Any, cancelled: threading.Event, **more: Any) -> Path:
+        take = args[2]
+
+        def on_progress(progress: Any) -> None:
+            take(progress)
+            arrived.set()
+            cancelled.wait(20)
+
+        return pull(args[0], None, on_progress, cancelled=cancelled, sources=sources)
+
+    setup = setup_of(fetch=slow)
+    setup.start_download()
+    setup.start_download()  # a second click changes nothing
+    with pytest.raises(SetupError, match=r"is being downloaded"):
+        setup.start_download("qwen2.5-coder-1.5b")
+    await asyncio.to_thread(arrived.wait, 20)
+    assert 0 < setup.state()["download"]["done_bytes"] <= len(CONTENT)
+    setup.cancel_download()
+    assert (await _settled(setup))["state"] == "cancelled"
+    assert not setup.state()["is_ready"]
+    again = setup_of()
+    again.start_download()
+    assert (await _settled(again))["state"] == "done"
+
+
+async def test_a_download_that_fails_says_why(
+    setup_of,
+    tiny: LocalModel,
+    hub: Hub,
+    index: Index,
+) -> None:
+    hub.status = 503
+    index.parts.clear()
+    setup = setup_of()
+    setup.start_download()
+    failed = await _settled(setup)
+    assert failed["state"] == "failed"
+    assert "could not be fetched" in failed["error"]
+
+
+async def test_the_servers_end_ends_the_download(setup_of, tiny: LocalModel) -> None:
+    def endless(*_: Any, cancelled: threading.Event) -> Path:
+        cancelled.wait(20)
+        raise catalogue.ModelMissingError("stopped", "")
+
+    setup = setup_of(fetch=endless)
+    setup.start_download()
+    async with asyncio.timeout(10):
+        await setup.close()
+
+
+async def test_an_endpoint_that_answers_is_used_and_kept(
+    setup_of, tiny: LocalModel, endpoint: ScriptedEndpoint, tmp_path: Path, caplog: Any
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    setup = setup_of()
+    await setup.set_endpoint(endpoint.base_url, "big", KEY)
+    assert endpoint.headers[-1]["authorization"] == f"Bearer {KEY}"
+    state = setup.state()
+    assert state["is_ready"]
+    assert state["endpoint"] == {"base_url": endpoint.base_url, "model": "big", "has_key": True}
+    assert KEY not in json.dumps(state)
+    assert KEY not in caplog.text
+    place = tmp_path / "kept" / "endpoint.json"
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+    again = setup_of()
+    assert again.models.default == ModelChoice("big", endpoint.base_url, KEY)
+    assert again._redaction.applied_to(f"it is {KEY}") == "it is [secret]"
+    await again.forget_endpoint()
+    assert not place.exists()
+    assert again.models.default == ModelChoice()
+
+
+async def test_the_v1_that_was_left_out_is_added(setup_of, endpoint: ScriptedEndpoint) -> None:
+    setup = setup_of()
+    await setup.set_endpoint(f"{endpoint.base_url.removesuffix('/v1')}/", "big", "")
+    assert setup.models.default.base_url == endpoint.base_url
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [(401, "refuses the key"), (403, "does not let this key"), (404, "has no model big"),
+     (500, "was not accepted")],
+)  # fmt: skip
+async def test_an_endpoint_that_refuses_is_not_kept(
+    setup_of, tmp_path: Path, status: int, why: str
+) -> None:
+    setup = setup_of()
+    refusals = [status] * 3
+    with (
+        ScriptedEndpoint(["OK"], refusals=refusals, refusal=f"bad {KEY}") as refusing,
+        pytest.raises(SetupError, match=why) as refused,
+    ):
+        await setup.set_endpoint(refusing.base_url, "big", KEY)
+    assert KEY not in str(refused.value)
+    assert not (tmp_path / "kept").exists()
+    assert setup.models.default == ModelChoice()
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "key", "why"),
+    [
+        ("", "big", "", "must begin with http"),
+        ("file:///etc/passwd", "big", "", "must begin with http"),
+        ("http://[", "big", "", "must begin with http"),
+        ("http://x:99999/v1", "big", "", "must begin with http"),
+        ("http://x/v1", " ", "", "Name the model"),
+        ("http://x/v1", "big", "käy", "characters that no key has"),
+        ("http://x/v1", "big", "k" * 3000, "short texts"),
+    ],
+)
+async def test_nonsense_is_refused_before_anything_is_asked(
+    setup_of, url: str, name: str, key: str, why: str
+) -> None:
+    with pytest.raises(SetupError, match=why):
+        await setup_of().set_endpoint(url, name, key)
+
+
+async def test_where_nothing_listens_is_said(setup_of) -> None:
+    with pytest.raises(SetupError, match="Nothing answers at http"):
+        await setup_of().set_endpoint(unused_url(), "big", KEY)
+
+
+async def test_an_administrators_endpoint_stays(setup_of, endpoint: ScriptedEndpoint) -> None:
+    setup = setup_of(ModelChoice("theirs", "http://theirs/v1", "their-key"))
+    assert not setup.state()["can_set_endpoint"]
+    assert setup.state()["is_ready"]
+    with pytest.raises(SetupError, match="server's settings name the endpoint"):
+        await setup.set_endpoint(endpoint.base_url, "big", KEY)
+    with pytest.raises(SetupError, match="not a local model"):
+        setup.start_download()
+
+
+def test_a_kept_file_that_is_damaged_is_passed_over(setup_of, tmp_path: Path, caplog: Any) -> None:
+    place = tmp_path / "kept" / "endpoint.json"
+    place.parent.mkdir()
+    place.write_text(f'{{"base_url": "http://x/v1", "api_key": "{KEY}"')
+    assert setup_of().models.default == ModelChoice()
+    assert KEY not in caplog.text
