@@ -29,7 +29,7 @@ from benchmarks.fuzz.values import (
 from dm_jupyter.server.handoff import Handoffs
 from dm_jupyter.server.kernel_tables import tables_from_text
 from dm_jupyter.server.operations import InsertCell, apply, new_cell
-from dm_jupyter.server.output_stream import OutputStream
+from dm_jupyter.server.output_stream import joined, operation_of
 from dm_jupyter.server.wire import Operated, to_json
 from kernel_sandbox import beneath
 from kernel_sandbox.attached import value_text
@@ -39,7 +39,7 @@ from kernel_sandbox.forks.frames import Decoder, FrameError
 from kernel_sandbox.forks.worker_wire import WorkerWire
 from kernel_sandbox.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
-from kernel_sandbox.outputs import OutputCollector
+from kernel_sandbox.outputs import Change, OutputCollector
 from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
 from kernel_sandbox.workspace_layer import WorkspaceLayer
 
@@ -257,14 +257,20 @@ class LargestOutput(OnLoop):
             json.dumps(to_json(message))
             apply(operation, document)
 
-        stream = OutputStream("c", operate)
+        changes: list[Change] = []
         wire = Wire(None)  # type: ignore[arg-type]
-        wire._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, stream._pending.append)))
+        wire._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, changes.append)))
         with contextlib.suppress(*MALFORMED):
             wire._iopub(
                 {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": decode(body)}
             )
-        return stream.flush
+        operations = [operation_of("c", change) for change in joined(changes)]  # in a thread
+
+        def call() -> None:
+            for operation in operations:
+                operate(operation)
+
+        return call
 
 
 class CellOutputs(OnLoop):
@@ -288,8 +294,8 @@ class CellOutputs(OnLoop):
                 apply(operation, document)
 
             wire = Wire(None)  # type: ignore[arg-type]
-            stream = OutputStream("c", operate)
-            collector = OutputCollector(OUTPUT_BYTES, stream._pending.append)
+            changes: list[Change] = []
+            collector = OutputCollector(OUTPUT_BYTES, changes.append)
             wire._running = ("m", Execution(collector))
             for kind, body in messages:
                 with contextlib.suppress(*MALFORMED):
@@ -297,7 +303,8 @@ class CellOutputs(OnLoop):
                     wire._iopub(
                         {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": content}
                     )
-            stream.flush()
+            for change in joined(changes):
+                operate(operation_of("c", change))
             check_outputs(collector)
             "".join(lines).encode()
 

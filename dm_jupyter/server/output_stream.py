@@ -9,14 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Any
 
 from dm_jupyter.core.inert import inert_output, is_heavy
 from dm_jupyter.server.operations import AppendOutput, ClearOutputs, Operation, ReplaceOutput
 from kernel_sandbox.outputs import Added, Change, Cleared, Replaced
-from kernel_sandbox.types import Display, Output, Stream
+from kernel_sandbox.types import Display, Stream
 
-__all__ = ["OutputStream"]
+__all__ = ["OutputStream", "joined", "operation_of"]
 
 FLUSH_S = 0.05
 """A person sees no difference; a loop of prints makes twenty operations a second, not thousands."""
@@ -60,29 +59,42 @@ class OutputStream:
                 async with asyncio.timeout(FLUSH_S):
                     await self._closing.wait()
             pending, self._pending = self._pending, []
-            for change in _joined(pending):
-                self._operate(await self._operation(change))
+            for change in joined(pending):
+                if _is_heavy(change):
+                    operation = await asyncio.to_thread(operation_of, self._cell_id, change)
+                else:
+                    operation = operation_of(self._cell_id, change)
+                self._operate(operation)
         self._flushing = None
 
-    async def _operation(self, change: Change) -> Operation:
-        match change:
-            case Added(output):
-                return AppendOutput(self._cell_id, await _inert(output))
-            case Replaced(index, output):
-                return ReplaceOutput(self._cell_id, index, await _inert(output))
-            case Cleared():
-                return ClearOutputs(self._cell_id)
+
+def _is_heavy(change: Change) -> bool:
+    output = None if isinstance(change, Cleared) else change.output
+    return isinstance(output, Display) and is_heavy(output.data)
 
 
-async def _inert(output: Output) -> dict[str, Any]:
-    made = output.to_nbformat()
-    if isinstance(output, Display) and is_heavy(made["data"]):
-        return await asyncio.to_thread(inert_output, made)
-    return inert_output(made)
+def operation_of(cell_id: str, change: Change) -> Operation:
+    """Returns the operation that brings a change of a cell's outputs into the notebook, inert.
+
+    Args:
+        cell_id: of the cell.
+        change: of its outputs.
+    """
+    match change:
+        case Added(output):
+            return AppendOutput(cell_id, inert_output(output.to_nbformat()))
+        case Replaced(index, output):
+            return ReplaceOutput(cell_id, index, inert_output(output.to_nbformat()))
+        case Cleared():
+            return ClearOutputs(cell_id)
 
 
-def _joined(changes: list[Change]) -> Iterator[Change]:
-    """The changes with neighbouring pieces of one stream put together."""
+def joined(changes: list[Change]) -> Iterator[Change]:
+    """Yields the changes with neighbouring pieces of one stream put together.
+
+    Args:
+        changes: in order.
+    """
     for name, group in groupby(changes, key=lambda change: getattr(_stream(change), "name", "")):
         pieces = list(group)
         streams = [stream for stream in map(_stream, pieces) if stream is not None]
