@@ -30,7 +30,7 @@ from dm_jupyter.server.handoff import Handoffs
 from dm_jupyter.server.kernel_tables import tables_from_text
 from dm_jupyter.server.operations import InsertCell, apply, new_cell
 from dm_jupyter.server.output_stream import joined, operation_of
-from dm_jupyter.server.wire import Operated, to_json
+from dm_jupyter.server.wire import Operated, to_json, to_text
 from kernel_sandbox import beneath
 from kernel_sandbox.attached import value_text
 from kernel_sandbox.cell import outcome_of_reply
@@ -253,8 +253,8 @@ class LargestOutput(OnLoop):
 
         def operate(operation: Any) -> None:
             message = Operated(run_id="r", seq=1, operation=operation)
-            json.dumps(to_json(message), ensure_ascii=False).encode()
-            json.dumps(to_json(message))
+            to_text(message).encode()  # to the journal
+            to_text(message).encode()  # to a tab
             apply(operation, document)
 
         changes: list[Change] = []

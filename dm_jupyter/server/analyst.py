@@ -173,8 +173,8 @@ class Analyst:
         in_turn = (one for some in zip_longest(*asked) for one in some if one is not None)
         return list(islice(in_turn, _MOST_EXAMPLES))
 
-    def connect(self, send: Callable[[dict[str, Any]], None]) -> Connection:
-        """Returns a tab's new connection; its messages leave as JSON objects through `send`."""
+    def connect(self, send: Callable[[str], None]) -> Connection:
+        """Returns a tab's new connection; its messages leave as JSON texts through `send`."""
         return Connection(self, send)
 
     def receive(self, message: ClientMessage, tab: Tab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized, ws_authenticated
@@ -35,7 +34,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         """Makes the tab's connection to the analyst."""
         super().open(*args, **kwargs)
         analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
-        self._connection = analyst.get().connect(self._send_json)
+        self._connection = analyst.get().connect(self._send_text)
 
     def on_message(self, message: str | bytes) -> None:
         """Passes one message on."""
@@ -48,9 +47,9 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             self._connection.close()
         super().on_close()
 
-    def _send_json(self, raw: dict[str, Any]) -> None:
+    def _send_text(self, text: str) -> None:
         try:
-            sent = self.write_message(json.dumps(raw, ensure_ascii=False))
+            sent = self.write_message(text)
         except WebSocketClosedError:  # the journal has it for when the tab comes back
             return
         sent.add_done_callback(lambda done: done.cancelled() or done.exception())

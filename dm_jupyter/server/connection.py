@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dm_jupyter.server.desk import Tab
-from dm_jupyter.server.wire import Attach, Renamed, client_message, to_json
+from dm_jupyter.server.wire import Attach, Refused, Renamed, client_message, to_text
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
@@ -18,24 +18,22 @@ __all__ = ["Connection"]
 class Connection:
     """One connection. It may serve several notebooks of the same tab."""
 
-    def __init__(self, analyst: Analyst, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, analyst: Analyst, send: Callable[[str], None]) -> None:
         """Begins with an unnamed tab; its first `attach` or `renamed` names it.
 
         Args:
             analyst: takes the messages.
-            send: sends a JSON object to the tab.
+            send: sends a JSON text to the tab.
         """
         self._analyst = analyst
-        self._send = send
-        self._tab = Tab("", lambda message: send(to_json(message)))
+        self._tab = Tab("", lambda message: send(to_text(message)))
 
     def take(self, text: str | bytes) -> None:
         """Takes one message; one that makes no sense is answered and dropped."""
         try:
             message = client_message(json.loads(text))
         except ValueError as error:
-            self._send({"kind": "refused", "request_id": "", "reason": "unknown",
-                        "message": f"this message was not understood: {error}"})  # fmt: skip
+            self._tab.send(Refused("", "unknown", f"this message was not understood: {error}"))
             return
         if isinstance(message, Attach | Renamed):
             self._tab.client_id = message.client_id

@@ -27,6 +27,7 @@ from dm_jupyter.server.wire import (
     RunMessage,
     message_from_json,
     to_json,
+    to_text,
 )
 
 __all__ = ["Journal"]
@@ -84,7 +85,7 @@ class Journal:
         self.last += 1
         self.is_closed = self.is_closed or isinstance(message, RunClosed)
         try:
-            self._append(to_json(message))
+            self._append(to_text(message))
         finally:
             for listener in self._listeners:
                 listener(message)
@@ -102,7 +103,7 @@ class Journal:
         """Notes that the notebook's file holds the operations up to `seq`."""
         if self.in_file < seq <= self.last:
             self.in_file = seq
-            self._append({"in_file": seq})
+            self._append(json.dumps({"in_file": seq}))
 
     def messages(self, after: int = 0) -> Iterator[RunMessage]:
         """Yields the messages after a `seq`, as they lie on disk."""
@@ -132,8 +133,7 @@ class Journal:
                 begun = message.seq
         return begun - 1 if is_open and begun else seq
 
-    def _append(self, raw: dict[str, Any]) -> None:
-        line = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+    def _append(self, line: str) -> None:
         try:
             with (self.folder / FILE_NAME).open("a", encoding="utf-8") as file:
                 file.write(f"\n{line}\n" if self._is_torn else f"{line}\n")

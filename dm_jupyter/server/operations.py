@@ -165,7 +165,7 @@ def _fill(operation: Operation, cell: dict[str, Any]) -> None:
         case AppendOutput(output=output):
             append_output(cell["outputs"], output)
         case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):
-            cell["outputs"][index] = copy.deepcopy(dict(output))
+            cell["outputs"][index] = _own(output)
         case ClearOutputs():
             cell["outputs"] = []
         case SetExecution(execution_count=count):
@@ -183,7 +183,17 @@ def append_output(outputs: list[dict[str, Any]], output: Mapping[str, Any]) -> N
     if joins and last is not None:
         last["text"] = _text(last["text"]) + output["text"]
     else:
-        outputs.append(copy.deepcopy(dict(output)))
+        outputs.append(_own(output))
+
+
+def _own(output: Mapping[str, Any]) -> dict[str, Any]:
+    """The output as a document's own, which may be changed; what its media types hold is shared.
+
+    Nobody changes that, and a copy of a large one would hold up the event loop.
+    """
+    return {
+        name: dict(part) if isinstance(part, Mapping) else part for name, part in output.items()
+    }
 
 
 def _insert(operation: InsertCell, cells: list[dict[str, Any]]) -> None:

@@ -44,6 +44,7 @@ from dm_jupyter.server.wire import (
     RunClosed,
     message_from_json,
     to_json,
+    to_text,
 )
 
 IDS = st.sampled_from(["a", "b", "c", "person"])
@@ -434,3 +435,12 @@ async def test_outputs_that_travel_load_nothing_and_keep_their_order() -> None:
     for output in (first, second):
         assert "<img" not in output["data"]["text/html"]
         assert "a picture from remote.test, not loaded" in output["data"]["text/html"]
+
+
+def test_a_messages_text_is_made_once_for_the_journal_and_the_tabs() -> None:
+    one, other = (Operated("r", seq, AppendOutput("a", {"data": [seq]})) for seq in (1, 2))
+    text = to_text(one)
+    assert json.loads(text) == to_json(one)
+    assert to_text(one) is text
+    assert json.loads(to_text(other)) == to_json(other)
+    assert json.loads(to_text(one)) == to_json(one)

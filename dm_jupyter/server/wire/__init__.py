@@ -14,6 +14,7 @@ from dm_jupyter.server.wire.coding import (
     client_message,
     message_from_json,
     to_json,
+    to_text,
 )
 from dm_jupyter.server.wire.panel import (
     MOST_TRIES,
@@ -109,4 +110,5 @@ __all__ = [
     "client_message",
     "message_from_json",
     "to_json",
+    "to_text",
 ]

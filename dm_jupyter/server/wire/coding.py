@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args
@@ -12,7 +13,7 @@ from dm_jupyter.server.wire.panel import ClientMessage
 from dm_jupyter.server.wire.passing import PassingMessage
 from dm_jupyter.server.wire.run import Operated, RunMessage
 
-__all__ = ["ServerMessage", "client_message", "message_from_json", "to_json"]
+__all__ = ["ServerMessage", "client_message", "message_from_json", "to_json", "to_text"]
 
 ServerMessage = RunMessage | PassingMessage
 
@@ -26,6 +27,23 @@ def to_json(message: ServerMessage | ClientMessage) -> dict[str, Any]:
         return {"kind": message.kind, **asdict(message)}
     values = {item.name: getattr(message, item.name) for item in fields(message)}
     return {"kind": message.kind, **values, "operation": operation_to_json(message.operation)}
+
+
+_latest: list[tuple[ServerMessage, str]] = []
+
+
+def to_text(message: ServerMessage) -> str:
+    """Returns the message as one line of JSON.
+
+    The latest one's is kept: the journal and each tab ask for it one after the other, and a large
+    output takes long to encode.
+    """
+    for known, text in _latest:
+        if known is message:
+            return text
+    text = json.dumps(to_json(message), ensure_ascii=False, separators=(",", ":"))
+    _latest[:] = [(message, text)]
+    return text
 
 
 def client_message(raw: object) -> ClientMessage:
