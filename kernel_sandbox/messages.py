@@ -30,12 +30,12 @@ Shape = Mapping[str, Callable[[object], bool]]
 
 MESSAGE_BYTES = 5 * 1024**2
 """No message that is longer is unpacked: the worst one takes what an event loop can bear."""
-MESSAGE_ITEMS = 100_000
+MESSAGE_ITEMS = 70_000
 """An empty list takes three bytes on the wire and twenty times that in memory."""
-MESSAGE_KEYS = 50_000
+MESSAGE_KEYS = 35_000
 """Each other key takes ten times as long to unpack as an item."""
 MEDIA_TYPE_CHARS = 256
-_NUMBER_CHARS = 500
+_NUMBER_CHARS = 100
 """Of a whole number, as text: the time to read one grows with the square of its length."""
 _REPAIRED_BYTES = 256 * 1024
 """Of what is no UTF-8: each wrong byte takes ten times as long as a character."""

@@ -217,13 +217,13 @@ def large_message(random: Random) -> tuple[str, bytes]:
     piece = random.choice(_PIECES)
     if random.randrange(4) == 0:
         items = random.choice(
-            (b"1", b'""', b"{}", b"[]", b'"a,:"', b"1e9", b"1." + b"1" * 20, b"9" * 490)
+            (b"1", b'""', b"{}", b"[]", b'"a,:"', b"1e9", b"1." + b"1" * 20, b"9" * 90)
         )
-        count = min(random.choice((70_000, 99_000)), size // (len(items) + 1))
+        count = min(random.choice((50_000, 69_000)), size // (len(items) + 1))
         wide = b"[" + b",".join([items] * count) + b"]"
         return "display_data", b'{"data":{"application/json":%s},"metadata":{}}' % wide
     if random.randrange(8) == 0:
-        wide = b",".join(b'"%d":1' % number for number in range(49_000))
+        wide = b",".join(b'"%d":1' % number for number in range(34_000))
         return "display_data", b'{"data":{"application/json":{%s}},"metadata":{}}' % wide
     start, end = random.choice(_LARGE)
     room = (size - len(start) - len(end)) // len(piece)
