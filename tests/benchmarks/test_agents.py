@@ -70,7 +70,7 @@ class ByShape(ScriptedPolicy):
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         self.drawing += 1
         self.most = max(self.most, self.drawing)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)  # longer than a trajectory's start
         self.drawing -= 1
         return await ScriptedPolicy([self._said[self._place(request)]]).sample(request, on_text)
 

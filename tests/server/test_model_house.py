@@ -10,6 +10,7 @@ import pytest
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.core.trajectory import Brief
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.model_house import ModelHouse
@@ -131,6 +132,12 @@ class Folder:
 
     def packages(self, _: str) -> None:
         return None
+
+    def begin_run(self, _: str) -> None:
+        return None
+
+    async def briefed(self, *_: object) -> tuple[dict[str, Path], Brief]:
+        return {}, Brief()
 
 
 async def test_a_run_whose_model_died_has_the_next_one_open_it_anew(

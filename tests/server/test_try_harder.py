@@ -54,6 +54,8 @@ def _own_server(
     monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
     with JupyterServer(folder, base_url) as server:
         (server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
+        # The process that reads data files stays for a while.
+        assert server.get("/dm-jupyter/api/examples?near=")["examples"]
         yield server
 
 
@@ -63,8 +65,11 @@ def _zygotes(server: JupyterServer) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline", "environ"]):
         command = " ".join(process.info["cmdline"] or ())
         environ = process.info["environ"] or {}
-        if "kernel_sandbox.forks.zygote" in command and any(
-            str(server.folder) in value for value in environ.values()
+        is_reader = "dm_jupyter.agent.profile_reader" in command
+        if (
+            "kernel_sandbox.forks.zygote" in command
+            and not is_reader
+            and any(str(server.folder) in value for value in environ.values())
         ):
             found.append(process)
     return found
@@ -176,7 +181,7 @@ async def test_stop_ends_the_tries_at_once_and_leaves_nothing(
 ) -> None:
     tell(monkeypatch, endpoint, lambda turn, _: SLEEP)
     with _own_server(tmp_path, endpoint.base_url, monkeypatch) as server:
-        path = server.notebook("stopped.ipynb")
+        path, before = server.notebook("stopped.ipynb"), _folders(server)
         async with asyncio.timeout(90), Panel(server) as panel:
             await panel.attach(path)
             run_id = await panel.ask(path, QUESTION, files=["sales.csv"], tries=3)
@@ -190,14 +195,14 @@ async def test_stop_ends_the_tries_at_once_and_leaves_nothing(
         assert (closed["stop"], closed["cells"], closed["agreeing"]) == ("cancelled", 0, 0)
         assert _sources(panel) == []
         assert took_s < 10
-        assert (_zygotes(server), _folders(server)) == ([], [])
+        assert (_zygotes(server), _folders(server)) == ([], before)
 
 
 async def test_a_dead_endpoint_is_one_clear_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _own_server(tmp_path, unused_url(), monkeypatch) as server:
-        path = server.notebook("dead.ipynb")
+        path, before = server.notebook("dead.ipynb"), _folders(server)
         async with Panel(server) as panel:
             await panel.attach(path)
             await panel.ask(path, QUESTION, files=["sales.csv"], tries=3)
@@ -205,7 +210,7 @@ async def test_a_dead_endpoint_is_one_clear_line_and_leaves_nothing(
         assert closed["stop"] == "fault"
         assert "127.0.0.1" in closed["detail"]
         assert "\n" not in closed["detail"]
-        assert (_zygotes(server), _folders(server)) == ([], [])
+        assert (_zygotes(server), _folders(server)) == ([], before)
 
 
 async def test_where_no_worker_can_start_one_line_says_so(
