@@ -298,6 +298,10 @@ HOSTILE = {
         "(lambda m: len(m).to_bytes(4, 'big') + m)"
         '(b\'{"kind": "stream", "content": {"name": [], "text": 5}}\')'
     ),
+    "fewer than no bytes cut": (
+        "(lambda m: len(m).to_bytes(4, 'big') + m)"
+        '(b\'{"kind": "cut", "content": {"bytes": -5}}\')'
+    ),
 }
 
 
@@ -334,7 +338,7 @@ async def test_forged_outputs_are_taken_as_outputs_and_no_more(open_worker):
     await worker.run(FORGE)
     code = (
         "forge('display_data', data={'text/html': 'y'}, metadata={})\n"
-        "forge('ready', layers=[]); forge('started'); forge('cut', bytes=-5)\n"
+        "forge('ready', layers=[]); forge('started'); forge('cut', bytes=0)\n"
         "forge('run', id=1, source='x'); forge('update_display_data', data={}, metadata={})"
     )
     result = await worker.run(code)

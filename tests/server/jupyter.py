@@ -247,16 +247,15 @@ class JupyterServer:
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content,
                    "channel": "shell", "buffers": []}  # fmt: skip
         await connection.write_message(json.dumps(message))
-        outputs = ""
-        while True:
+        outputs, missing = "", {"idle", "execute_reply"}  # they come on two channels
+        while missing:
             raw = await connection.read_message()
             assert isinstance(raw, str)
             heard = json.loads(raw)
             if heard.get("parent_header", {}).get("msg_id") != "m1":
                 continue
             outputs += json.dumps(heard["content"])
-            if heard["msg_type"] == "status" and heard["content"]["execution_state"] == "idle":
-                break
+            missing -= {heard["msg_type"], heard["content"].get("execution_state")}
         connection.close()
         while await connection.read_message() is not None:
             pass

@@ -205,7 +205,7 @@ async def test_sampling_is_bounded_apart_from_the_runs(
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)  # longer than a trajectory's start
         running -= 1
         return await sample(*arguments)  # type: ignore[arg-type]
 
