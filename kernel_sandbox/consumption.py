@@ -30,6 +30,8 @@ __all__ = [
     "private_bytes",
     "private_bytes_at_most",
     "resident_bytes",
+    "resident_sum",
+    "shared_once",
     "socket_bytes",
     "usage",
 ]
@@ -79,10 +81,33 @@ def usage(pids: Iterable[int], limit_bytes: int) -> Usage:
         OSError: nothing more can be opened, so they may use more.
     """
     tree = list(pids)
-    total = sum(map(_resident_bytes, tree))
+    total = resident_sum(tree)
     if total > limit_bytes and len(tree) > 1:
-        total = sum(map(_own_share, tree))
+        total = shared_once(tree)
     return Usage(total, len(tree))
+
+
+def resident_sum(pids: Iterable[int]) -> int:
+    """Returns the resident sizes of processes together, bytes; waits for none of them.
+
+    Args:
+        pids: the processes.
+
+    Raises:
+        OSError: nothing more can be opened, so they may use more.
+    """
+    return sum(map(_resident_bytes, pids))
+
+
+def shared_once(pids: Iterable[int]) -> int:
+    """Returns what processes use together, bytes, with pages that several share counted once.
+
+    Blocks for as long as a process forks or maps without end: the system looks at none meanwhile.
+
+    Args:
+        pids: the processes.
+    """
+    return sum(map(_own_share, pids))
 
 
 def socket_bytes(pids: Iterable[int]) -> int:

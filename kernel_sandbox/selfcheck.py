@@ -13,7 +13,7 @@ import asyncio
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ from kernel_sandbox.hostile.attack_file import Attack, load_attacks
 from kernel_sandbox.hostile.attacks import RunnerFactory, Verdict, run_attacks
 from kernel_sandbox.hostile.bombs import Bomb, load_bombs, set_off
 from kernel_sandbox.session import KernelSession
-from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
+from kernel_sandbox.types import MIB, CellResult, CellRunner, CellStatus, Limits
 
 __all__ = ["Check", "check_machine", "main", "selfcheck"]
 
@@ -257,9 +257,14 @@ async def _attack(options: argparse.Namespace, attacks: Sequence[Attack]) -> int
 
 async def _bomb(options: argparse.Namespace, bombs: Sequence[Bomb]) -> int:
     blasts = []
-    async with _factory(options.profile, isolate=not options.no_namespaces) as make_runner:
+    isolate = not options.no_namespaces
+    async with (
+        _factory(options.profile, isolate=isolate) as make_runner,
+        _branches(isolate=isolate) as make_branch,
+    ):
         for bomb in bombs:
-            blasts.append(blast := await set_off(bomb, make_runner))
+            maker = make_branch if bomb.when == "branch" else make_runner
+            blasts.append(blast := await set_off(bomb, maker, make_runner))
             sys.stdout.write(
                 f"{'held' if blast.is_held else 'NOT HELD':<8}  {blast.name}  "
                 f"{blast.processes} processes, {blast.tasks} with threads; "
@@ -286,6 +291,27 @@ async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactor
         yield lambda limits, inputs: CellWorker(
             zygote, limits, inputs, isolate=isolate, screened=False
         )
+
+
+@asynccontextmanager
+async def _branches(*, isolate: bool) -> AsyncIterator[RunnerFactory]:
+    """What makes branches of a state, as a search does."""
+    from kernel_sandbox.forks.live_worker import WorkerOptions  # noqa: PLC0415
+    from kernel_sandbox.forks.zygote_client import Zygote  # noqa: PLC0415
+    from kernel_sandbox.snapshot_runner import SnapshotRunner  # noqa: PLC0415
+    from kernel_sandbox.snapshots import SnapshotTree  # noqa: PLC0415
+
+    async with Zygote(isolate=isolate) as zygote:
+
+        @asynccontextmanager
+        async def branch(limits: Limits, inputs: Mapping[str, Path]) -> AsyncIterator[CellRunner]:
+            options = WorkerOptions(isolate=isolate)
+            async with SnapshotTree(zygote, limits, inputs, options=options) as tree:
+                runner = SnapshotRunner(tree)
+                await runner.run("before = 1")
+                yield runner.branch()
+
+        yield branch
 
 
 def _print_verdict(verdict: Verdict) -> None:

@@ -16,6 +16,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -119,6 +120,7 @@ class Watchdog:
         Raises:
             asyncio.CancelledError: the caller was cancelled; nothing of it runs on.
         """
+        self._thread = ThreadPoolExecutor(1)  # a kernel that holds it up holds up no other
         watches = [asyncio.create_task(self._guard_processes())]
         if self._folders:
             watches.append(asyncio.create_task(self._guard_folders()))
@@ -127,6 +129,7 @@ class Watchdog:
             done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()
         finally:
+            self._thread.shutdown(wait=False)
             _watching.discard(self)
             for watch in watches:
                 watch.cancel()
@@ -136,7 +139,7 @@ class Watchdog:
         while True:
             started = time.perf_counter()
             try:
-                breach = self._look()
+                breach = await self._look()
                 sight.clear()
             except OSError as error:
                 breach = sight.lost(error)
@@ -145,18 +148,23 @@ class Watchdog:
             cost_s = COST_FACTOR * (time.perf_counter() - started)
             await self._pause(min(cost_s, LONGEST_PAUSE_S))
 
-    def _look(self) -> Breach | None:
+    async def _look(self) -> Breach | None:
         limits = self._limits
-        found = list(islice(self._find(), limits.processes + 1))
+        found = self._counted()
         if len(found) > limits.processes:
-            return Breach(
-                "processes",
-                f"the kernel started more than {limits.processes} processes and was ended: that "
-                "is the limit. Use fewer workers (n_jobs=1).",
-            )
+            return _too_many(limits)
         if self._ran_out():
             return out_of_memory(limits)
-        used = consumption.usage(found, limits.memory_bytes).memory_bytes
+        used = consumption.resident_sum(found)
+        if used > limits.memory_bytes and len(found) > 1:
+            exact = asyncio.get_running_loop().run_in_executor(
+                self._thread, consumption.shared_once, found
+            )
+            while not (await asyncio.wait((exact,), timeout=BUSY_INTERVAL_S))[0]:
+                # Processes that fork without end hold it up, but not this.
+                if len(self._counted()) > limits.processes:
+                    return _too_many(limits)
+            used = exact.result()
         used += consumption.memory_file_bytes(self._kernel) + consumption.socket_bytes(found)
         self._used_bytes = used
         self._peak_bytes = max(self._peak_bytes, used)
@@ -167,6 +175,10 @@ class Watchdog:
                 f"{limits.memory_bytes // MIB} MiB. {_LESS_MEMORY}",
             )
         return self._victim()
+
+    def _counted(self) -> list[int]:
+        """The processes; one more than there may be, where there are more."""
+        return list(islice(self._find(), self._limits.processes + 1))
 
     def _victim(self) -> Breach | None:
         """Ends this kernel where the machine has no memory left and no other uses more."""
@@ -251,6 +263,14 @@ class _Sight:
             f"the kernel could not be watched any more and was ended: {error}. Run fewer at once, "
             "or raise that limit.",
         )
+
+
+def _too_many(limits: Limits) -> Breach:
+    return Breach(
+        "processes",
+        f"the kernel started more than {limits.processes} processes and was ended: that is the "
+        "limit. Use fewer workers (n_jobs=1).",
+    )
 
 
 def out_of_memory(limits: Limits) -> Breach:

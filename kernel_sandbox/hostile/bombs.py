@@ -175,19 +175,22 @@ def _lines(path: Path) -> int:
         return 0
 
 
-async def set_off(bomb: Bomb, make_runner: RunnerFactory) -> Blast:
+async def set_off(
+    bomb: Bomb, make_runner: RunnerFactory, make_neighbour: RunnerFactory | None = None
+) -> Blast:
     """Sets off one bomb and returns what it did.
 
     Args:
         bomb: what is set off.
-        make_runner: makes runners that were not started yet, without the screen.
+        make_runner: makes runners that were not started yet.
+        make_neighbour: makes the other one; `None` for the same.
 
     Raises:
         PermissionError: there is no outer limit.
         SandboxError: a runner does not start.
     """
     outer_limit()
-    async with make_runner(BOMB_LIMITS, {}) as neighbour:
+    async with (make_neighbour or make_runner)(BOMB_LIMITS, {}) as neighbour:
         with _Count() as count:
             async with _asking(neighbour) as answers:
                 async with make_runner(BOMB_LIMITS, {}) as runner:
@@ -201,7 +204,8 @@ async def set_off(bomb: Bomb, make_runner: RunnerFactory) -> Blast:
 
 async def _burst(bomb: Bomb, runner: CellRunner) -> None:
     """Runs the bomb's cell, and waits for the moment at which it goes off."""
-    await runner.run(f"{_PREAMBLE}\n{bomb.code}")
+    # In a branch the screen stands before the cell: its code brings what it needs by itself.
+    await runner.run(bomb.code if bomb.when == "branch" else f"{_PREAMBLE}\n{bomb.code}")
     if bomb.when == "restart":
         await runner.restart()
     elif bomb.when == "idle":

@@ -17,6 +17,7 @@ from kernel_sandbox import selfcheck
 from kernel_sandbox.contain.probe import probe
 from kernel_sandbox.containment import LayerState
 from kernel_sandbox.hostile import attacks as suite
+from kernel_sandbox.hostile import bombs
 from kernel_sandbox.hostile.attack_file import Attack, load_attacks
 from kernel_sandbox.hostile.attack_range import AttackRange
 from kernel_sandbox.hostile.attacks import run_attacks
@@ -27,6 +28,7 @@ from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Str
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "tests" / "data" / "hostile" / "attacks.jsonl"
+BOMBS = OWN.with_name("bombs.jsonl")
 SHARED = ROOT.parent / "shared" / "data" / "hostile" / "attacks.jsonl"
 
 
@@ -408,6 +410,40 @@ def test_what_is_not_claimed_has_a_status_of_its_own(tmp_path, capsys, others, s
     printed = capsys.readouterr().out
     assert "declared   weak" in printed
     assert "1 not claimed: the layer against them is reported missing" in printed
+
+
+def test_no_bomb_is_set_off_without_an_outer_limit(capsys, monkeypatch):
+    monkeypatch.setattr(bombs, "_group", lambda: Path("/no/such/group"))
+    assert selfcheck.main(["--bombs", str(BOMBS)]) == 2
+    assert "only inside a limit of its own" in capsys.readouterr().err
+
+
+async def test_a_bomb_is_measured_from_outside(monkeypatch, tmp_path):
+    """With a handful of processes, so that no outer limit is needed."""
+    (tmp_path / "pids.max").write_text("900\n")
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    (tmp_path / "cgroup.threads").write_text("1\n2\n")
+    monkeypatch.setattr(bombs, "_group", lambda: tmp_path)
+    few = bombs.Bomb("few", "subprocess.Popen(['sleep', '777'])", "idle")
+    monkeypatch.setattr(bombs, "_IDLE_S", 0.2)
+    blast = await bombs.set_off(few, session)
+    assert (blast.processes, blast.tasks) == (0, 0)  # the stand-in for the group shows none
+    assert 0 < blast.neighbour_s < 30
+    assert blast.is_held == (blast.neighbour_s <= 1 and blast.gone_s <= 2)
+
+
+def test_the_own_bombs_go_off_at_every_moment(tmp_path):
+    found = bombs.load_bombs(BOMBS)
+    assert len(found) >= 12
+    assert {bomb.when for bomb in found} == {"cell", "restart", "branch", "end", "idle"}
+    for line, reason in (
+        ("{", "line 1"),
+        ('{"name": "x", "code": "if", "when": "cell"}', "line 1"),
+        ('{"name": "x", "code": "1", "when": "never"}', "when must be one of"),
+    ):
+        (tmp_path / "bad.jsonl").write_text(line)
+        with pytest.raises(ValueError, match=reason):
+            bombs.load_bombs(tmp_path / "bad.jsonl")
 
 
 @pytest.mark.parametrize(
