@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +40,8 @@ def places() -> Iterator[Place]:
     folder come those above it, as far as the tree goes.
     """
     own = dict(_own_groups())
-    found = {kind: _folder(kind, own) for kind in ("", SHARE, *CONTROLLERS)}
+    mounts = read(Path("/proc/self/mountinfo")).splitlines()
+    found = {kind: _folder(kind, own, mounts) for kind in ("", SHARE, *CONTROLLERS)}
     unified, share = found.pop(""), found.pop(SHARE)
     if unified is not None:
         top, folder = unified
@@ -62,11 +63,11 @@ def _own_groups() -> Iterator[tuple[str, str]]:
             yield kind, path
 
 
-def _folder(kind: str, own: Mapping[str, str]) -> tuple[Path, Path] | None:
+def _folder(kind: str, own: Mapping[str, str], mounts: Iterable[str]) -> tuple[Path, Path] | None:
     """Where the hierarchy is mounted, and the folder of this process in it."""
     if kind not in own:
         return None
-    for line in read(Path("/proc/self/mountinfo")).splitlines():
+    for line in mounts:
         before, _, after = line.partition(" - ")
         root, mounted = before.split()[3:5]
         system, _, options = after.split(" ", 2)
@@ -121,13 +122,16 @@ def alone(parent: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def remove_abandoned(parent: Path) -> None:
+def remove_abandoned(parent: Path, own: Container[str]) -> None:
     """Removes the empty groups of owners that were killed.
 
     Args:
         parent: the folder that they lie in.
+        own: the names of the groups that this process has, of which there may be many.
     """
-    for folder in parent.glob(f"{PREFIX}*"):
+    for folder in parent.iterdir():
+        if not folder.name.startswith(PREFIX) or folder.name in own:
+            continue
         with contextlib.suppress(OSError):  # locked: in use; or gone, or not empty
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:

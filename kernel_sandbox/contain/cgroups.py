@@ -164,6 +164,11 @@ class Cgroup:
         for lock in self._locks:
             os.close(lock)
         self._locks.clear()
+        _own.discard(self.folders[0].name)
+
+
+_own: set[str] = set()
+"""The names of the groups of this process."""
 
 
 def _make(place: Place, name: str, limits: Limits) -> Cgroup:
@@ -176,15 +181,16 @@ def _make(place: Place, name: str, limits: Limits) -> Cgroup:
     try:
         with alone(place.parents[0]):
             for parent in place.parents:
-                remove_abandoned(parent)
+                remove_abandoned(parent, _own)
                 (parent / unique).mkdir()
                 made.append(parent / unique)
             if place.optional is not None:
-                remove_abandoned(place.optional)
+                remove_abandoned(place.optional, _own)
                 with contextlib.suppress(OSError):
                     (place.optional / unique).mkdir()
                     made.append(place.optional / unique)
             group = Cgroup(tuple(made), place.is_unified)
+            _own.add(unique)
         _limit(group.folders, _settings(limits, place.is_unified))
     except BaseException:
         for folder in made:
