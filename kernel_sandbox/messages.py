@@ -35,7 +35,7 @@ MESSAGE_ITEMS = 70_000
 MESSAGE_KEYS = 35_000
 """Each other key takes ten times as long to unpack as an item."""
 MEDIA_TYPE_CHARS = 256
-_NUMBER_CHARS = 100
+_NUMBER_CHARS = 420
 """Of a whole number, as text: the time to read one grows with the square of its length."""
 _REPAIRED_BYTES = 256 * 1024
 """Of what is no UTF-8: each wrong byte takes ten times as long as a character."""

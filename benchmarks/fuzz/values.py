@@ -217,7 +217,7 @@ def large_message(random: Random) -> tuple[str, bytes]:
     piece = random.choice(_PIECES)
     if random.randrange(4) == 0:
         items = random.choice(
-            (b"1", b'""', b"{}", b"[]", b'"a,:"', b"1e9", b"1." + b"1" * 20, b"9" * 90)
+            (b"1", b'""', b"{}", b"[]", b'"a,:"', b"1e9", b"1." + b"1" * 20, b"9" * 410)
         )
         count = min(random.choice((50_000, 69_000)), size // (len(items) + 1))
         wide = b"[" + b",".join([items] * count) + b"]"

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("training", deadline=None)  # a slow machine is no failure
-settings.load_profile("training")
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
