@@ -157,6 +157,7 @@ async def test_the_servers_end_ends_the_download(setup_of, tiny: LocalModel) -> 
     setup.start_download()
     async with asyncio.timeout(10):
         await setup.close()
+    assert setup.state()["download"]["state"] == "failed"
 
 
 async def test_an_endpoint_that_answers_is_used_and_kept(
