@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> int:  # pragma: no cover (runs in the child)
     connection_file, numbers = arguments
     ends = KernelEnds.from_argument(numbers)
     policy = ends.take_policy()
+    ends.await_begin()
     return contained(
         policy,
         lambda layers: _run_kernel(connection_file, policy, layers, ends),

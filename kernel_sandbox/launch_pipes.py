@@ -3,7 +3,8 @@
     policy      in:  what to confine it to
     report      out: what held, before any code of a person or a model runs; then it is closed
     listeners   in:  the sockets of its channels, bound in a folder that it can't write
-    keeper      both ways: asks the first process of its namespace to look at its folder again
+    keeper      both ways: lets the kernel begin; later it asks the first process of its namespace
+                to look at its folder again
 
 Covered: a kernel can neither replace nor delay what is read here: the report ends before its first
 cell begins, has a bounded size, and is read without waiting. Not covered: a kernel that dies
@@ -30,7 +31,7 @@ CHANNELS = ("shell", "iopub", "stdin", "hb", "control")
 REPORT_BYTES = 64 * 1024
 _BACKLOG = 64
 _REFRESH_S = 2.0
-_LOOK_AGAIN, _DONE = b"r", b"+"
+_BEGIN, _LOOK_AGAIN, _DONE = b"b", b"r", b"+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,15 @@ class KernelEnds:
         with os.fdopen(self.policy, "rb") as file:
             file.seek(0)
             return Policy.from_text(file.read().decode())
+
+    def await_begin(self) -> None:  # pragma: no cover (runs in the child)
+        """Returns when this process may fork: whoever started it counts it from now on.
+
+        Raises:
+            EOFError: whoever started it is gone.
+        """
+        if os.read(self.keeper, 1) != _BEGIN:
+            raise EOFError("whoever started this kernel is gone")
 
     def send(self, report: Report) -> None:  # pragma: no cover (runs in the child)
         """Sends the report and closes its pipe: nothing can be added to it."""
@@ -131,6 +141,11 @@ class LaunchPipes:
     def let_go(self) -> None:
         """Closes the kernel's ends here: its process has them now, or there is none."""
         self._theirs.close()
+
+    def begin(self) -> None:
+        """Lets the kernel begin: it stands where its processes are counted."""
+        with contextlib.suppress(OSError):  # it has ended, which others notice
+            self._keeper.send(_BEGIN)
 
     def report(self) -> Report | None:
         """Returns what the kernel reported, once it has; never waits."""

@@ -247,6 +247,8 @@ class SandboxProvisioner(LocalProvisioner):
                 self._pipes.let_go()
         if self._fence is not None and self.process is not None:
             self._fence.add(self.process.pid)
+        if self._pipes is not None:
+            self._pipes.begin()
         if self._layer is not None and self._pipes is not None:
             self._layer.refresh = self._pipes.refresh
             self._tending = asyncio.create_task(self._layer.tend())

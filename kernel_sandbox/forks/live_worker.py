@@ -113,8 +113,10 @@ class LiveWorker(ForkedProcess):
         with self._connection() as descriptors:
             self._process = await self._zygote.spawn(policy, variables, descriptors)
         self._tasks.append(asyncio.create_task(self._await_death(self._process)))
-        fence.add(self._process.pid)
         reported = Containment.from_json(await self._await_ready(self.wire))
+        # Its monitor may have forked it before anybody knew of either: each is put there by itself.
+        for pid in (self._process.pid, self.kernel_pid or 0):
+            fence.add(pid)
         self.containment = reported.with_layers([fence.layer(reported)])
         if options.watched and self.kernel_pid is not None:
             layer = self.layer

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox import run_folder
+from kernel_sandbox.contain.cgroup_tree import PREFIX
+from kernel_sandbox.contain.cgroups import delegate
+from kernel_sandbox.contain.fence import Fence
 from kernel_sandbox.containment import Containment, Layer, LayerState
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.launch_pipes import REPORT_BYTES, KernelEnds, LaunchPipes
 from kernel_sandbox.policy import Report
+from kernel_sandbox.types import Limits
 from tests.kernel_sandbox.test_sandbox_contain import POLICY
 
 BOTH = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -170,3 +174,22 @@ def test_a_path_too_long_for_a_socket_leaves_nothing_open(tmp_path):
     with pytest.raises(KernelStartError, match="channels can't be made"):
         LaunchPipes(replace(POLICY, cpu_s=1), str(tmp_path / ("x" * 120)))
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@BOTH
+async def test_a_kernel_is_counted_however_long_that_takes_to_arrange(
+    open_session, isolate, monkeypatch
+):
+    """A kernel is forked by its monitor: not before that one stands where both are counted."""
+    if isinstance(group := delegate("probe", Limits()), Layer):
+        pytest.skip(f"no control group here: {group.reason}")
+    group.remove()
+    add = Fence.add
+
+    def wait_and_add(fence, pid):
+        time.sleep(1)
+        add(fence, pid)
+
+    monkeypatch.setattr(Fence, "add", wait_and_add)
+    kernel = await open_session(isolate=isolate)
+    assert PREFIX in Path(f"/proc/{kernel._kernel.provisioner.kernel_pid}/cgroup").read_text()

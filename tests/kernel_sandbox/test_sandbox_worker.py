@@ -15,6 +15,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from kernel_sandbox.contain.cgroup_tree import PREFIX
+from kernel_sandbox.contain.cgroups import delegate
+from kernel_sandbox.containment import Layer
 from kernel_sandbox.errors import (
     ContainmentError,
     KernelStartError,
@@ -628,3 +631,23 @@ async def test_everything_dies_with_a_parent_that_is_killed(isolate):
     assert alive == []
     for folder in told[3:]:  # a killed parent can't tidy up: the test does
         shutil.rmtree(folder)
+
+
+@both
+async def test_a_worker_is_counted_however_long_that_takes_to_arrange(
+    open_worker, isolate, monkeypatch
+):
+    """A worker is forked by its monitor, which a slow machine lets happen first."""
+    if isinstance(group := delegate("probe", Limits()), Layer):
+        pytest.skip(f"no control group here: {group.reason}")
+    group.remove()
+    spawn = Zygote.spawn
+
+    async def spawn_and_wait(*arguments):
+        process = await spawn(*arguments)
+        await asyncio.sleep(0.3)
+        return process
+
+    monkeypatch.setattr(Zygote, "spawn", spawn_and_wait)
+    worker = await open_worker(isolate=isolate)
+    assert PREFIX in Path(f"/proc/{worker.pid}/cgroup").read_text()
