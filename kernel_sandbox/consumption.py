@@ -12,13 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from kernel_sandbox.processes import (
-    KNOWS_CHILDREN,
-    read_at_once,
-    refuse_shortage,
-    tree_below,
-    walk,
-)
+from kernel_sandbox.process_tree import KNOWS_CHILDREN, read_at_once, refuse_shortage, walk
+from kernel_sandbox.processes import tree_below
 
 __all__ = [
     "Usage",

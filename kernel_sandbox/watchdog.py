@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from kernel_sandbox import consumption, processes
+from kernel_sandbox import consumption, process_tree
 from kernel_sandbox.open_files import is_shortage
 from kernel_sandbox.types import MIB, Limits
 
@@ -92,7 +92,7 @@ class Watchdog:
         else:
             given = (roots,) if isinstance(roots, int) else roots
             tops = tuple(root for root in given if root is not None)
-            self._find = partial(processes.walk, tops)
+            self._find = partial(process_tree.walk, tops)
         self._kernel = kernel
         self._limits = limits
         self._folders = tuple(one for one in folders if not set(one.parents) & set(folders))

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from kernel_sandbox import process_tree
 from kernel_sandbox.contain import (
     counting,
     landlock,
@@ -49,7 +50,10 @@ __all__ = [
 
 START_FAILED = 96
 """The exit status of a process that could not be confined as planned; standard error says why."""
-
+_NICE = 10
+"""Whoever watches over a kernel comes first, also when that one forks without end."""
+_REAPED = 1000
+"""At one go: there may be processes that end as fast as they are reaped."""
 _OFF = "the profile is `off`: nothing confines this kernel"
 
 
@@ -169,17 +173,19 @@ def _await_all(child: int) -> int:
 
 
 def _end_descendants() -> None:
-    """Ends all that hangs below this process, which is a subreaper."""
-    me = os.getpid()
-    while True:
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                from kernel_sandbox import processes  # noqa: PLC0415 (most leave nothing behind)
+    """Ends all that hangs below this process, which is a subreaper.
 
-                processes.end_all(lambda: (pid for pid in processes.walk((me,)) if pid != me))
-                os.wait()
-        except ChildProcessError:
-            return
+    What has ended still counts against the limit of processes until it is reaped: that is done
+    last, or those that fork without end would have room for more.
+    """
+    me = os.getpid()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            process_tree.end_all(lambda: (pid for pid in process_tree.walk((me,)) if pid != me))
+            os.wait()
+            for _ in range(_REAPED):
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    break
 
 
 def _exit_status(status: int) -> int:
@@ -234,6 +240,7 @@ def confined(policy: Policy, body: Callable[[Containment], int]) -> int:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _leave_group()
+    os.nice(_NICE)
     return body(confine(policy))
 
 

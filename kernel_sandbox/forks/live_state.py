@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from kernel_sandbox import processes
+from kernel_sandbox import process_tree
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.forks.forked import ForkedProcess
 from kernel_sandbox.forks.forking import BRANCHES, TEMPORARY
@@ -154,7 +154,7 @@ class LiveState(ForkedProcess):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
             with contextlib.suppress(OSError):  # what can't be found now is ended with the strays
-                processes.end_all(partial(self.ground.programs, self.kernel_pid or 0))
+                process_tree.end_all(partial(self.ground.programs, self.kernel_pid or 0))
             self._signal()
             await self.dead.wait()
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from kernel_sandbox import processes
+from kernel_sandbox import process_tree
 from kernel_sandbox.removal import empty_folder
 from kernel_sandbox.run_folder import furnish_home
 from kernel_sandbox.watchdog import disk_use
@@ -43,7 +43,7 @@ class TreeGround:
             home: the folder.
         """
         self._roots = tuple(roots)
-        self._own = frozenset(processes.walk(self._roots))
+        self._own = frozenset(process_tree.walk(self._roots))
         self._states: set[int] = set()
         self._busy: Counter[int] = Counter()
         self._deep_at = 0.0
@@ -80,7 +80,7 @@ class TreeGround:
         if is_deep:
             self._deep_at = now
         closed = {pid, *self._busy} if is_deep else self._states | self._busy.keys()
-        return chain(processes.walk((pid,), self._states - {pid}), self._strays(closed))
+        return chain(process_tree.walk((pid,), self._states - {pid}), self._strays(closed))
 
     def leaves_programs(self, pid: int) -> bool:
         """Returns whether a state has started what goes on, or there is any that is nobody's."""
@@ -88,17 +88,17 @@ class TreeGround:
 
     def programs(self, pid: int) -> list[int]:
         """Returns the processes below a state that are no states."""
-        return [found for found in processes.walk((pid,), self._states - {pid}) if found != pid]
+        return [found for found in process_tree.walk((pid,), self._states - {pid}) if found != pid]
 
     def _strays(self, closed: Collection[int] = ()) -> Iterator[int]:
         # The sets as they are now: a thread may go through the processes.
-        return _running(processes.walk(self._roots, frozenset(closed)), self._own | self._states)
+        return _running(process_tree.walk(self._roots, frozenset(closed)), self._own | self._states)
 
     async def end_strays(self) -> None:
         """Ends what cells have left behind, but for `end_fostered`; while no state is at work."""
         near = frozenset(self._states)
         with contextlib.suppress(OSError):  # what can't be looked for now counts until it is found
-            if not processes.end_all(lambda: self._strays(near)):
+            if not process_tree.end_all(lambda: self._strays(near)):
                 return
             for _ in range(round(_GONE_S / _POLL_S)):
                 if not any(self._strays(near)):
@@ -108,7 +108,7 @@ class TreeGround:
     def end_fostered(self) -> None:
         """Ends what is below states that wait, too; while no state is at work."""
         with contextlib.suppress(OSError):
-            processes.end_all(self._strays)
+            process_tree.end_all(self._strays)
 
     def tidy_home(self, limit_bytes: int) -> None:
         """Makes the home folder as new if it takes more than half of the limit on disk.
@@ -124,4 +124,4 @@ class TreeGround:
 
 def _running(pids: Iterable[int], known: Collection[int]) -> Iterator[int]:
     """Those that are not known and have not ended: a state that has waits to be reaped."""
-    return (pid for pid in pids if pid not in known and not processes.is_ended(pid))
+    return (pid for pid in pids if pid not in known and not process_tree.is_ended(pid))

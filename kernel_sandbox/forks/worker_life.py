@@ -29,8 +29,6 @@ DESCRIPTORS = 3
 """Of a worker: its connection, and what its output and its errors are printed to."""
 _CONNECTION = 3
 _HIGHEST = 65_536
-_NICE = 10
-"""Whoever watches over the workers comes first, also when one of them forks without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,6 @@ def live(order: WorkerOrder, first: int) -> NoReturn:  # pragma: no cover (runs 
     """
     status = 1
     try:
-        os.nice(_NICE)
         if first >= 0:
             join(first, order.policy)
         _keep(order.descriptors)

@@ -31,15 +31,16 @@ from kernel_sandbox.types import MIB, CellRunner, Limits
 __all__ = ["BOMB_LIMITS", "Blast", "Bomb", "load_bombs", "outer_limit", "set_off"]
 
 BOMB_LIMITS = Limits(memory_bytes=1024 * MIB, processes=64, wall_s=4.0)
-_MOST_TASKS = BOMB_LIMITS.processes + THREADS + 300
+_MOST_TASKS = BOMB_LIMITS.processes + THREADS + 300 + 2
 """What the weakest of the system's own limits allows: it counts threads, too, and of the numbers of
-a process namespace it keeps 300."""
+a process namespace it keeps 300. A monitor and the first of the namespace are not counted."""
 _NEIGHBOUR_S = 1.0
 _GONE_S = 2.0
 _LOOK_S = 0.02
 _PATIENCE_S = 30.0
 _IDLE_S = 4.0
 _MOST_OUTSIDE = 10_000
+_QUESTION = "print(6 * 7)"
 _MOMENTS = ("cell", "restart", "branch", "end", "idle")
 _PREAMBLE = """
 import ctypes, os, signal, subprocess, sys, threading, time
@@ -155,7 +156,7 @@ class _Count:
         for folder, _, _ in os.walk(self._group):
             processes += _lines(Path(folder, "cgroup.procs"))
             tasks += _lines(Path(folder, "tasks")) + _lines(Path(folder, "cgroup.threads"))
-        return processes, tasks
+        return processes, tasks - len(os.listdir("/proc/self/task"))  # noqa: PTH208
 
     def left(self) -> int:
         """How many processes there are that were not there before."""
@@ -191,6 +192,7 @@ async def set_off(
     """
     outer_limit()
     async with (make_neighbour or make_runner)(BOMB_LIMITS, {}) as neighbour:
+        await neighbour.run(_QUESTION)  # starts what threads it has
         with _Count() as count:
             async with _asking(neighbour) as answers:
                 async with make_runner(BOMB_LIMITS, {}) as runner:
@@ -220,7 +222,7 @@ async def _asking(neighbour: CellRunner) -> AsyncIterator[list[float]]:
     async def ask() -> None:
         while True:
             began = time.monotonic()
-            result = await neighbour.run("print(6 * 7)")
+            result = await neighbour.run(_QUESTION)
             answers.append(time.monotonic() - began if result.stdout == "42\n" else _PATIENCE_S)
             await asyncio.sleep(_LOOK_S)
 

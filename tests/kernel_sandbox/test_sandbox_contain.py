@@ -213,6 +213,40 @@ def test_a_launcher_whose_parent_is_gone_ends_itself(tmp_path):
     assert confine_in_child(orphan, tmp_path, dict(os.environ)).returncode == -9
 
 
+_FORKS_FOR_S = 10
+_LEAVES_FORKING = f"""
+import os, resource, time
+from kernel_sandbox.contain import confine, counting, privileges
+privileges.become_subreaper()
+end = time.monotonic() + {_FORKS_FOR_S}
+if os.fork() == 0:
+    if number := counting.unused_user():
+        os.setresuid(number, number, number)
+    most = counting.tasks_of_user() + 150
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    while time.monotonic() < end:
+        try:
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+        except OSError:
+            pass
+    os._exit(0)
+time.sleep(0.5)
+confine._end_descendants()
+print(time.monotonic() < end)
+"""
+
+
+def test_a_monitor_ends_what_forks_as_fast_as_it_is_reaped():
+    """Each process of it lets go of its parent; with time it would end by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LEAVES_FORKING], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
 @pytest.fixture
 def places(tmp_path):
     for name in ("work", "run", "run/home", "run/tmp"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import consumption, processes, watchdog
+from kernel_sandbox import consumption, process_tree, watchdog
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
 
@@ -204,7 +204,7 @@ async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, 
     with nothing_more_opens():
         for look in (
             lambda: consumption.measure([sleeper], 1),
-            lambda: list(processes.walk([sleeper])),
+            lambda: list(process_tree.walk([sleeper])),
             lambda: consumption.usage([sleeper], 1),
             lambda: consumption.nameless_bytes([sleeper]),
             lambda: use(tmp_path),
