@@ -29,7 +29,7 @@ SIZE = {"width": 1400, "height": 900}
 DATA = ("penguins.csv", "seattle-weather.csv", "chinook.sqlite")
 LONGEST_RUN_S = 1800.0
 
-CHART = "What is the mean body mass of each species? Draw it as a bar chart."
+CHART = "Print and plot the mean body mass of each species as a bar chart. Which species is the heaviest?"
 COUNT = "How many penguins live on each island?"
 TRIPLES = "How alike are three penguins taken at random?"
 CROSS_JOIN = """triples = df.merge(df, how="cross").merge(df, how="cross")
@@ -39,7 +39,7 @@ SMALLER = """sample = df.sample(20, random_state=0)[["species"]]
 triples = sample.merge(sample, how="cross").merge(sample, how="cross")
 print((triples.nunique(axis=1) == 1).mean().round(3))
 ```"""
-ALIKE = "In a sample, 37 of 100 triples are of one species."
+ALIKE = "In a sample, a share of 0.244 of the triples is of one species."
 
 
 def main() -> int:
