@@ -29,7 +29,10 @@ SIZE = {"width": 1400, "height": 900}
 DATA = ("penguins.csv", "seattle-weather.csv", "chinook.sqlite")
 LONGEST_RUN_S = 1800.0
 
-CHART = "Print and plot the mean body mass of each species as a bar chart. Which species is the heaviest?"
+CHART = (
+    "Print and plot the mean body mass of each species as a bar chart. "
+    "Which species is the heaviest?"
+)
 COUNT = "How many penguins live on each island?"
 TRIPLES = "How alike are three penguins taken at random?"
 CROSS_JOIN = """triples = df.merge(df, how="cross").merge(df, how="cross")
