@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import UsageError
+from dm_jupyter.presets import preset_at, presets
 
-__all__ = ["ModelChoice", "model_choice", "packages_folder"]
+__all__ = ["ModelChoice", "is_address", "model_choice", "packages_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,20 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
     """Returns the choice made by options, else by environment variables, else the local model.
 
     The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key
-    comes from the variable or a file only, so that none shows in a list of processes.
+    comes from a variable or a file only, so that none shows in a list of processes. A preset's name
+    stands for its address, and its own variable for the key.
 
     Raises:
-        UsageError: the key file can't be read or is empty, or an endpoint has no model's name.
+        UsageError: the key file can't be read or is empty, an endpoint has no model's name, or
+            its address can't be one.
     """
-    base_url = base_url or os.environ.get("DM_JUPYTER_BASE_URL", "")
+    base_url = _address(base_url or os.environ.get("DM_JUPYTER_BASE_URL", ""))
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
     if base_url and model == "local":
         raise UsageError(f"which model at {shown_address(base_url)}? Name it with --model")
-    api_key = os.environ.get("DM_JUPYTER_API_KEY", "")
+    preset = preset_at(base_url)
+    own_key = os.environ.get(preset.key_variable, "") if preset and preset.key_variable else ""
+    api_key = os.environ.get("DM_JUPYTER_API_KEY", "") or own_key
     if api_key_file is not None:
         try:
             api_key = api_key_file.read_text("utf-8").strip()
@@ -52,6 +58,37 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
         if not api_key:
             raise UsageError(f"--api-key-file {api_key_file} is empty")
     return ModelChoice(model, base_url, api_key)
+
+
+def _address(text: str) -> str:
+    """The address that a person means by a URL or a preset's name; empty stays empty."""
+    preset = presets().get(text)
+    if preset is not None:
+        if preset.blank:
+            raise UsageError(
+                f"{preset.title} needs your own address: --base-url {preset.base_url}, with the "
+                f"name of your resource in place of {preset.blank}"
+            )
+        return preset.base_url
+    if text and not is_address(text):
+        raise UsageError(
+            f"--base-url {shown_address(text)} is neither an address that begins with http:// or "
+            f"https:// nor one of {', '.join(presets())}"
+        )
+    return text
+
+
+def is_address(url: str) -> bool:
+    """Returns whether a text can be the address of an endpoint.
+
+    Args:
+        url: what a person gave.
+    """
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def packages_folder() -> Path:

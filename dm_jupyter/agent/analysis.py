@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import Policy
@@ -45,7 +46,8 @@ class AnalysisSettings:
 
     run: RunSettings = field(default_factory=RunSettings)
     limits: Limits = field(default_factory=Limits)
-    dialect: str = "markdown"
+    dialect: str = AUTO
+    """Of the model; `auto` for the one that suits it."""
     require: tuple[str, ...] = ()
     """Layers of containment without which the kernel must not start."""
     tries: int = 1
@@ -129,6 +131,7 @@ async def analyze(
 
     Raises:
         DataFileError: a file can't be read.
+        PolicyError: an endpoint that nobody knows does not answer.
         SandboxError: the kernel can't start, or a required layer is not active.
         NotebookError: the notebook can't be written; the run up to there is kept elsewhere.
         asyncio.CancelledError: cancelled; the notebook so far is kept.
@@ -137,6 +140,7 @@ async def analyze(
     names = names_for(task.files, settings.names_from or folder)
     async with ProfileReader() as reader:
         brief = await brief_of(names, reader)
+    settings = replace(settings, dialect=await chosen_dialect(settings.dialect, policy))
     rehearsal = None
     if settings.tries > 1:
         rehearsal = await _rehearsed(task, brief, names, policy, settings)

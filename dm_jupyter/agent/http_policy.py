@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.answer_stream import AnswerStream
+from dm_jupyter.agent.call import Call, build_call
+from dm_jupyter.agent.capabilities import (
+    Capabilities,
+    CapabilityMemory,
+    named_field,
+    refuses_prefill,
+)
 from dm_jupyter.agent.one_each import one_each
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
@@ -23,7 +31,7 @@ from dm_jupyter.core.trajectory import Completion
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Endpoint", "HttpPolicy"]
+__all__ = ["PROBE_OPENING", "TOOL_PROBE", "Endpoint", "HttpPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +42,8 @@ class Endpoint:
     """It may hold a password; messages show `address`."""
     model: str
     api_key: str = field(default="", repr=False)
-    continues_prefill: bool = True
-    """Whether it continues an assistant message at the end, as llama.cpp, vLLM and Ollama do."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    """What is known of it before it is asked."""
     retries: int = 4
     """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
     read_timeout_s: float = 300.0
@@ -47,22 +55,57 @@ class Endpoint:
         return shown_address(self.base_url)
 
 
-_WAYS_TO_ASK = ((True, True), (False, True), (False, False))
-"""For several turns: all in one request or one each; with the tokens' probabilities or without."""
+PROBE_OPENING = "one two three"
+"""Put into the model's mouth to see whether the endpoint goes on from there."""
+_PROBE = SampleRequest(
+    (Message("user", "Count from one to nine in words, separated by spaces. Nothing else."),),
+    prefill=PROBE_OPENING,
+    max_tokens=16,
+    temperature=0.0,
+)
+TOOL_PROBE = Tool("ready", "Say that you are ready.", {"type": "object", "properties": {}})
+_ASK_FOR_CALL = SampleRequest(
+    (Message("user", "Call the tool `ready` now."),),
+    tools=(TOOL_PROBE,),
+    max_tokens=256,
+    temperature=0.0,
+)
+_ATTEMPTS = 3
+"""Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
+_UNSUPPORTED = (400, 422, 501)
+"""What endpoints answer to a request with a field that they don't take."""
+_WITHOUT_TOOLS = (*_UNSUPPORTED, 404, 500)
+"""And what they answer to tools, where a model has none."""
+_SAMPLING = ("temperature", "top_p", "seed", "stop", "logprobs")
+_EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs", "seed")
+"""Fields that are dropped first where a refusal names none."""
 
 
 class HttpPolicy:
     """Samples from an endpoint. An async context manager, so that its connections are closed."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, memory: CapabilityMemory | None = None) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            endpoint: where the model answers.
+            memory: keeps what is learned of it; `None` forgets.
+        """
         self._endpoint = endpoint
+        self._memory = memory
         self._client: AsyncOpenAI | None = None
-        self._way = 0  # of `_WAYS_TO_ASK`: the first that the endpoint has not refused
+        known = memory.recall(endpoint.address, endpoint.model) if memory else None
+        self._kept = self._capabilities = known or endpoint.capabilities
 
     @property
     def name(self) -> str:
         """The model's name."""
         return self._endpoint.model
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the endpoint by now."""
+        return self._capabilities
 
     async def __aenter__(self) -> HttpPolicy:
         from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
@@ -79,6 +122,18 @@ class HttpPolicy:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+    async def learn(self) -> Capabilities:
+        """Returns what the endpoint can do, after a tiny question for each thing nobody knows.
+
+        Raises:
+            PolicyError: it does not answer.
+        """
+        if self._capabilities.tools is None:
+            await self._learn_tools()
+        if self._capabilities.continues_prefill is None:
+            await self._learn_prefill()
+        return self._capabilities
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         """Returns one turn, streamed piece by piece through `on_text`.
@@ -103,19 +158,11 @@ class HttpPolicy:
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: an answer broke off.
         """
-        while True:
-            together, likely = _WAYS_TO_ASK[self._way]
-            try:
-                if together:
-                    drawn = await self._draw(request, count, logprobs=likely)
-                else:
-                    drawn = await one_each(partial(self._single, logprobs=likely), request, count)
-                if len(drawn) == count:
-                    return drawn
-            except EndpointRefusedError:
-                if self._way == len(_WAYS_TO_ASK) - 1:
-                    raise
-            self._way += 1
+        drawn = await self._draw(request, count, logprobs=True)
+        if len(drawn) == count:
+            return drawn
+        self._learned(self._capabilities.without("n"))
+        return await self._draw(request, count, logprobs=True)
 
     async def _single(self, request: SampleRequest, *, logprobs: bool) -> Completion:
         return (await self._draw(request, logprobs=logprobs))[0]
@@ -128,16 +175,81 @@ class HttpPolicy:
         logprobs: bool = False,
         on_text: Callable[[str], None] = lambda _: None,
     ) -> list[Completion]:
-        prefill = request.prefill if self._endpoint.continues_prefill else ""
-        if prefill:
-            on_text(prefill)
-        answers = AnswerStream()
-        more = {"n": count} if count > 1 else {}
-        if logprobs:
-            more["logprobs"] = True
-        async with self._stream(request, prefill, more) as stream:
+        """Asks, and asks again without what the endpoint has refused."""
+        if request.prefill and self._capabilities.continues_prefill is None:
+            await self._learn_prefill()
+        for attempt in range(_ATTEMPTS):
+            if count > 1 and not self._capabilities.takes("n"):
+                return await one_each(partial(self._single, logprobs=logprobs), request, count)
+            call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
+            try:
+                answers = await self._asked(call, on_text)
+            except EndpointRefusedError as error:
+                if attempt == _ATTEMPTS - 1 or not self._learn_from(error, call, attempt):
+                    raise
+                continue
+            self._note(answers, call)
+            return answers.completions(call.prefill)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _learn_from(self, error: EndpointRefusedError, call: Call, attempt: int) -> bool:
+        """Notes what a refusal teaches; returns whether asking again makes sense."""
+        body = getattr(error.__cause__, "body", None)
+        if error.status not in _UNSUPPORTED or body is None:
+            return False
+        if call.prefill and refuses_prefill(body):
+            self._capabilities = replace(self._capabilities, continues_prefill=False)
+            return True
+        named = named_field(body, call.optional)
+        fields = [named] if named else [one for one in _EXTENSIONS if one in call.optional]
+        if attempt:  # a family that refuses one of them refuses more
+            fields += [one for one in _SAMPLING if one in call.optional]
+        if set(fields) & {"continue_final_message", "add_generation_prompt"}:
+            fields += ["continue_final_message", "add_generation_prompt"]
+        before = self._capabilities
+        self._capabilities = before.without(*fields)
+        return self._capabilities != before
+
+    def _note(self, answers: AnswerStream, call: Call) -> None:
+        """Notes what an answer shows, and keeps what was learned on the way to it."""
+        learned = self._capabilities
+        if answers.reasoning_field:
+            learned = replace(learned, reasoning_field=answers.reasoning_field)
+        if call.tools and answers.has_calls:
+            learned = replace(learned, tools=True)
+        self._learned(learned)
+
+    def _learned(self, learned: Capabilities) -> None:
+        self._capabilities = learned
+        if self._memory is not None and learned != self._kept:
+            self._memory.keep(self._endpoint.address, self._endpoint.model, learned)
+        self._kept = learned
+
+    async def _learn_prefill(self) -> None:
+        """Asks with an opening that only its continuation makes sense of."""
+        self._capabilities = replace(self._capabilities, continues_prefill=True)
+        answer = (await self._draw(_PROBE))[0]
+        said = answer.text[len(answer.prefill) :].strip().lower()
+        goes_on = bool(answer.prefill) and said.startswith("four")
+        self._learned(replace(self._capabilities, continues_prefill=goes_on))
+
+    async def _learn_tools(self) -> None:
+        """Asks for a call of a tool that does nothing."""
+        try:
+            await self._draw(_ASK_FOR_CALL)
+        except EndpointRefusedError as error:
+            if error.status not in _WITHOUT_TOOLS:
+                raise
+        can_call = self._capabilities.tools is True
+        self._learned(replace(self._capabilities, tools=can_call))
+
+    async def _asked(self, call: Call, on_text: Callable[[str], None]) -> AnswerStream:
+        answers = AnswerStream(call.own_stop, is_continued=bool(call.prefill))
+        async with self._stream(call) as stream:
+            if call.prefill:
+                on_text(call.prefill)
             await self._receive(stream, answers, on_text)
-        return answers.completions(prefill)
+        return answers
 
     async def _receive(
         self, stream: Any, answers: AnswerStream, on_text: Callable[[str], None]
@@ -155,7 +267,7 @@ class HttpPolicy:
                 text = answers.take(chunk)
                 if text:
                     on_text(text)
-                if answers.is_looping:
+                if answers.is_enough:
                     return
         except (openai.APIError, httpx2.HTTPError) as error:
             raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
@@ -163,31 +275,11 @@ class HttpPolicy:
             raise StreamBrokenError(broken)
 
     @asynccontextmanager
-    async def _stream(
-        self, request: SampleRequest, prefill: str, more: dict[str, Any]
-    ) -> AsyncIterator[Any]:
+    async def _stream(self, call: Call) -> AsyncIterator[Any]:
         if self._client is None:
             raise RuntimeError("use HttpPolicy in an `async with` block")
-        messages: list[Any] = [message.to_json() for message in request.messages]
-        extra: dict[str, Any] = {}
-        if prefill:
-            messages.append({"role": "assistant", "content": prefill})
-            # vLLM's names; others ignore them
-            extra = {"continue_final_message": True, "add_generation_prompt": False}
         async with self._faults():
-            stream = await self._client.chat.completions.create(
-                model=self._endpoint.model,
-                messages=messages,
-                stop=list(request.stop) or None,
-                temperature=request.temperature,
-                top_p=request.top_p,
-                max_tokens=request.max_tokens,
-                seed=request.seed,
-                stream=True,
-                stream_options={"include_usage": True},
-                extra_body=extra or None,
-                **more,
-            )
+            stream = await self._client.chat.completions.create(**call.body())
         try:
             yield stream
         finally:

@@ -77,10 +77,13 @@ _PROMPTS = (
     "answer_uncomputed",
     "cell_changed",
     "cell_objection",
+    "turn_cut",
     *objections.PROMPTS,
 )
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
+_MOST_VOIDS = 3
+"""In a row: a model that says nothing so often has lost the thread."""
 
 
 def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
@@ -143,10 +146,13 @@ async def run(
 def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
     """Returns what the next step asks the model."""
     dialect = dialect_named(trajectory.dialect)
+    prefill = dialect.prefill(trajectory)
     return SampleRequest(
         messages=dialect.messages(trajectory),
-        prefill=dialect.prefill(trajectory),
-        stop=dialect.stop(trajectory),
+        prefill=prefill,
+        stop=dialect.stop(trajectory, prefill),
+        stop_unopened=dialect.stop(trajectory, ""),
+        tools=dialect.tools,
         temperature=_temperature(trajectory, settings),
         top_p=settings.top_p,
         max_tokens=settings.turn_tokens,
@@ -196,6 +202,9 @@ def _exhausted(
         return StopReason.BUDGET, f"{settings.max_tokens} tokens"
     if remaining_s <= 0:
         return StopReason.BUDGET, f"{settings.max_seconds:g} seconds"
+    last = [step.turn.action for step in trajectory.steps[-_MOST_VOIDS:]]
+    if len(last) == _MOST_VOIDS and all(isinstance(action, Void) for action in last):
+        return StopReason.VOID, f"{_MOST_VOIDS} turns in a row without code or an answer"
     return None
 
 
@@ -269,7 +278,10 @@ def _after_void(
 ) -> Trajectory:
     if settings.stop_on_void:
         return replace(trajectory.extended(taken), stop=StopReason.VOID)
-    reminder = dialect.void_reminder(trajectory)
+    if taken.completion.finish_reason == "length":
+        reminder = prompts.text_of("turn_cut")
+    else:
+        reminder = dialect.void_reminder(trajectory.extended(taken))
     return trajectory.extended(replace(taken, observation=reminder))
 
 
@@ -286,6 +298,8 @@ def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
     """Higher after a turn that was not good enough: else a small model takes it again."""
     last = trajectory.steps[-1] if trajectory.steps else None
     if last is None or isinstance(last.turn.action, Answer):
+        return settings.temperature
+    if dialect_named(trajectory.dialect).tools:  # for larger models
         return settings.temperature
     if last.result is not None and last.result.ok and last.result.outputs and not last.objection:
         return settings.temperature

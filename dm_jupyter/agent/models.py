@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
+from dm_jupyter.agent.capabilities import LOCAL_SERVER, Capabilities, CapabilityMemory
 from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.presets import preset_at
 
-__all__ = ["open_policy"]
+__all__ = ["AUTO", "chosen_dialect", "open_policy"]
 
-_STARTS_AFRESH = ("api.openai.com", "openai.azure.com")
-"""Hosts that answer an assistant message at the end instead of continuing it."""
+AUTO = "auto"
+"""Stands for the dialect that suits the model."""
 
 
 @asynccontextmanager
@@ -32,10 +35,10 @@ async def open_policy(
         LocalModelError: the local model is missing or can't start; the message says what to do.
     """
     if not choice.is_local:
-        host = urlsplit(choice.base_url).hostname or ""
-        continues = not host.endswith(_STARTS_AFRESH)
-        endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, continues)
-        async with HttpPolicy(endpoint) as policy:
+        preset = preset_at(choice.base_url)
+        known = Capabilities.from_json(preset.capabilities) if preset else Capabilities()
+        endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, known)
+        async with HttpPolicy(endpoint, CapabilityMemory()) as policy:
             yield policy
         return
     from dm_jupyter.agent.local_model import (  # noqa: PLC0415  (optional extra)
@@ -45,6 +48,24 @@ async def open_policy(
 
     options = ServerOptions(slots=at_once)
     async with local_endpoint(choice.model, options, on_progress) as served:
-        endpoint = Endpoint(served.base_url, served.model_name, served.api_key)
+        endpoint = Endpoint(served.base_url, served.model_name, served.api_key, LOCAL_SERVER)
         async with HttpPolicy(endpoint) as policy:
             yield policy
+
+
+async def chosen_dialect(name: str, policy: Policy) -> str:
+    """Returns the dialect that a name stands for: `auto` is `tools` for a model that calls them.
+
+    Args:
+        name: of a dialect, or `auto`.
+        policy: the model; an endpoint that nobody knows is asked a tiny question or two.
+
+    Raises:
+        PolicyError: the endpoint does not answer.
+        UsageError: there is no dialect of that name.
+    """
+    if name != AUTO:
+        return dialect_named(name).name
+    if isinstance(policy, HttpPolicy) and (await policy.learn()).tools:
+        return "tools"
+    return "markdown"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.trajectory import Completion, RunCell
 from kernel_sandbox.types import CellResult
 
@@ -21,6 +21,10 @@ class SampleRequest:
     prefill: str = ""
     """The opening of the turn, which the model continues."""
     stop: tuple[str, ...] = ()
+    stop_unopened: tuple[str, ...] = ()
+    """In place of `stop`, where the endpoint can't continue an opening and so gets none."""
+    tools: tuple[Tool, ...] = ()
+    """What the model may call, in a dialect of calls."""
     temperature: float = 0.2
     top_p: float = 0.95
     max_tokens: int = 1_000

@@ -27,6 +27,8 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
     turn = dialect.parse(completion.text)
+    if completion.finish_reason == "length" and _is_cut(dialect, completion.text, turn):
+        return Turn("", Void("cut off at its limit of length"))
     if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
         is_told = bool(turn.thought) and not turn.thought.endswith(":")
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
@@ -38,6 +40,11 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
                 source = with_columns(source, brief.columns, earlier)
             return replace(turn, action=replace(cell, source=source))
     return turn
+
+
+def _is_cut(dialect: Dialect, text: str, turn: Turn) -> bool:
+    """Whether what the turn does is not whole: more text would have changed it."""
+    return dialect.parse(f"{text}\nmore").action != turn.action
 
 
 def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:

@@ -45,7 +45,12 @@ ModelOption = Annotated[
     typer.Option("--model", help="local (default), a .gguf file, or a name at --base-url"),
 ]
 BaseUrlOption = Annotated[
-    str | None, typer.Option("--base-url", help="an OpenAI-compatible endpoint, ends in /v1")
+    str | None,
+    typer.Option(
+        "--base-url",
+        help="an OpenAI-compatible endpoint: its address, or openai, anthropic, gemini, mistral, "
+        "groq, openrouter, vllm, ollama, lm-studio, llama.cpp",
+    ),
 ]
 KeyFileOption = Annotated[
     Path | None,
@@ -71,9 +76,10 @@ def ask(
         str,
         # Written out, so that `--help` imports no dialect; a test holds it to `DIALECTS`.
         typer.Option(
-            help="one of markdown, datamind, react, jupiter, react-published, datamind-published"
+            help="auto, or one of markdown, tools, datamind, react, jupiter, react-published, "
+            "datamind-published"
         ),
-    ] = "markdown",
+    ] = "auto",
     memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
     cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
     strict: Annotated[

@@ -22,7 +22,7 @@ from dm_jupyter.agent.analysis import (
     why_no_answer,
 )
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice, packages_folder
@@ -71,7 +71,8 @@ def ask_files(options: AskOptions) -> int:
 
 async def _ask(options: AskOptions) -> int:
     task = _task(options)
-    dialect_named(options.dialect)
+    if options.dialect != AUTO:
+        dialect_named(options.dialect)
     choice = model_choice(options.model, options.base_url, options.api_key_file)
     settings = _settings(options, _notebook_path(options.out, task))
     quiet = options.as_json or not sys.stdout.isatty()

@@ -18,6 +18,7 @@ from rich.text import Text
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.errors import PolicyError
 from dm_jupyter.core.plain_text import harmless_text
 from kernel_sandbox.commands import install_extra, own_command
 from kernel_sandbox.containment import Containment, LayerState
@@ -36,7 +37,7 @@ _OPTIONAL = {
     "matplotlib": ("figures", "analysis"),
 }
 """Packages that a question may need: what for, and the extra that brings them."""
-_STYLES = {"ok": "green", "missing": "yellow", "failed": "red"}
+_STYLES = {"ok": "green", "missing": "yellow", "unknown": "yellow", "failed": "red"}
 _WITHOUT_LIST = {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.METHOD_NOT_ALLOWED}
 _REFUSES_KEY = {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}
 _ENTER_KEY = "read -rs DM_JUPYTER_API_KEY && export DM_JUPYTER_API_KEY"
@@ -49,7 +50,7 @@ class Finding:
     part: str
     name: str
     state: str
-    """`ok`, `missing` or `failed`."""
+    """`ok`, `missing`, `unknown` or `failed`."""
     detail: str
     """What was seen, or what it is for."""
     command: str = ""
@@ -127,7 +128,8 @@ def _check(check: Check) -> Finding:
 async def _model(choice: ModelChoice) -> list[Finding]:
     """Whether the model that would be asked can answer."""
     if not choice.is_local:
-        return [await _remote(choice)]
+        found = await _remote(choice)
+        return [found] if found.is_blocker else [found, *await _abilities(choice)]
     from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL  # noqa: PLC0415
     from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
 
@@ -169,6 +171,20 @@ async def _remote(choice: ModelChoice) -> Finding:
     nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
     has = f"{address} has no model {choice.model}, but {', '.join(names) or 'none at all'}."
     return failed(has, own_command(*again, *nearest) if nearest else "")
+
+
+async def _abilities(choice: ModelChoice) -> list[Finding]:
+    """What the endpoint can do, which takes two tiny questions where it is not known yet."""
+    from dm_jupyter.agent.models import open_policy  # noqa: PLC0415
+
+    try:
+        async with open_policy(choice) as policy:
+            rows = (await policy.learn()).described()
+    except PolicyError as error:
+        again = own_command("doctor", "--base-url", shown_address(choice.base_url), "--model")
+        return [Finding("model", choice.model, "failed", str(error), again, is_blocker=True)]
+    states = {True: "ok", False: "missing", None: "unknown"}
+    return [Finding("endpoint", name, states[is_there], how) for name, is_there, how in rows]
 
 
 def _packages() -> Iterable[Finding]:

@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from dm_jupyter.core.trajectory import Trajectory, Turn
 from kernel_sandbox.types import CellResult
 
-__all__ = ["Dialect", "Message"]
+__all__ = ["Dialect", "Message", "Tool", "ToolCall"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that a model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of its arguments."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The tool as chat endpoints take it."""
+        function = {"name": self.name, "description": self.description}
+        return {"type": "function", "function": {**function, "parameters": dict(self.parameters)}}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model made."""
+
+    id: str
+    """Ties the call to its result."""
+    name: str
+    arguments: str
+    """JSON, as the model wrote it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The call as chat endpoints take it."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.id, "type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation with a model."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    """What an assistant called."""
+    call_id: str = ""
+    """The call whose result a tool's message holds."""
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """The message as chat endpoints take it."""
-        return {"role": self.role, "content": self.content}
+        message: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.calls:
+            message["tool_calls"] = [call.to_json() for call in self.calls]
+        if self.call_id:
+            message["tool_call_id"] = self.call_id
+        return message
 
 
 class Dialect(Protocol):
@@ -51,8 +92,17 @@ class Dialect(Protocol):
         """
         ...
 
-    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
-        """Strings at which sampling of the next turn ends; the sampled text lacks them."""
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model may call; empty for a dialect of plain text."""
+        ...
+
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
+        """Strings at which sampling of the next turn ends; the sampled text lacks them.
+
+        `prefill` is the opening that is really put before it: none where the model can't go on
+        from one.
+        """
         ...
 
     @property

@@ -79,6 +79,8 @@ class Completion:
     seconds: float = 0.0
     finish_reason: str = "stop"
     """`stop`; `length` when the token limit cut it; `repetition` when it went round in circles."""
+    reasoning: str = ""
+    """What the model thought beside the turn, where its endpoint tells; no part of the turn."""
     mean_probability: float | None = None
     """Geometric mean of its tokens' probabilities; `None` where nobody asked, or nobody knows."""
 

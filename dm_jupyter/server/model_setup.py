@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
 from dm_jupyter.agent.local_model.catalogue import resolve
@@ -27,7 +26,7 @@ from dm_jupyter.agent.local_model.pull import PullProgress, pull
 from dm_jupyter.agent.local_model.readiness import obstacles
 from dm_jupyter.agent.local_model.runtime import write_private
 from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.config import ModelChoice
+from dm_jupyter.config import ModelChoice, is_address
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
@@ -254,21 +253,13 @@ def _choice_of(base_url: object, model: object, api_key: object) -> ModelChoice:
     if len(texts) < len(words):
         raise SetupError("Give the address, the model's name and the key as short texts.")
     url, name, key = texts
-    if not _is_address(url):
+    if not is_address(url):
         raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
     if not name:
         raise SetupError("Name the model as the endpoint calls it.")
     if not key.isascii() or not key.isprintable():
         raise SetupError("The key has characters that no key has: copy it again.")
     return ModelChoice(name, url.rstrip("/"), key)
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 async def _answering(choice: ModelChoice) -> ModelChoice:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
@@ -204,7 +205,8 @@ class Run:
         choice = self._models.choice(self.ask.model)
         self._phase("loading the model")
         async with self._models.use(choice, self._phase) as model:
-            self.trajectory = trajectory
+            dialect = await chosen_dialect(AUTO, model)
+            self.trajectory = trajectory = replace(trajectory, dialect=dialect)
             policy, settings = await self._chosen(trajectory, model)
             self._phase("thinking")
             trajectory = await run(trajectory, policy, self._notebook, settings, self._on_event)

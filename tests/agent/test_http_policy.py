@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dm_jupyter.agent.capabilities import Capabilities
 from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import SampleRequest
@@ -36,7 +37,7 @@ async def _sample(
     base_url: str, request: SampleRequest = ASKED, *, retries: int = 4, continues: bool = True
 ) -> tuple[Completion, list[str]]:
     heard: list[str] = []
-    endpoint = Endpoint(base_url, "tiny", KEY, continues_prefill=continues, retries=retries)
+    endpoint = Endpoint(base_url, "tiny", KEY, Capabilities(continues), retries)
     async with HttpPolicy(endpoint) as policy:
         return await policy.sample(request, heard.append), heard
 

@@ -143,9 +143,10 @@ async def test_an_answer_before_any_cell_is_sent_back_to_compute() -> None:
     assert done.unsupported == ("3",)
 
 
-async def test_garbage_for_ten_turns_ends_at_the_turn_limit() -> None:
+async def test_garbage_three_times_in_a_row_ends_the_run() -> None:
     done = await run(TAGGED, ScriptedPolicy(["blah"]), ScriptedNotebook([]), SETTINGS, ignore)
-    assert (done.stop, done.turns, done.stop_detail) == (StopReason.TURN_LIMIT, 10, "10 turns")
+    assert (done.stop, done.turns) == (StopReason.VOID, 3)
+    assert done.stop_detail == "3 turns in a row without code or an answer"
     assert "<code>" in done.steps[0].observation
 
 

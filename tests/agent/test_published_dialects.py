@@ -6,6 +6,7 @@ import pytest
 
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.dialects import DIALECTS
+from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
@@ -19,6 +20,10 @@ TURNS = {
     "datamind": (
         "<think>t</think>\n<code>\nprint(1)\n</code>",
         "<think>t</think>\n<answer>@n[3]</answer>",
+    ),
+    "tools": (
+        call_text("run_python", '{"code": "print(1)"}'),
+        call_text("answer", '{"text": "@n[3]"}'),
     ),
     "jupiter": (
         "Thought: t\nAction: ```python\nprint(1)\n```",

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE
+
 __all__ = ["ScriptedEndpoint", "unused_url"]
 
 
@@ -92,18 +94,32 @@ class ScriptedEndpoint:
         """Called when the last piece of an answer has been sent."""
 
     def next_answer(self, body: dict[str, Any], headers: Mapping[str, str]) -> _Reply:
-        """Keeps the request and says how to answer it."""
+        """Keeps the request and says how to answer it.
+
+        What a client asks to find out what it can do uses up no text, and is not kept: the answer
+        is that of a model that continues an opening and calls no tools.
+        """
         with self._lock:
-            self.bodies.append(body)
-            self.headers.append(headers)
+            probe = _answer_to_probe(body)
+            if self._refusals or not probe:
+                self.bodies.append(body)
+                self.headers.append(headers)
             if self._refusals:
                 return _Reply(status=self._refusals.pop(0))
+            if probe:
+                return _Reply(pieces=[probe])
             number = self._answers
             self._answers += 1
             text = self.texts[min(number, len(self.texts) - 1)]
         size = self._piece_chars
         pieces = [text[start : start + size] for start in range(0, len(text), size)]
         return _Reply(pieces=pieces, breaks=number == self._breaks_at)
+
+
+def _answer_to_probe(body: Mapping[str, Any]) -> str:
+    if body["messages"][-1]["content"] == PROBE_OPENING:
+        return " four five six"
+    return "I am ready." if body.get("tools") == [TOOL_PROBE.to_json()] else ""
 
 
 class _Reply:

@@ -12,6 +12,7 @@ from dm_jupyter.core.dialects.datamind import DataMindDialect
 from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -74,6 +75,10 @@ WELL_FORMED = {
         "Action Input:\n```python\nprint(len(df))\n```",
         "Thought: seen\nFinal Answer: 3",
     ),
+    "tools": (
+        "Count.\n" + call_text("run_python", '{"code": "print(len(df))"}'),
+        call_text("answer", '{"text": "There are 3 rows."}'),
+    ),
 }
 
 
@@ -109,7 +114,8 @@ def test_a_conversation_alternates_and_ends_with_the_user(dialect: Dialect) -> N
     code, _ = WELL_FORMED[dialect.name]
     step = Step(Completion(code), dialect.parse(code), printed("3"), "seen: 3")
     messages = dialect.messages(FREE.extended(step))
-    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    last = "tool" if dialect.tools else "user"
+    assert [message.role for message in messages] == ["system", "user", "assistant", last]
     assert "How many rows?" in messages[1].content
     assert messages[-1].content == "seen: 3"
 
@@ -119,20 +125,20 @@ def test_the_profile_of_the_files_is_shown_with_our_aid_alone(dialect: Dialect) 
     task = Task("t", "How many rows?", (Path("/elsewhere/sales.csv"), Path("more.csv")))
     run = Trajectory(task, dialect.name, Brief("the table's profile", "df = load()\n"))
     told = "".join(message.content for message in dialect.messages(run))
-    assert ("the table's profile" in told) is dialect.is_aided
-    if not dialect.is_aided:
+    assert ("the table's profile" in told) is (dialect.is_aided or bool(dialect.tools))
+    if not dialect.is_aided and not dialect.tools:
         assert "sales.csv, more.csv" in told
         assert "/elsewhere" not in told
         assert dialect.prefill(run) == ""
 
 
 def test_the_published_shapes_go_without_our_aid() -> None:
-    unaided = {dialect.name for dialect in DIALECTS.values() if not dialect.is_aided}
+    unaided = {one.name for one in DIALECTS.values() if not one.is_aided and not one.tools}
     assert unaided == {"jupiter", "react-published", "datamind-published"}
 
 
 def test_unknown_dialect_is_named_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"'klingon'.*markdown, datamind, react"):
+    with pytest.raises(UsageError, match=r"'klingon'.*markdown, tools, datamind, react"):
         dialect_named("klingon")
 
 
@@ -141,7 +147,7 @@ class TestMarkdown:
 
     def test_first_turn_opens_inside_a_block_with_the_data_loaded(self) -> None:
         assert self.dialect.prefill(FREE) == "```python\ndf = load()\n"
-        assert self.dialect.stop(FREE) == ("\n```",)
+        assert self.dialect.stop(FREE, "```python\n") == ("\n```",)
 
     def test_a_database_is_asked_by_sql_first(self) -> None:
         assert self.dialect.prefill(DATABASE) == "```sql\n"
@@ -380,7 +386,7 @@ class TestJupiter:
     def test_the_reply_begins_with_its_label(self) -> None:
         assert self.dialect.observation(FREE, printed("1"), "1") == "Observation:\n1"
         assert self.dialect.void_reminder(FREE).startswith("Observation:")
-        assert self.dialect.stop(FREE) == ("\nObservation:",)
+        assert self.dialect.stop(FREE, "") == ("\nObservation:",)
 
 
 def _ran(result: CellResult, observation: str, text: str = "```python\nx\n```") -> Step:

@@ -7,12 +7,14 @@ from dm_jupyter.core.dialects.datamind import DataMindDialect
 from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.dialects.tools import ToolsDialect
 from dm_jupyter.core.errors import UsageError
 
 __all__ = ["DIALECTS", "dialect_named"]
 
 _ALL: tuple[Dialect, ...] = (
     MarkdownDialect(),
+    ToolsDialect(),
     DataMindDialect(),
     ReactDialect(),
     # As others published them, for comparisons.

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
-from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import alternating, task_text, unfenced
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
@@ -33,6 +33,7 @@ class DataMindDialect:
     name: str = "datamind"
     is_aided: bool = True
     answers_in_words: bool = False
+    tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "datamind_system",
         "datamind_void",
@@ -42,7 +43,7 @@ class DataMindDialect:
         "task_format",
     )
 
-    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends with its code or its answer."""
         return ("</code>", "</answer>")
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
-from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import alternating, file_names
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
@@ -43,9 +43,10 @@ class JupiterDialect:
     name: str = "jupiter"
     is_aided: bool = False
     answers_in_words: bool = False
+    tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void")
 
-    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends where the model would invent the observation."""
         return ("\nObservation:",)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import advice, prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
-from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.hints import hint_for
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
@@ -38,6 +38,7 @@ class MarkdownDialect:
     name: str = "markdown"
     is_aided: bool = True
     answers_in_words: bool = True
+    tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "markdown_system",
         "markdown_system_sql",
@@ -56,9 +57,9 @@ class MarkdownDialect:
         "task_format",
     )
 
-    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """The fence that closes the block; where none is open yet, only one before a new line."""
-        return ("\n```",) if self.prefill(trajectory) else ("\n```\n",)
+        return ("\n```",) if prefill else ("\n```\n",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, the turns still worth showing with their observations."""
@@ -267,7 +268,11 @@ def _printed_undefined_before(trajectory: Trajectory, names: tuple[str, ...]) ->
 
 
 def _closed(text: str) -> str:
-    """The turn with the closing fence that the stop string took away."""
+    """The turn up to the end of its cell, with the closing fence that a stop string took away."""
+    for block in _BLOCK.finditer(text):
+        if block["language"].lower() in _RUNNABLE and block["body"].strip():
+            text = text[: block.end()]
+            break
     return f"{text.rstrip()}\n```" if text.count("```") % 2 else text
 
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from dm_jupyter.core import prompts
-from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import alternating, task_text, unfenced
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
@@ -42,6 +42,7 @@ class ReactDialect:
     name: str = "react"
     is_aided: bool = True
     answers_in_words: bool = False
+    tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "react_system",
         "react_void",
@@ -51,7 +52,7 @@ class ReactDialect:
         "task_format",
     )
 
-    def stop(self, trajectory: Trajectory) -> tuple[str, ...]:
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends where the model would invent the observation."""
         return ("\nObservation:",)
 

@@ -1,0 +1,219 @@
+"""What an endpoint can do with a model: from a preset, or learned from it, and remembered.
+
+Nothing is guessed from the name of a host. A refusal that names a field of the request teaches that
+the field must be left out. What was learned is kept in one file of the person's cache folder, for
+each address and model, and expires.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from dm_jupyter.agent.local_model.runtime import write_private
+
+__all__ = [
+    "LOCAL_SERVER",
+    "OPTIONAL_FIELDS",
+    "Capabilities",
+    "CapabilityMemory",
+    "named_field",
+    "refuses_prefill",
+]
+
+OPTIONAL_FIELDS = (
+    *("stop", "temperature", "top_p", "seed", "logprobs", "n"),
+    *("stream_options", "continue_final_message", "add_generation_prompt"),
+)
+"""Fields of a request that an endpoint may do without, by their names there."""
+_USES = {
+    "stop": "Where it is not taken, answers are cut here.",
+    "temperature": "Where it is not taken, the endpoint's own.",
+    "seed": "The same question can be answered the same way again.",
+    "n": "Several tries in one request.",
+    "logprobs": "How sure the model is, for a search.",
+}
+_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "")
+"""What the limit of an answer's length is called; where no name is taken, there is no limit."""
+_KEPT_S = 30 * 24 * 3600.0
+_MOST_KEPT = 200
+_CONTINUES = re.compile(
+    r"prefill|last (?:message|role)|final message|(?:end|ends) with a user|prefix", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an endpoint does with a model. `None` stands for what nobody knows yet."""
+
+    continues_prefill: bool | None = None
+    """Whether it continues an assistant message at the end instead of answering it."""
+    tools: bool | None = None
+    """Whether it takes tools and returns calls of them."""
+    token_limit: str = "max_tokens"  # noqa: S105
+    """The field that limits an answer's length; empty for none."""
+    refused: frozenset[str] = frozenset()
+    """Those of `OPTIONAL_FIELDS` that it does not take."""
+    reasoning_field: str = ""
+    """Where it streams what the model thinks: a field beside the text, or `<think>` in it."""
+    images: bool | None = None
+    context_tokens: int | None = None
+    """Tokens of a conversation, its answer included."""
+
+    def takes(self, field: str) -> bool:
+        """Whether a field may be sent."""
+        return field not in self.refused
+
+    def without(self, *fields: str) -> Capabilities:
+        """Returns what is known once these fields of a request have been refused.
+
+        Args:
+            fields: by their names in the request.
+        """
+        limit, refused = self.token_limit, self.refused
+        for field in fields:
+            if field == limit and field:
+                limit = _TOKEN_LIMITS[_TOKEN_LIMITS.index(limit) + 1]
+            elif field in OPTIONAL_FIELDS:
+                refused |= {field}
+        return replace(self, token_limit=limit, refused=refused)
+
+    def described(self) -> list[tuple[str, bool | None, str]]:
+        """Returns what a person reads of it: each ability, whether it is there, and how."""
+        limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
+        thinking = f"Comes in {self.reasoning_field}." if self.reasoning_field else "None was seen."
+        rows: list[tuple[str, bool | None, str]] = [
+            ("tool calls", self.tools, "Chooses the dialect tools; without them, markdown."),
+            ("continues an opening", self.continues_prefill, "Small models do better with one."),
+            ("limit of length", bool(self.token_limit), limit),
+            ("reasoning", bool(self.reasoning_field) or None, thinking),
+        ]
+        return rows + [(name, self.takes(name), _USES[name]) for name in _USES]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "refused": sorted(self.refused)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: a value is of the wrong kind.
+            TypeError: there is a field of another name.
+        """
+        found = cls(**{**raw, "refused": frozenset(raw.get("refused", ()))})
+        limits = {None, True, False}
+        if found.token_limit not in _TOKEN_LIMITS or found.refused - set(OPTIONAL_FIELDS):
+            raise ValueError("an unknown field")
+        if {found.continues_prefill, found.tools, found.images} - limits:
+            raise ValueError("a capability that is neither there nor not")
+        return found
+
+
+LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False)
+"""The local model's own server. Its models do better in a dialect that helps them."""
+
+
+def named_field(body: object, sent: Iterable[str]) -> str:
+    """Returns the field of a request that a refusal names; empty when it names none.
+
+    Args:
+        body: of the refusal, as parsed from JSON, or its text.
+        sent: the names of the fields that were sent.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    fields = sorted(sent, key=len, reverse=True)  # max_completion_tokens before max_tokens
+    parameter = re.search(r'"param(?:eter)?": *"([^"]+)"', text)
+    if parameter and parameter[1] in fields:
+        return parameter[1]
+    # A refusal may name the field to use instead: what was sent and stands first counts.
+    found = [(at.start(), field) for field in fields if (at := _mention(field, text))]
+    return min(found)[1] if found else ""
+
+
+def _mention(field: str, text: str) -> re.Match[str] | None:
+    # A single letter is a name only where it is marked as one.
+    pattern = rf"(?<![\w-]){re.escape(field)}(?![\w-])"
+    return re.search(
+        rf"""['"`]{field}['"`]|\b{field} ?[=>]""" if len(field) == 1 else pattern, text
+    )
+
+
+def refuses_prefill(body: object) -> bool:
+    """Returns whether a refusal is about an assistant message at the end.
+
+    Args:
+        body: as for `named_field`.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    return bool(_CONTINUES.search(text))
+
+
+class CapabilityMemory:
+    """What was learned of endpoints, in a file; forgotten after 30 days."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Reads nothing yet.
+
+        Args:
+            path: the file; `None` for the one in the person's cache folder.
+        """
+        self._path = path or user_cache_path("dm-jupyter") / "endpoints.json"
+
+    def recall(self, address: str, model: str) -> Capabilities | None:
+        """Returns what was learned of a model at an address; `None` for nothing.
+
+        Args:
+            address: without what may be secret.
+            model: as the endpoint calls it.
+        """
+        entry = self._read().get(_key(address, model))
+        try:
+            if entry is None or time.time() - float(entry["learned_at"]) > _KEPT_S:
+                return None
+            return Capabilities.from_json(entry["capabilities"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def keep(self, address: str, model: str, learned: Capabilities) -> None:
+        """Keeps what was learned; a folder that can't be written is no fault.
+
+        Args:
+            address: without what may be secret.
+            model: as the endpoint calls it.
+            learned: of them.
+        """
+        entries = self._read()
+        entries.pop(_key(address, model), None)
+        entries[_key(address, model)] = {
+            "learned_at": time.time(),
+            "capabilities": learned.to_json(),
+        }
+        while len(entries) > _MOST_KEPT:
+            del entries[next(iter(entries))]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = self._path.with_suffix(".new")
+            write_private(fresh, json.dumps(entries))
+            fresh.replace(self._path)
+        except OSError:
+            return
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            entries = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def _key(address: str, model: str) -> str:
+    return f"{address.rstrip('/')} {model}"

@@ -1,0 +1,194 @@
+"""The tools dialect: native calls, for models that were trained to make them.
+
+The model gets the data's profile and nothing of the help for small models. In the text of a turn a
+call is written as Hermes and Qwen write it, so that a turn can be stored, parsed and learned from
+as text: `<tool_call>` and `</tool_call>` around one JSON object with `name` and `arguments`. The
+endpoint's client writes native calls so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Message, Tool, ToolCall
+from dm_jupyter.core.dialects.conversation import task_text
+from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
+from kernel_sandbox.types import CellResult
+
+__all__ = ["TOOLS", "ToolsDialect", "call_text"]
+
+_CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+
+
+def _tool(name: str, argument: str, description: str, argument_is: str) -> Tool:
+    properties = {argument: {"type": "string", "description": argument_is}}
+    return Tool(
+        name,
+        description,
+        {"type": "object", "properties": properties, "required": [argument]},
+    )
+
+
+TOOLS = (
+    _tool(
+        "run_python",
+        "code",
+        "Run one cell of Python in the notebook's kernel and return what it prints. Variables "
+        "stay. pandas, numpy, scipy, scikit-learn and matplotlib are there; a figure is shown to "
+        "the person.",
+        "The cell. Print what you need to see.",
+    ),
+    _tool(
+        "run_sql",
+        "query",
+        "Run one query on the SQLite database of the task and return its rows; Python cells find "
+        "them in result_1, result_2, and so on. Only where the data is in a database.",
+        "One SELECT statement.",
+    ),
+    _tool(
+        "answer",
+        "text",
+        "Finish with the answer, once outputs hold all of it.",
+        "The answer in a few sentences of Markdown, or exactly in the format that was asked for.",
+    ),
+)
+_ARGUMENTS = {tool.name: next(iter(tool.parameters["properties"])) for tool in TOOLS}
+
+
+def call_text(name: str, arguments: str) -> str:
+    """Returns a call as the text of a turn has it.
+
+    Args:
+        name: of the tool.
+        arguments: JSON, as the model wrote it; what is none stays as it is, in a string.
+    """
+    try:
+        value = json.loads(arguments or "{}", strict=False)
+    except ValueError:
+        value = arguments
+    if not isinstance(value, dict):
+        value = arguments
+    written = json.dumps({"name": name, "arguments": value}, ensure_ascii=False)
+    return "<tool_call>\n" + written.replace("</", "<\\/") + "\n</tool_call>"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsDialect:
+    """A thought, then one call of `run_python`, `run_sql` or `answer`."""
+
+    name: str = "tools"
+    is_aided: bool = False
+    answers_in_words: bool = False
+    tools: tuple[Tool, ...] = TOOLS
+    prompts: tuple[str, ...] = (
+        "tools_system",
+        "tools_one_call",
+        "tools_silent",
+        "tools_void",
+        "task_question",
+        "task_constraints",
+        "task_format",
+    )
+
+    def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
+        """Nothing: the model ends its turn with a call."""
+        return ()
+
+    def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
+        """System, task with the data's profile, then each turn's calls and their results."""
+        system = prompts.text_of("tools_system")
+        messages = [Message("system", system), Message("user", task_text(trajectory))]
+        for number, step in enumerate(trajectory.steps, 1):
+            messages += _turn_messages(number, step)
+        return tuple(messages)
+
+    def prefill(self, trajectory: Trajectory) -> str:
+        """Nothing: the model begins on its own."""
+        return ""
+
+    def parse(self, text: str) -> Turn:
+        """The first call; without any, words are the answer."""
+        match = _CALL.search(text)
+        words = (text[: match.start()] if match else text).strip()
+        if match is None:
+            if not words:
+                return Turn("", Void("The turn was empty."))
+            if words.endswith(":"):
+                return Turn(words, Void("The turn announces something and ends."))
+            return Turn("", Answer(words))
+        call = _call_of(match[1])
+        return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
+
+    def is_well_formed(self, text: str) -> bool:
+        """One call that can be made, with nothing after it."""
+        calls = list(_CALL.finditer(text))
+        if len(calls) != 1 or text[calls[0].end() :].strip():
+            return False
+        return not isinstance(self.parse(text).action, Void)
+
+    def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
+        """What the call returned."""
+        return text or prompts.text_of("tools_silent")
+
+    def void_reminder(self, trajectory: Trajectory) -> str:
+        """What was wrong with the last turn, and what a turn must be."""
+        action = trajectory.steps[-1].turn.action
+        reason = action.reason if isinstance(action, Void) else ""
+        return prompts.fill("tools_void", reason=reason).strip()
+
+    def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
+        """None: the answer is a call."""
+        return None
+
+
+def _call_of(text: str) -> tuple[str, str] | str:
+    """The tool and its argument, or what is wrong with the call."""
+    try:
+        raw = json.loads(text, strict=False)
+        name, arguments = raw["name"], raw["arguments"]
+    except (ValueError, TypeError, KeyError):
+        return "The call is not valid JSON with a name and arguments."
+    if name not in _ARGUMENTS:
+        return f"There is no tool {str(name)[:40]!r}."
+    if not isinstance(arguments, dict):
+        return f"The arguments of {name} are not valid JSON."
+    value = arguments.get(_ARGUMENTS[name])
+    if not isinstance(value, str) or not value.strip():
+        return f"{name} needs a text in {_ARGUMENTS[name]!r}."
+    return name, value
+
+
+def _action(name: str, value: str) -> RunCell | Answer:
+    if name == "answer":
+        return Answer(value.strip())
+    return RunCell(value.strip("\n"), "sql" if name == "run_sql" else "python")
+
+
+def _turn_messages(number: int, step: Step) -> Iterator[Message]:
+    """A turn and its results; of several calls only the first was made."""
+    text = step.completion.text
+    found = list(_CALL.finditer(text))
+    if not found:
+        yield Message("assistant", text or "(nothing)")
+        yield Message("user", step.observation)
+        return
+    calls = tuple(_written(f"call_{number}_{at}", one[1]) for at, one in enumerate(found, 1))
+    yield Message("assistant", text[: found[0].start()].strip(), calls)
+    yield Message("tool", step.observation, call_id=calls[0].id)
+    for call in calls[1:]:
+        yield Message("tool", prompts.text_of("tools_one_call"), call_id=call.id)
+
+
+def _written(call_id: str, text: str) -> ToolCall:
+    """The call as it goes back to the endpoint, whose arguments must be JSON."""
+    try:
+        raw = json.loads(text, strict=False)
+        name, arguments = str(raw["name"]), raw["arguments"]
+    except (ValueError, TypeError, KeyError):
+        return ToolCall(call_id, "unknown", "{}")
+    whole = arguments if isinstance(arguments, dict) else {}
+    return ToolCall(call_id, name, json.dumps(whole, ensure_ascii=False))

@@ -1,0 +1,53 @@
+"""Endpoints by name: where each answers, which variable holds its key, what is known of it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["Preset", "preset_at", "presets"]
+
+_BLANK = "RESOURCE"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One endpoint that many people have."""
+
+    name: str
+    title: str
+    base_url: str
+    key_variable: str = ""
+    """The environment variable in which its own tools look for the key; empty for none."""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    """As for `Capabilities.from_json`; what is missing is learned."""
+
+    @property
+    def blank(self) -> str:
+        """The part of the address that each account has its own word for; empty for none."""
+        return _BLANK if _BLANK in self.base_url else ""
+
+
+@cache
+def presets() -> Mapping[str, Preset]:
+    """Returns the presets by name."""
+    raw = tomllib.loads(files(__package__).joinpath("presets.toml").read_text("utf-8"))
+    return {name: Preset(name, **fields) for name, fields in raw.items()}
+
+
+def preset_at(base_url: str) -> Preset | None:
+    """Returns the preset whose address this is; `None` for another one.
+
+    Args:
+        base_url: an endpoint's address.
+    """
+    for preset in presets().values():
+        before, _, after = preset.base_url.partition(_BLANK)
+        url = base_url.rstrip("/")
+        if url == preset.base_url or (after and url.startswith(before) and url.endswith(after)):
+            return preset
+    return None

@@ -1,0 +1,124 @@
+"""What is learned of an endpoint: from its refusals, on disk, and for how long."""
+
+import json
+import time
+
+import pytest
+
+from dm_jupyter.agent.capabilities import (
+    Capabilities,
+    CapabilityMemory,
+    named_field,
+    refuses_prefill,
+)
+
+SENT = ("temperature", "top_p", "max_tokens", "stop", "n", "seed", "continue_final_message")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (
+            {
+                "message": "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead.",
+                "param": "max_tokens",
+            },
+            "max_tokens",
+        ),
+        ({"message": "Unsupported value: 'temperature' does not support 0.2"}, "temperature"),
+        (
+            {"detail": [{"loc": ["body", "continue_final_message"], "type": "extra_forbidden"}]},
+            "continue_final_message",
+        ),
+        ({"message": "'n' must be 1"}, "n"),
+        ({"message": "only n=1 is supported"}, "n"),
+        ({"message": "an error in one line of the request"}, ""),
+        ({"message": "'logprobs' is not supported"}, ""),
+        ("`stop` is not supported", "stop"),
+        ("the request was stopped", ""),
+    ],
+)
+def test_a_refusal_names_a_field_that_was_sent(body, field):
+    assert named_field(body, SENT) == field
+
+
+def test_a_refused_limit_has_another_name_and_then_none():
+    known = Capabilities().without("max_tokens")
+    assert known.token_limit == "max_completion_tokens"
+    assert known.without("max_completion_tokens").token_limit == ""
+    assert known.without("max_completion_tokens").without("seed").refused == {"seed"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model does not support assistant message prefill. The conversation must end with "
+        "a user message.",
+        "Expected last role User or Tool for serving but got assistant",
+    ],
+)
+def test_a_refused_opening_is_recognized(text):
+    assert refuses_prefill({"message": text})
+    assert not refuses_prefill({"message": "'temperature' is not supported"})
+
+
+def test_what_was_learned_is_there_after_a_restart(tmp_path):
+    path = tmp_path / "new" / "endpoints.json"
+    learned = Capabilities(False, True).without("stop", "max_tokens")
+    CapabilityMemory(path).keep("http://x/v1", "m", learned)
+    assert CapabilityMemory(path).recall("http://x/v1/", "m") == learned
+    assert CapabilityMemory(path).recall("http://x/v1", "other") is None
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_learned_expires(tmp_path, monkeypatch):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    memory.keep("http://x/v1", "m", Capabilities(tools=True))
+    later = time.time() + 31 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert memory.recall("http://x/v1", "m") is None
+
+
+def test_only_so_many_endpoints_are_kept(tmp_path):
+    path = tmp_path / "endpoints.json"
+    memory = CapabilityMemory(path)
+    for number in range(205):
+        memory.keep(f"http://x{number}/v1", "m", Capabilities())
+    assert len(json.loads(path.read_text())) == 200
+    assert memory.recall("http://x4/v1", "m") is None
+    assert memory.recall("http://x204/v1", "m") == Capabilities()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"http://x/v1 m": 3}',
+        '{"http://x/v1 m": {"learned_at": 9e12, "capabilities": {"tools": "yes"}}}',
+        '{"http://x/v1 m": {"learned_at": 9e12, "capabilities": {"refused": ["model"]}}}',
+        '{"http://x/v1 m": {"learned_at": 9e12, "capabilities": {"colour": "red"}}}',
+    ],
+)
+def test_a_damaged_memory_is_none(tmp_path, text):
+    path = tmp_path / "endpoints.json"
+    path.write_text(text)
+    assert CapabilityMemory(path).recall("http://x/v1", "m") is None
+    CapabilityMemory(path).keep("http://x/v1", "m", Capabilities(tools=False))
+    assert CapabilityMemory(path).recall("http://x/v1", "m") == Capabilities(tools=False)
+
+
+def test_a_folder_that_can_not_be_made_is_no_fault(tmp_path):
+    (tmp_path / "file").write_text("")
+    memory = CapabilityMemory(tmp_path / "file" / "endpoints.json")
+    memory.keep("http://x/v1", "m", Capabilities())
+    assert memory.recall("http://x/v1", "m") is None
+
+
+def test_all_of_it_can_be_shown():
+    rows = Capabilities(True, False, "", frozenset({"n"}), "<think>").described()
+    states = {name: state for name, state, _ in rows}
+    assert states["continues an opening"] is True
+    assert (states["tool calls"], states["n"], states["seed"]) == (False, False, True)
+    assert states["limit of length"] is False

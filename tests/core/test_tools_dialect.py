@@ -1,0 +1,107 @@
+"""The tools dialect: what is called, what can't be, and how it goes back to the endpoint."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.core.dialects.tools import ToolsDialect, call_text
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Answer, Brief, Completion, RunCell, Step, Trajectory, Void
+
+DIALECT = ToolsDialect()
+TASK = Task("t", "How many rows?", (Path("sales.csv"),))
+START = Trajectory(TASK, "tools", Brief("sales.csv: 3 rows", "df = load()\n"))
+
+
+def step_of(text, observation):
+    return Step(Completion(text), DIALECT.parse(text), None, observation)
+
+
+def test_a_thought_and_a_call_are_a_cell():
+    turn = DIALECT.parse("I count.\n" + call_text("run_python", '{"code": "\\nprint(3)\\n"}'))
+    assert (turn.thought, turn.action) == ("I count.", RunCell("print(3)"))
+    query = DIALECT.parse(call_text("run_sql", '{"query": "SELECT 1"}')).action
+    assert query == RunCell("SELECT 1", "sql")
+    assert DIALECT.parse(call_text("answer", '{"text": " 3 rows "}')).action == Answer("3 rows")
+
+
+def test_of_two_calls_the_first_is_made():
+    text = (
+        call_text("run_python", '{"code": "a"}') + "\n" + call_text("run_python", '{"code": "b"}')
+    )
+    assert DIALECT.parse(text).action == RunCell("a")
+    assert not DIALECT.is_well_formed(text)
+    messages = DIALECT.messages(START.extended(step_of(text, "done")))
+    assert [one.role for one in messages] == ["system", "user", "assistant", "tool", "tool"]
+    calls = messages[2].calls
+    assert [one.call_id for one in messages[3:]] == [one.id for one in calls]
+    assert messages[3].content == "done"
+    assert "one call at a time" in messages[4].content
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "reason"),
+    [
+        ("run_python", '{"code": "pri', "not valid JSON"),
+        ("run_python", "[1]", "not valid JSON"),
+        ("run_python", "{}", "'code'"),
+        ("run_python", '{"code": 3}', "'code'"),
+        ("answer", '{"text": "  "}', "'text'"),
+        ("shell", '{"code": "ls"}', "no tool 'shell'"),
+        ("", "", "no tool ''"),
+    ],
+)
+def test_a_call_that_can_not_be_made_says_why(name, arguments, reason):
+    text = call_text(name, arguments)
+    action = DIALECT.parse(text).action
+    assert isinstance(action, Void)
+    assert reason in action.reason
+    after = START.extended(step_of(text, ""))
+    assert DIALECT.void_reminder(after).startswith(action.reason)
+    for message in DIALECT.messages(after):
+        for call in message.calls:
+            json.loads(call.arguments)
+
+
+def test_line_breaks_that_are_not_escaped_are_no_fault():
+    assert DIALECT.parse(call_text("run_python", '{"code": "a\nb"}')).action == RunCell("a\nb")
+
+
+def test_code_may_hold_the_mark_of_a_call():
+    code = "print('</tool_call><tool_call>')"
+    text = call_text("run_python", json.dumps({"code": code}))
+    assert DIALECT.parse(text).action == RunCell(code)
+
+
+def test_words_without_a_call_are_the_answer_unless_they_announce_one():
+    assert DIALECT.parse("There are 3 rows.").action == Answer("There are 3 rows.")
+    assert isinstance(DIALECT.parse("I look at the data:").action, Void)
+    assert isinstance(DIALECT.parse(" \n").action, Void)
+
+
+def test_a_turn_in_words_goes_back_as_words():
+    after = START.extended(step_of("There are 4 rows.", "4 is in no output."))
+    roles = [(one.role, one.content) for one in DIALECT.messages(after)[2:]]
+    assert roles == [("assistant", "There are 4 rows."), ("user", "4 is in no output.")]
+
+
+def test_the_profile_is_shown_and_nothing_is_put_into_the_models_mouth():
+    messages = DIALECT.messages(START)
+    assert "sales.csv: 3 rows" in messages[1].content
+    assert DIALECT.prefill(START) == ""
+    assert DIALECT.stop(START, "") == ()
+
+
+def test_an_endpoint_gets_the_calls_in_its_own_shape():
+    text = "I count.\n" + call_text("run_python", '{"code": "print(3)"}')
+    sent = [one.to_json() for one in DIALECT.messages(START.extended(step_of(text, "3")))][2:]
+    function = {"name": "run_python", "arguments": '{"code": "print(3)"}'}
+    assert sent == [
+        {
+            "role": "assistant",
+            "content": "I count.",
+            "tool_calls": [{"id": "call_1_1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "3", "tool_call_id": "call_1_1"},
+    ]
