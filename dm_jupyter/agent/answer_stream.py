@@ -44,10 +44,20 @@ class Reply:
     finish_reason: str = ""
     seconds: float = 0.0
     _held: str = ""
+    _is_after_thinking: bool = False
 
     def take(self, choice: Any) -> str:
         """Adds a piece of the stream; returns the text in it."""
-        delta = choice.delta
+        text = self._take_delta(choice.delta) if choice.delta is not None else ""
+        tokens = choice.logprobs.content if choice.logprobs else None
+        self.logprobs += [token.logprob for token in tokens or ()]
+        reason = choice.finish_reason or ""
+        self.finish_reason = _REASONS.get(reason, reason) or self.finish_reason
+        if text and self.stop:
+            self._cut()
+        return text
+
+    def _take_delta(self, delta: Any) -> str:
         for name in _REASONING_FIELDS:
             if isinstance(thought := getattr(delta, name, None), str) and thought:
                 self.thoughts.append(thought)
@@ -57,12 +67,6 @@ class Reply:
             self._take_call(call)
         text = self._spoken(_text_of(delta))
         self.pieces.append(text)
-        tokens = choice.logprobs.content if choice.logprobs else None
-        self.logprobs += [token.logprob for token in tokens or ()]
-        reason = choice.finish_reason or ""
-        self.finish_reason = _REASONS.get(reason, reason) or self.finish_reason
-        if text and self.stop:
-            self._cut()
         return text
 
     def _take_call(self, call: Any) -> None:
@@ -74,6 +78,9 @@ class Reply:
 
     def _spoken(self, text: str) -> str:
         """The text without what stands between the marks of thinking."""
+        if self._is_after_thinking:  # blank lines part the two
+            text = text.lstrip()
+            self._is_after_thinking = not text
         if self.is_speaking or not text:
             return text
         self._held += text
@@ -84,12 +91,19 @@ class Reply:
                 return ""
             self.thoughts.append(thought.strip())
             self.reasoning_field = _OPENED
+            rest = rest.lstrip()
+            self._is_after_thinking = not rest
         elif _OPENED.startswith(begun):
             return ""
         else:
             rest = self._held
         self.is_speaking, self._held = True, ""
-        return rest.lstrip() if self.reasoning_field == _OPENED else rest
+        return rest
+
+    @property
+    def _is_thinking(self) -> bool:
+        """Whether what is held is a thought that has not ended."""
+        return self._held.lstrip().startswith(_OPENED)
 
     def _cut(self) -> None:
         """Ends the answer at a stop string, as the endpoint would."""
@@ -101,7 +115,7 @@ class Reply:
     @property
     def text(self) -> str:
         """The turn so far: words, then calls."""
-        held = "" if self._held.lstrip().startswith(_OPENED) else self._held
+        held = "" if self._is_thinking else self._held
         words = "".join(self.pieces) + held
         if _CLOSED in words and _OPENED not in words:  # the prompt had opened it
             thought, _, words = words.rpartition(_CLOSED)
@@ -112,7 +126,7 @@ class Reply:
     @property
     def reasoning(self) -> str:
         """What the model thought beside the turn."""
-        open_thought = self._held.lstrip().removeprefix(_OPENED) if self._held else ""
+        open_thought = self._held.lstrip().removeprefix(_OPENED) if self._is_thinking else ""
         return "".join([*self.thoughts, open_thought]).strip()
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dm_jupyter.agent.answer_stream import AnswerStream
 from dm_jupyter.agent.call import Call, build_call
 from dm_jupyter.agent.capabilities import (
+    OPTIONAL_FIELDS,
     Capabilities,
     CapabilityMemory,
     named_field,
@@ -70,13 +71,14 @@ _ASK_FOR_CALL = SampleRequest(
     max_tokens=256,
     temperature=0.0,
 )
-_ATTEMPTS = 3
+_ATTEMPTS = 4
 """Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
 _UNSUPPORTED = (400, 422, 501)
 """What endpoints answer to a request with a field that they don't take."""
 _WITHOUT_TOOLS = (*_UNSUPPORTED, 404, 500)
 """And what they answer to tools, where a model has none."""
-_SAMPLING = ("temperature", "top_p", "seed", "stop", "logprobs")
+_TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
+"""Fields of which nobody refuses one alone."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs", "seed")
 """Fields that are dropped first where a refusal names none."""
 
@@ -124,14 +126,16 @@ class HttpPolicy:
             self._client = None
 
     async def learn(self) -> Capabilities:
-        """Returns what the endpoint can do, after a tiny question for each thing nobody knows.
+        """Returns what the endpoint can do, after a tiny question or two where nobody knows.
+
+        Whether it continues an opening is asked only of one without tools, which gets openings.
 
         Raises:
             PolicyError: it does not answer.
         """
         if self._capabilities.tools is None:
             await self._learn_tools()
-        if self._capabilities.continues_prefill is None:
+        if not self._capabilities.tools and self._capabilities.continues_prefill is None:
             await self._learn_prefill()
         return self._capabilities
 
@@ -178,6 +182,7 @@ class HttpPolicy:
         """Asks, and asks again without what the endpoint has refused."""
         if request.prefill and self._capabilities.continues_prefill is None:
             await self._learn_prefill()
+        known = self._capabilities
         for attempt in range(_ATTEMPTS):
             if count > 1 and not self._capabilities.takes("n"):
                 return await one_each(partial(self._single, logprobs=logprobs), request, count)
@@ -185,9 +190,10 @@ class HttpPolicy:
             try:
                 answers = await self._asked(call, on_text)
             except EndpointRefusedError as error:
-                if attempt == _ATTEMPTS - 1 or not self._learn_from(error, call, attempt):
-                    raise
-                continue
+                if attempt < _ATTEMPTS - 1 and self._learn_from(error, call, attempt):
+                    continue
+                self._capabilities = known  # what did not help was not the reason
+                raise
             self._note(answers, call)
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
@@ -201,11 +207,13 @@ class HttpPolicy:
             self._capabilities = replace(self._capabilities, continues_prefill=False)
             return True
         named = named_field(body, call.optional)
+        if call.tools and not named and "tool" in str(body):
+            return False
         fields = [named] if named else [one for one in _EXTENSIONS if one in call.optional]
-        if attempt:  # a family that refuses one of them refuses more
-            fields += [one for one in _SAMPLING if one in call.optional]
-        if set(fields) & {"continue_final_message", "add_generation_prompt"}:
-            fields += ["continue_final_message", "add_generation_prompt"]
+        if attempt:  # a family that refuses two of them refuses more: all that can be left out
+            fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
+        for together in _TOGETHER:
+            fields += together if together & set(fields) else ()
         before = self._capabilities
         self._capabilities = before.without(*fields)
         return self._capabilities != before

@@ -1,0 +1,155 @@
+"""Every family answers every question, and loses few requests to what it does not take."""
+
+import json
+import re
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import pytest_asyncio
+
+from dm_jupyter.agent.capabilities import Capabilities, CapabilityMemory
+from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE, Endpoint, HttpPolicy
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.models import AUTO, chosen_dialect
+from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.errors import EndpointRefusedError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.presets import presets
+from kernel_sandbox.session import KernelSession
+from tests.model.families import FAMILIES, family
+from tests.model.stand_in import Fault, ScriptedModelRequest, ScriptedTurn, StandIn
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+QUESTIONS = range(1, 21)
+OPENING = "import pandas as pd\nimport numpy as np\n"
+MOST_LOST = 2
+ASKED = SampleRequest((Message("user", "How many?"),))
+families = pytest.mark.parametrize("one", FAMILIES, ids=lambda one: one.name)
+
+
+def model(request: ScriptedModelRequest) -> ScriptedTurn:
+    """A capable model: computes in a cell, then says what the cell printed."""
+    asked = next(one["content"] for one in request.messages if one["role"] == "user")
+    if request.tools == (TOOL_PROBE.name,):
+        return ScriptedTurn("", tool_calls=((TOOL_PROBE.name, "{}"),))
+    if "Count from one" in asked:
+        numbers = " four five six seven eight nine"
+        return ScriptedTurn(numbers if request.prefill else PROBE_OPENING + numbers)
+    number = re.search(r"question (\d+)", asked)[1]
+    printed = re.findall(r"result is (\d+)", str(request.messages[-1]["content"]))
+    thought = "The question wants one number. ```python\nnot this\n```"
+    if request.tools:
+        return ScriptedTurn("One step more.", thought, (_call(number, printed),))
+    if printed:
+        return ScriptedTurn(f"It is {printed[-1]}.", thought)
+    code = f"print('result is', {number} * 111)\n```\nThe output is 12345."
+    opening = "" if request.prefill else "I compute it.\n```python\n"
+    return ScriptedTurn(opening + code, "" if request.prefill else thought)
+
+
+def _call(number, printed):
+    if printed:
+        return "answer", json.dumps({"text": f"It is {printed[-1]}."})
+    return "run_python", json.dumps({"code": f"print('result is', {number} * 111)"})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kernel():
+    async with KernelSession() as session:
+        yield session
+
+
+async def answered(kernel, policy, number):
+    dialect = await chosen_dialect(AUTO, policy)
+    task = Task(f"q{number}", f"This is question {number}: what is {number} * 111?")
+    start = Trajectory(task, dialect, Brief("no data", OPENING))
+    notebook = HeadlessNotebook(kernel, (), None)
+    notebook.ask(task)
+    return await run(start, policy, notebook, RunSettings(max_turns=4), lambda _: None)
+
+
+def endpoint_of(stand_in, one, **kwargs):
+    return Endpoint(stand_in.base_url, one.model, "key", retries=0, **kwargs)
+
+
+@families
+async def test_every_question_is_answered_and_few_requests_are_lost(kernel, one, tmp_path):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with StandIn(one, model) as stand_in:
+        for questions in (QUESTIONS[:10], QUESTIONS[10:]):
+            async with HttpPolicy(endpoint_of(stand_in, one), memory) as policy:
+                for number in questions:
+                    done = await answered(kernel, policy, number)
+                    assert (done.stop, done.answer) == (
+                        StopReason.ANSWERED,
+                        f"It is {number * 111}.",
+                    ), done.stop_detail
+                    assert done.turns == 2
+                    assert all("not this" not in step.completion.text for step in done.steps)
+            if questions.start == QUESTIONS.start:
+                lost = stand_in.refused
+                assert lost <= MOST_LOST
+        assert stand_in.refused == lost  # none after a restart
+
+
+@families
+async def test_what_a_preset_says_loses_no_more(kernel, one, tmp_path):
+    name = {"openai-chat": "openai", "llama-cpp": "llama.cpp"}.get(one.name, one.name)
+    if name not in presets():
+        pytest.skip("no preset for this family")
+    known = Capabilities.from_json(presets()[name].capabilities)
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with StandIn(one, model) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one, capabilities=known), memory) as policy:
+            assert (await answered(kernel, policy, 3)).answer == "It is 333."
+        assert stand_in.refused <= 1
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("name", ["openai-chat", "vllm-plain"])
+async def test_a_fault_ends_in_a_message_or_is_got_over(kernel, name, fault):
+    one = family(name)
+    known = Capabilities(name == "vllm-plain", name != "vllm-plain")
+    with StandIn(one, model, fault=fault, fault_times=1, slow_s=0.3) as stand_in:
+        endpoint = replace(endpoint_of(stand_in, one, capabilities=known), retries=2)
+        async with HttpPolicy(endpoint) as policy:
+            done = await answered(kernel, policy, 4)
+            if done.stop is StopReason.FAULT:
+                assert one.model in done.stop_detail
+                assert done.turns == 0
+                done = await answered(kernel, policy, 4)
+    assert done.answer == "It is 444."
+
+
+async def test_an_endpoint_that_always_fails_is_told_at_once(kernel):
+    one = family("openai-chat")
+    ask = partial(endpoint_of, one=one, capabilities=Capabilities(False, True))
+    for fault in Fault:
+        if fault in (Fault.SLOW, Fault.NO_USAGE, Fault.ODD_FINISH):
+            continue
+        with StandIn(one, model, fault=fault, fault_times=99) as stand_in:
+            async with HttpPolicy(ask(stand_in)) as policy:
+                done = await answered(kernel, policy, 4)
+            assert (done.stop, done.turns) == (StopReason.FAULT, 0), fault
+            assert len(stand_in.bodies) <= MOST_LOST + 1
+
+
+async def test_several_turns_come_from_every_family():
+    for one in FAMILIES:
+        with StandIn(one, lambda _: ScriptedTurn("It is 3.")) as stand_in:
+            async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+                drawn = await policy.sample_many(ASKED, 3)
+                assert [turn.text for turn in drawn] == ["It is 3."] * 3, one.name
+
+
+async def test_a_wrong_key_is_no_ability():
+    one = family("openai-chat")
+    with StandIn(one, model, fault=Fault.UNAUTHORIZED, fault_times=9) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+            with pytest.raises(EndpointRefusedError, match="401"):
+                await policy.learn()
+            assert policy.capabilities == Capabilities()
