@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,8 +47,8 @@ def preset_at(base_url: str) -> Preset | None:
         base_url: an endpoint's address.
     """
     for preset in presets().values():
-        before, _, after = preset.base_url.partition(_BLANK)
-        url = base_url.rstrip("/")
-        if url == preset.base_url or (after and url.startswith(before) and url.endswith(after)):
+        # One word and no more: its key goes to no other host.
+        pattern = re.escape(preset.base_url).replace(_BLANK, "[A-Za-z0-9-]+")
+        if re.fullmatch(pattern, base_url.rstrip("/")):
             return preset
     return None

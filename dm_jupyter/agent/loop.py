@@ -22,6 +22,7 @@ from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
     Emit,
+    ModelSilent,
     RunFinished,
     RunStarted,
     StepFinished,
@@ -30,6 +31,7 @@ from dm_jupyter.core.events import (
 from dm_jupyter.core.hints import hint_for
 from dm_jupyter.core.trajectory import (
     Answer,
+    Completion,
     RunCell,
     Step,
     StopReason,
@@ -80,6 +82,8 @@ _PROMPTS = (
     "turn_cut",
     *objections.PROMPTS,
 )
+SILENCE_S = 10
+"""After which whoever waits is told that the model has not said anything."""
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
 _MOST_VOIDS = 3
@@ -172,7 +176,7 @@ async def step(
     """
     dialect = dialect_named(trajectory.dialect)
     request = request_for(trajectory, settings)
-    completion = await policy.sample(request, lambda text: emit(TextSampled(text)))
+    completion = await _sampled(policy, request, emit)
     taken = Step(completion, turn_of(dialect, completion, trajectory))
     match taken.turn.action:
         case RunCell() as cell:
@@ -188,6 +192,29 @@ async def step(
             after = _after_void(trajectory, dialect, taken, settings)
     emit(StepFinished(after.steps[-1], after))
     return after
+
+
+async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:
+    """Samples one turn; as long as nothing comes, it says so every ten seconds."""
+    heard = asyncio.Event()
+
+    def on_text(text: str) -> None:
+        heard.set()
+        emit(TextSampled(text))
+
+    async def tell() -> None:
+        seconds = 0
+        while not heard.is_set():
+            await asyncio.sleep(SILENCE_S)
+            seconds += SILENCE_S
+            if not heard.is_set():
+                emit(ModelSilent(policy.name, seconds))
+
+    telling = asyncio.create_task(tell())
+    try:
+        return await policy.sample(request, on_text)
+    finally:
+        telling.cancel()
 
 
 def _exhausted(

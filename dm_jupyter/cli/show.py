@@ -21,6 +21,7 @@ from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
     Event,
+    ModelSilent,
     RunFinished,
     RunStarted,
     StepFinished,
@@ -109,6 +110,9 @@ class Screen:
                 self._console.print(_headline(trajectory))
             case TextSampled():
                 self._pieces += 1
+                self._status.update(self)
+            case ModelSilent(model, seconds):
+                self.progress(f"no word from {model} for {seconds} s, still waiting")
             case CellStarted(thought, cell):
                 if thought:
                     self._console.print(Padding(Markdown(harmless_text(thought)), (1, 0, 0, 0)))

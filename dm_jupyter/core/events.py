@@ -13,6 +13,7 @@ __all__ = [
     "CellStarted",
     "Emit",
     "Event",
+    "ModelSilent",
     "RunFinished",
     "RunStarted",
     "StepFinished",
@@ -32,6 +33,15 @@ class TextSampled:
     """The model produced a piece of text."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSilent:
+    """The model was asked and has not said anything yet."""
+
+    model: str
+    seconds: int
+    """Since it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,8 @@ class RunFinished:
     """What broke, when the stop reason is a fault."""
 
 
-Event = RunStarted | TextSampled | CellStarted | CellFinished | StepFinished | RunFinished
+Event = (
+    RunStarted | TextSampled | ModelSilent | CellStarted | CellFinished | StepFinished | RunFinished
+)
 Emit = Callable[[Event], None]
 """Called in the loop's own task; it must neither block nor raise."""

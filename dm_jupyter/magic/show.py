@@ -14,6 +14,7 @@ from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
     Event,
+    ModelSilent,
     RunFinished,
     RunStarted,
     StepFinished,
@@ -77,6 +78,9 @@ class Progress:
                 self._trajectory, self._doing = trajectory, "thinking"
             case TextSampled():
                 self._pieces += 1
+                self._doing = "thinking"
+            case ModelSilent(model, seconds):
+                self._doing = f"no word from {model} for {seconds} s, still waiting"
             case CellStarted():
                 self._doing = "running the cell"
             case StepFinished(_, trajectory):

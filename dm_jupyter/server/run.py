@@ -17,6 +17,7 @@ from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
     Event,
+    ModelSilent,
     RunFinished,
     StepFinished,
     TextSampled,
@@ -251,6 +252,8 @@ class Run:
         match event:
             case TextSampled(text):
                 self._sampled(text)
+            case ModelSilent(model, seconds):
+                self._phase(f"no word from {model} for {seconds} s, still waiting")
             case CellStarted():
                 self._is_sampling = False
             case StepFinished(step, trajectory):

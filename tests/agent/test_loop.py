@@ -3,10 +3,18 @@ from dataclasses import replace
 
 import pytest
 
+from dm_jupyter.agent import loop
 from dm_jupyter.agent.loop import RunSettings, begin, run, step
 from dm_jupyter.agent.protocols import RanCell, SampleRequest
 from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
-from dm_jupyter.core.events import CellFinished, Event, RunFinished, RunStarted, StepFinished
+from dm_jupyter.core.events import (
+    CellFinished,
+    Event,
+    ModelSilent,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+)
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -141,6 +149,48 @@ async def test_an_answer_before_any_cell_is_sent_back_to_compute() -> None:
     done = await run(TAGGED, policy, ScriptedNotebook([printed("3")]), SETTINGS, ignore)
     assert "No cell has computed" in done.steps[0].observation
     assert done.unsupported == ("3",)
+
+
+async def test_a_model_that_says_nothing_is_told_of(monkeypatch) -> None:
+    monkeypatch.setattr(loop, "SILENCE_S", 0.01)
+    told, events = asyncio.Event(), []
+
+    class Slow(ScriptedPolicy):
+        async def sample(self, request, on_text):
+            await told.wait()
+            return await super().sample(request, on_text)
+
+    def take(event) -> None:
+        events.append(event)
+        if isinstance(event, ModelSilent):
+            told.set()
+
+    done = await run(TAGGED, Slow(["<answer>3</answer>"]), ScriptedNotebook([]), SETTINGS, take)
+    assert done.answer == "3"
+    silent = [event for event in events if isinstance(event, ModelSilent)]
+    assert silent[0].model == done.policy
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cut"),
+    [
+        ("<code>\nprint(1)\n</code>", False),
+        ("<code>\nprint(1", True),
+        ("<answer>There are", True),
+        ("<answer>3</answer>", False),
+    ],
+)
+async def test_a_turn_that_its_length_cut_is_not_run(text, is_cut) -> None:
+    class Cut(ScriptedPolicy):
+        async def sample(self, request, on_text):
+            done = await super().sample(request, on_text)
+            return replace(done, finish_reason="length" if len(self.requests) == 1 else "stop")
+
+    policy = Cut([text, "<answer>3</answer>"])
+    done = await run(TAGGED, policy, ScriptedNotebook([printed("3")]), SETTINGS, ignore)
+    assert done.answer == "3"
+    assert isinstance(done.steps[0].turn.action, Void) is is_cut
+    assert ("cut off" in done.steps[0].observation) is is_cut
 
 
 async def test_garbage_three_times_in_a_row_ends_the_run() -> None:
