@@ -61,6 +61,8 @@ PROBE_OPENING = "one two three"
 _PROBE = SampleRequest(
     (Message("user", "Count from one to nine in words, separated by spaces. Nothing else."),),
     prefill=PROBE_OPENING,
+    stop=("ten",),
+    stop_unopened=("ten",),
     max_tokens=16,
     temperature=0.0,
 )
@@ -212,6 +214,8 @@ class HttpPolicy:
         fields = [named] if named else [one for one in _EXTENSIONS if one in call.optional]
         if attempt:  # a family that refuses two of them refuses more: all that can be left out
             fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
+            opens = False if call.prefill else self._capabilities.continues_prefill
+            self._capabilities = replace(self._capabilities, continues_prefill=opens)
         for together in _TOGETHER:
             fields += together if together & set(fields) else ()
         before = self._capabilities
@@ -235,8 +239,13 @@ class HttpPolicy:
 
     async def _learn_prefill(self) -> None:
         """Asks with an opening that only its continuation makes sense of."""
-        self._capabilities = replace(self._capabilities, continues_prefill=True)
-        answer = (await self._draw(_PROBE))[0]
+        before = self._capabilities
+        self._capabilities = replace(before, continues_prefill=True)
+        try:
+            answer = (await self._draw(_PROBE))[0]
+        except BaseException:
+            self._capabilities = before
+            raise
         said = answer.text[len(answer.prefill) :].strip().lower()
         goes_on = bool(answer.prefill) and said.startswith("four")
         self._learned(replace(self._capabilities, continues_prefill=goes_on))

@@ -63,8 +63,8 @@ async def kernel():
         yield session
 
 
-async def answered(kernel, policy, number):
-    dialect = await chosen_dialect(AUTO, policy)
+async def answered(kernel, policy, number, dialect=AUTO):
+    dialect = await chosen_dialect(dialect, policy)
     task = Task(f"q{number}", f"This is question {number}: what is {number} * 111?")
     start = Trajectory(task, dialect, Brief("no data", OPENING))
     notebook = HeadlessNotebook(kernel, (), None)
@@ -77,13 +77,14 @@ def endpoint_of(stand_in, one, **kwargs):
 
 
 @families
-async def test_every_question_is_answered_and_few_requests_are_lost(kernel, one, tmp_path):
+@pytest.mark.parametrize("dialect", [AUTO, "markdown"])
+async def test_every_question_is_answered_and_few_requests_are_lost(kernel, one, dialect, tmp_path):
     memory = CapabilityMemory(tmp_path / "endpoints.json")
     with StandIn(one, model) as stand_in:
         for questions in (QUESTIONS[:10], QUESTIONS[10:]):
             async with HttpPolicy(endpoint_of(stand_in, one), memory) as policy:
                 for number in questions:
-                    done = await answered(kernel, policy, number)
+                    done = await answered(kernel, policy, number, dialect)
                     assert (done.stop, done.answer) == (
                         StopReason.ANSWERED,
                         f"It is {number * 111}.",
