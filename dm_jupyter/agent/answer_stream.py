@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from dm_jupyter.agent.capabilities import HIDDEN
 from dm_jupyter.agent.repetition import is_looping
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.trajectory import Completion
@@ -183,7 +184,12 @@ class AnswerStream:
     @property
     def reasoning_field(self) -> str:
         """Where the endpoint streamed what the model thought; empty when it did not think."""
-        return next((one.reasoning_field for one in self.replies.values()), "")
+        for reply in self.replies.values():
+            if reply.reasoning_field:
+                return reply.reasoning_field
+            if reply.finish_reason == "length" and not reply.text.strip():
+                return HIDDEN
+        return ""
 
     @property
     def has_calls(self) -> bool:

@@ -72,7 +72,8 @@ def build_call(
         wanted |= {"continue_final_message": True, "add_generation_prompt": False}
     optional = {name: value for name, value in wanted.items() if known.takes(name)}
     if known.token_limit:
-        factor = _THINKING_FACTOR if known.reasoning_field else 1
+        thinks = bool(known.reasoning_field) or known.token_limit == "max_completion_tokens"  # noqa: S105
+        factor = _THINKING_FACTOR if thinks else 1
         optional[known.token_limit] = request.max_tokens * factor
     tools = tuple(tool.to_json() for tool in request.tools) if known.tools is not False else ()
     own_stop = stop if "stop" not in optional else ()

@@ -20,6 +20,7 @@ from platformdirs import user_cache_path
 from dm_jupyter.agent.local_model.runtime import write_private
 
 __all__ = [
+    "HIDDEN",
     "LOCAL_SERVER",
     "OPTIONAL_FIELDS",
     "Capabilities",
@@ -33,6 +34,7 @@ OPTIONAL_FIELDS = (
     *("stream_options", "continue_final_message", "add_generation_prompt"),
 )
 """Fields of a request that an endpoint may do without, by their names there."""
+HIDDEN = "hidden"
 _USES = {
     "stop": "Where it is not taken, answers are cut here.",
     "temperature": "Where it is not taken, the endpoint's own.",
@@ -62,7 +64,8 @@ class Capabilities:
     refused: frozenset[str] = frozenset()
     """Those of `OPTIONAL_FIELDS` that it does not take."""
     reasoning_field: str = ""
-    """Where it streams what the model thinks: a field beside the text, or `<think>` in it."""
+    """Where it streams what the model thinks: a field beside the text, `<think>` in it, or `HIDDEN`
+    where thoughts use up the limit of length and nobody sees them."""
     images: bool | None = None
     context_tokens: int | None = None
     """Tokens of a conversation, its answer included."""
@@ -89,6 +92,8 @@ class Capabilities:
         """Returns what a person reads of it: each ability, whether it is there, and how."""
         limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
         thinking = f"Comes in {self.reasoning_field}." if self.reasoning_field else "None was seen."
+        if self.reasoning_field == HIDDEN:
+            thinking = "It thinks, and does not show it."
         rows: list[tuple[str, bool | None, str]] = [
             ("tool calls", self.tools, "Chooses the dialect tools; without them, markdown."),
             ("continues an opening", self.continues_prefill, "Small models do better with one."),

@@ -253,7 +253,9 @@ class HttpPolicy:
     async def _learn_tools(self) -> None:
         """Asks for a call of a tool that does nothing."""
         try:
-            await self._draw(_ASK_FOR_CALL)
+            (answer,) = await self._draw(_ASK_FOR_CALL)
+            if answer.finish_reason == "length":  # it has thought, and gets room for that now
+                await self._draw(_ASK_FOR_CALL)
         except EndpointRefusedError as error:
             if error.status not in _WITHOUT_TOOLS:
                 raise

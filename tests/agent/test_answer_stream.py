@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from dm_jupyter.agent.answer_stream import AnswerStream
+from dm_jupyter.agent.capabilities import HIDDEN
 
 
 def chunk(text=None, finish=None, index=0, calls=None, **fields):
@@ -112,6 +113,13 @@ def test_an_opening_that_is_written_once_more_counts_once():
 )
 def test_every_family_has_its_words_for_the_end(said, meant):
     assert read(chunk("3"), chunk(finish=said))[0].finish_reason == meant
+
+
+def test_an_answer_of_hidden_thoughts_alone_tells_of_them():
+    _, _, answers = read(chunk(""), chunk(finish="length"))
+    assert answers.reasoning_field == HIDDEN
+    _, _, answers = read(chunk("3"), chunk(finish="length"))
+    assert answers.reasoning_field == ""
 
 
 def test_a_chunk_without_choices_is_nothing():

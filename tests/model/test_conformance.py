@@ -147,6 +147,21 @@ async def test_several_turns_come_from_every_family():
                 assert [turn.text for turn in drawn] == ["It is 3."] * 3, one.name
 
 
+async def test_a_model_that_thinks_at_length_gets_room_for_it(kernel):
+    """Its thoughts use up the first limit, that of the tiny question about tools included."""
+    one = family("vllm")
+
+    def thinks(request):
+        turn = model(request)
+        return replace(turn, reasoning="so " * 1500)
+
+    with StandIn(one, thinks) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+            done = await answered(kernel, policy, 6)
+            assert policy.capabilities.tools
+    assert done.answer == "It is 666."
+
+
 async def test_a_wrong_key_is_no_ability():
     one = family("openai-chat")
     with StandIn(one, model, fault=Fault.UNAUTHORIZED, fault_times=9) as stand_in:
