@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.models import AUTO, chosen_dialect
+from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
@@ -54,6 +55,7 @@ from kernel_sandbox.errors import SandboxError
 
 __all__ = ["Run", "RunPlace"]
 
+_REASONING_CHARS = 20_000
 _log = logging.getLogger(__name__)
 
 
@@ -287,6 +289,7 @@ class Run:
                 thought=step.turn.thought,
                 tokens=step.completion.completion_tokens,
                 seconds=step.completion.seconds,
+                reasoning=shorten(step.completion.reasoning, _REASONING_CHARS),
             )
         )
 

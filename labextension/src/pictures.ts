@@ -32,6 +32,8 @@ export interface IStepPicture {
   /** The text of the turn while it is being sampled. */
   readonly text: string;
   readonly thought: string;
+  /** What the model thought beside the turn; shown folded. */
+  readonly reasoning: string;
   readonly cellId: string | null;
   readonly language: string;
   readonly status: StepStatus;
@@ -151,6 +153,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     openedAt,
     text: '',
     thought: '',
+    reasoning: '',
     cellId: null,
     language: '',
     status: 'thinking',

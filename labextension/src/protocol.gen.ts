@@ -294,6 +294,7 @@ export interface IStepClosed {
   thought: string;
   tokens: number;
   seconds: number;
+  reasoning: string;
 }
 
 /** The run is over. */

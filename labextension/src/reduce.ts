@@ -211,6 +211,7 @@ function stepClosed(run: IRunPicture, message: IStepClosed): IRunPicture {
     ...step,
     text: '',
     thought: message.thought || step.thought,
+    reasoning: message.reasoning ?? '',
     tokens: message.tokens,
     sampleSeconds: message.seconds,
     status: message.action === 'cell' ? step.status : message.action

@@ -114,6 +114,12 @@ function StepBody(
       {isThinking && step.text && (
         <StreamingText runId={runId} text={step.text} />
       )}
+      {step.reasoning && (
+        <details className="jp-dm-Reasoning">
+          <summary>{trans.__('What the model thought')}</summary>
+          <p>{step.reasoning}</p>
+        </details>
+      )}
       {!isThinking && step.thought && <Markdown source={step.thought} />}
       {step.isEdited && <p>{trans.__('You changed this cell.')}</p>}
       {step.message && (

@@ -164,6 +164,8 @@ class StepClosed:
     """Sampled in this turn."""
     seconds: float
     """Spent sampling in this turn."""
+    reasoning: str = ""
+    """What the model thought beside the turn, cut to size; no part of the notebook."""
 
 
 @dataclass(frozen=True, slots=True)

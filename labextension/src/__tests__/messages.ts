@@ -109,6 +109,7 @@ export function stepClosed(part: Partial<IStepClosed> = {}): IStepClosed {
     thought: 'Count the rows.',
     tokens: 40,
     seconds: 1.5,
+    reasoning: '',
     ...part
   };
 }

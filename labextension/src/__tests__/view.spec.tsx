@@ -565,6 +565,17 @@ describe('PanelView', () => {
     expect(analyst.drafts.get(PATH).text).toBe('Sum up sales.csv ');
   });
 
+  it('folds what the model thought', async () => {
+    begin();
+    analyst.model.receive(cellClosed());
+    analyst.model.receive(stepClosed({ reasoning: 'Rows, not columns.' }));
+    await show();
+    const thoughts = one('dm-step').querySelector('details');
+    expect(thoughts?.open).toBe(false);
+    expect(thoughts?.textContent).toContain('Rows, not columns.');
+    expect(await violations()).toEqual([]);
+  });
+
   it('shows the steps, the answer and what they took', async () => {
     begin();
     analyst.model.receive(cellClosed());
