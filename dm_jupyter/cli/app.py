@@ -89,6 +89,8 @@ def ask(
     install_packages: Annotated[
         bool, typer.Option("--install-packages", help="install listed packages that cells lack")
     ] = False,
+    turn_tokens: Annotated[int, typer.Option(min=1, help="the most of one turn")] = 1_000,
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="of the sampling")] = 0.2,
     seed: Annotated[int, typer.Option(help="of the sampling")] = 0,
     tries: Annotated[
         int,
@@ -113,6 +115,8 @@ def ask(
         cell_seconds=cell_seconds,
         strict=tuple(strict or ()),
         install_packages=install_packages,
+        turn_tokens=turn_tokens,
+        temperature=temperature,
         seed=seed,
         tries=tries,
         as_json=as_json,

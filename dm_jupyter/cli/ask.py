@@ -57,6 +57,8 @@ class AskOptions:
     cell_seconds: float
     strict: tuple[str, ...]
     install_packages: bool
+    turn_tokens: int
+    temperature: float
     seed: int
     tries: int
     as_json: bool
@@ -149,6 +151,8 @@ def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
             max_turns=options.max_turns,
             max_cells=options.max_turns,
             max_seconds=options.max_seconds,
+            turn_tokens=options.turn_tokens,
+            temperature=options.temperature,
             seed=options.seed,
         ),
         limits=Limits(memory_bytes=options.memory_mb * MIB, wall_s=options.cell_seconds),

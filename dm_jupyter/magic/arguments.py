@@ -43,6 +43,9 @@ class Request:
     api_key_file: Path | None = None
     max_turns: int | None = None
     seed: int | None = None
+    dialect: str | None = None
+    turn_tokens: int | None = None
+    temperature: float | None = None
     into: Literal["cells", "output"] | None = None
     """`None` tries cells first, unless an option is for the output alone."""
 
@@ -58,6 +61,9 @@ class Request:
             "--api-key-file": self.api_key_file,
             "--max-turns": self.max_turns,
             "--seed": self.seed,
+            "--dialect": self.dialect,
+            "--turn-tokens": self.turn_tokens,
+            "--temperature": self.temperature,
         }
         return tuple(name for name, value in given.items() if value not in (None, ""))
 
@@ -101,6 +107,9 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
         api_key_file=given.api_key_file,
         max_turns=given.max_turns,
         seed=given.seed,
+        dialect=given.dialect,
+        turn_tokens=given.turn_tokens,
+        temperature=given.temperature,
         into=given.into,
     )
 
@@ -110,7 +119,7 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument("arguments", nargs="*", metavar="FILE", help=_FILE_HELP),
         argument("--format", default="", help="form of the answer, such as '@mean_fare[value]'"),
         argument("--model", help="local (default), a .gguf file, or a name at --base-url"),
-        argument("--base-url", help="an OpenAI-compatible endpoint, ends in /v1"),
+        argument("--base-url", help="an OpenAI-compatible endpoint: an address, or a name: openai"),
         argument(
             "--api-key-file",
             type=Path,
@@ -118,6 +127,9 @@ def _options(argument: Any) -> tuple[Any, ...]:
         ),
         argument("--max-turns", type=_count, help="turns of the model (default 10)"),
         argument("--seed", type=int, help="of the sampling (default 0)"),
+        argument("--dialect", help="the form in which the model is asked (default auto)"),
+        argument("--turn-tokens", type=_count, help="the most of one turn (default 1000)"),
+        argument("--temperature", type=float, help="of the sampling (default 0.2)"),
         argument("--into", choices=("cells", "output"), help=_INTO_HELP),
     )
 
@@ -125,8 +137,8 @@ def _options(argument: Any) -> tuple[Any, ...]:
 _FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
 _INTO_HELP = (
     "cells: new cells below, where JupyterLab with dm-jupyter shows the notebook (the default "
-    "there, unless --format, --base-url, --api-key-file, --max-turns or --seed is given); output: "
-    "all in the output of this cell"
+    "there, unless --format, --base-url, --api-key-file, --max-turns, --seed, --dialect, "
+    "--turn-tokens or --temperature is given); output: all in the output of this cell"
 )
 
 

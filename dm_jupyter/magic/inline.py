@@ -7,13 +7,15 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from dm_jupyter.agent.analysis import AnalysisSettings, analyze
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
@@ -70,12 +72,14 @@ def _pane(shell: InteractiveShell) -> Pane:
 def _settings(request: Request) -> AnalysisSettings:
     default = RunSettings()
     turns = request.max_turns or default.max_turns
-    run = RunSettings(
-        max_turns=turns,
-        max_cells=turns,
-        seed=default.seed if request.seed is None else request.seed,
-    )
-    return AnalysisSettings(run=run, names_from=Path.cwd())
+    given: dict[str, Any] = {
+        "seed": request.seed,
+        "turn_tokens": request.turn_tokens,
+        "temperature": request.temperature,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    run = replace(default, max_turns=turns, max_cells=turns, **chosen)
+    return AnalysisSettings(run=run, dialect=request.dialect or AUTO, names_from=Path.cwd())
 
 
 @asynccontextmanager

@@ -37,12 +37,13 @@ def test_a_cell_is_the_question_and_the_line_names_files(asked: Asking) -> None:
 def test_options_may_stand_anywhere(asked: Asking) -> None:
     request = asked(
         "--model m --seed 3 a.csv --base-url http://x/v1 --max-turns 2 --into output "
-        "--api-key-file key.txt --format '@n[count]'",
+        "--api-key-file key.txt --format '@n[count]' --dialect tools --turn-tokens 9 "
+        "--temperature 0.5",
         "How many?",
     )
-    assert request == Request(
-        "How many?", ("a.csv",), "@n[count]", "m", "http://x/v1", Path("key.txt"), 2, 3, "output"
-    )
+    first = ("How many?", ("a.csv",), "@n[count]", "m", "http://x/v1", Path("key.txt"), 2, 3)
+    assert request == Request(*first, "tools", 9, 0.5, "output")
+    assert {"--dialect", "--turn-tokens", "--temperature"} <= set(request.for_output_alone)
 
 
 def test_a_home_folder_is_found(asked: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
