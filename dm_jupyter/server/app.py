@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Enum, Float, Int, Unicode, default
+from traitlets import Bool, Enum, Float, Int, Unicode, default
 from traitlets.config import Config
 
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
@@ -70,6 +70,10 @@ class DmJupyterApp(ExtensionApp):
 
     endpoint_file = Unicode(
         help="Where the endpoint that was set in the panel is kept, with its key."
+    ).tag(config=True)
+
+    lock_endpoint = Bool(
+        False, help="Whether the panel can't set an endpoint, and uses none that was set in it."
     ).tag(config=True)
 
     @default("endpoint_file")

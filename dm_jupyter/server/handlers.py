@@ -35,6 +35,11 @@ class _AnalystHandler(APIHandler):
         analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
         return analyst.get()
 
+    def given(self, *names: str) -> list[Any]:
+        """Returns what the request's JSON object has under these names; else an empty text."""
+        body = self.get_json_body()
+        return [body.get(name, "") if isinstance(body, dict) else "" for name in names]
+
     def finish_json(self, value: dict[str, Any]) -> None:
         """Answers with a JSON object."""
         self.finish(json.dumps(value, ensure_ascii=False))
@@ -176,30 +181,54 @@ class ModelHandler(_AnalystHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{is_ready, obstacle, local, download, endpoint, can_set_endpoint}` of `?name=`."""
+        """What `ModelSetup.state` says of `?name=`."""
         await self.finish_state()
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
         """Sets the endpoint `{base_url, model, api_key}`, once it has answered."""
-        given = self.get_json_body() or {}
-        names = ("base_url", "model", "api_key")
         with _refusals():
-            await self.analyst.setup.set_endpoint(*(given.get(name, "") for name in names))
+            await self.analyst.setup.set_endpoint(*self.given("base_url", "model", "api_key"))
         await self.finish_state()
 
     @web.authenticated
     @authorized
     async def delete(self) -> None:
         """Forgets the endpoint that was set here, with its key."""
-        await self.analyst.setup.forget_endpoint()
+        with _refusals():
+            await self.analyst.setup.forget_endpoint()
         await self.finish_state()
 
     async def finish_state(self) -> None:
         """Answers with what `get` does."""
         setup, name = self.analyst.setup, self.get_argument("name", "")
         self.finish_json(await asyncio.to_thread(setup.state, name))
+
+
+class ModelListHandler(_AnalystHandler):
+    """The names that an endpoint lists."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """`{models}` at `{base_url, api_key}`; an empty key is the kept one of that address."""
+        with _refusals():
+            names = await self.analyst.setup.list_models(*self.given("base_url", "api_key"))
+        self.finish_json({"models": names})
+
+
+class ModelTestHandler(_AnalystHandler):
+    """What an endpoint can do."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """`{rows}` of `{name, is_there, how}` for `{base_url, model, api_key}`."""
+        given = self.given("base_url", "model", "api_key")
+        with _refusals():
+            rows = await self.analyst.setup.test_endpoint(*given)
+        self.finish_json({"rows": rows})
 
 
 class DownloadHandler(ModelHandler):
@@ -242,6 +271,8 @@ HANDLERS: list[tuple[str, type]] = [
     (r"/dm-jupyter/api/meaning", MeaningHandler),
     (r"/dm-jupyter/api/examples", ExamplesHandler),
     (r"/dm-jupyter/api/model", ModelHandler),
+    (r"/dm-jupyter/api/model/list", ModelListHandler),
+    (r"/dm-jupyter/api/model/test", ModelTestHandler),
     (r"/dm-jupyter/api/model/download", DownloadHandler),
     (r"/dm-jupyter/api/channel", ChannelHandler),
 ]

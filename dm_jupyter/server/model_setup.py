@@ -1,55 +1,46 @@
 """The set-up of the model that answers: what is missing, its download, an endpoint with its key.
 
-The endpoint that a person names in the panel is kept in one file of their own data folder, which
-no other account can read. Its key goes from there to the endpoint and nowhere else: no reply, log,
-notebook, trajectory or kernel gets it.
+The endpoint that a person names in the panel is kept for their account alone; see `EndpointStore`.
+Its key goes from there to the endpoint and nowhere else: no reply, log, notebook, trajectory or
+kernel gets it. A kept key goes only to the address that it was kept with.
 
 Covered: the key in all that this package writes and answers. Not covered: a program with the
-person's own rights, such as a kernel that is not restricted, can read the file.
+person's own rights, such as a kernel that is not restricted, can read what is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
 from dm_jupyter.agent.local_model.catalogue import resolve
 from dm_jupyter.agent.local_model.errors import EngineMissingError, PullCancelledError
 from dm_jupyter.agent.local_model.pull import PullProgress, pull
 from dm_jupyter.agent.local_model.readiness import obstacles
-from dm_jupyter.agent.local_model.runtime import write_private
-from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.config import ModelChoice, is_address
+from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.addresses import shown_address
-from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.errors import (
-    EndpointRefusedError,
-    EndpointUnreachableError,
-    LocalModelError,
-    PolicyError,
-)
+from dm_jupyter.core.errors import LocalModelError
+from dm_jupyter.presets import presets
+from dm_jupyter.server.endpoint_check import SetupError, answering, endpoint_of, learned, listed
+from dm_jupyter.server.endpoint_store import EndpointStore, has_keyring
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.redaction import Redaction
 
 __all__ = ["ModelSetup", "SetupError"]
 
 _log = logging.getLogger(__name__)
-_CHECK_S = 30.0
-_CHECK_TOKENS = 8
-_MOST_CHARS = 2_000
-_NOT_HERE = (404, 405)
-"""What a server says of an address that is not an endpoint's."""
-
-
-class SetupError(Exception):
-    """The set-up can't be changed like that; its text says why and what to do."""
+_NAMED_BY_SETTINGS = (
+    "The server's settings name the endpoint. An administrator can change DmJupyterApp.base_url."
+)
+_LOCKED = (
+    "An administrator has locked the choice of endpoint. They can change it with "
+    "DmJupyterApp.lock_endpoint."
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +75,8 @@ class ModelSetup:
         place: Path,
         redaction: Redaction,
         fetch: Callable[..., Path] = pull,
+        *,
+        is_locked: bool = False,
     ) -> None:
         """Uses the endpoint that was kept, unless the server's settings name one.
 
@@ -92,14 +85,19 @@ class ModelSetup:
             place: the file that keeps the endpoint.
             redaction: what must not stand in a trajectory; a key is added to it.
             fetch: brings the file of a local model; as `pull`.
+            is_locked: no endpoint can be set here, and one that was kept is not used.
         """
         self.models = models
         self._configured = models.default
-        self._place = place
+        self._store = EndpointStore(place)
         self._redaction = redaction
         self._fetch = fetch
         self._download: _Download | None = None
-        kept = self._kept() if self._configured.is_local else None
+        self._why_fixed = (
+            _NAMED_BY_SETTINGS if not self._configured.is_local else _LOCKED if is_locked else ""
+        )
+        """Why no endpoint can be set here; empty where one can."""
+        kept = None if self._why_fixed else self._store.read()
         if kept is not None:
             self._use(kept)
 
@@ -121,7 +119,10 @@ class ModelSetup:
             **_missing(choice),
             "download": download.to_json() if download is not None else None,
             "endpoint": endpoint,
-            "can_set_endpoint": self._configured.is_local,
+            "can_set_endpoint": not self._why_fixed,
+            "why_fixed": self._why_fixed,
+            "presets": _PRESETS,
+            "uses_keyring": not self._why_fixed and has_keyring(),
         }
 
     async def set_endpoint(self, base_url: str, model: str, api_key: str) -> None:
@@ -130,24 +131,57 @@ class ModelSetup:
         Raises:
             SetupError: it does not answer, or may not be set; the text has no key in it.
         """
-        if not self._configured.is_local:
-            raise SetupError(
-                "The server's settings name the endpoint. An administrator can change "
-                "DmJupyterApp.base_url."
-            )
-        choice = await _answering(_choice_of(base_url, model, api_key))
+        choice = await answering(self._named(base_url, model, api_key))
         try:
-            await asyncio.to_thread(self._keep, choice)
+            await asyncio.to_thread(self._store.keep, choice)
         except OSError as error:
-            raise SetupError(f"The endpoint can't be kept: {error}. Make {self._place.parent} "
-                             "writable and try again.") from error  # fmt: skip
+            folder = self._store.place.parent
+            raise SetupError(
+                f"The endpoint can't be kept: {error}. Make {folder} writable and try again."
+            ) from error
         self._use(choice)
         _log.info("the endpoint was set in the panel: %s", shown_address(choice.base_url))
 
+    async def list_models(self, base_url: str, api_key: str) -> list[str]:
+        """Returns the names in an endpoint's own list of models, sorted.
+
+        Args:
+            base_url: its address.
+            api_key: empty for the kept one where the address is the kept one.
+
+        Raises:
+            SetupError: it does not answer, lists none, or may not be set; without the key.
+        """
+        return await listed(self._named(base_url, "", api_key, needs_model=False))
+
+    async def test_endpoint(self, base_url: str, model: str, api_key: str) -> list[dict[str, Any]]:
+        """Returns what an endpoint can do with a model: `{name, is_there, how}` for each ability.
+
+        Args:
+            base_url: its address.
+            model: as the endpoint calls it.
+            api_key: empty for the kept one where the address is the kept one.
+
+        Raises:
+            SetupError: it does not answer, or may not be set; without the key.
+        """
+        found = await learned(self._named(base_url, model, api_key))
+        names = ("name", "is_there", "how")
+        return [dict(zip(names, row, strict=True)) for row in found.described()]
+
     async def forget_endpoint(self) -> None:
-        """Deletes the kept endpoint and its key; the model of the server's settings answers."""
-        await asyncio.to_thread(self._place.unlink, missing_ok=True)
+        """Deletes the kept endpoint and its key; the model of the server's settings answers.
+
+        Raises:
+            SetupError: the key could not be deleted everywhere.
+        """
         self.models.default = self._configured
+        try:
+            await asyncio.to_thread(self._store.forget)
+        except OSError as error:
+            raise SetupError(
+                f"The endpoint's file can't be deleted: {error}. Delete {self._store.place}."
+            ) from error
 
     def start_download(self, name: str = "") -> None:
         """Begins to fetch a local model, or goes on with it.
@@ -202,25 +236,36 @@ class ModelSetup:
         self._redaction.add_secret(choice.api_key)
         self.models.default = choice
 
-    def _kept(self) -> ModelChoice | None:
-        try:
-            kept = json.loads(self._place.read_text("utf-8"))
-            choice = _choice_of(kept["base_url"], kept["model"], kept["api_key"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError, SetupError) as error:
-            # Never the text of the error: it may hold a piece of the file.
-            _log.warning("%s is not used: %s", self._place, type(error).__name__)
-            return None
-        return choice
+    def _named(
+        self, base_url: str, model: str, api_key: str, *, needs_model: bool = True
+    ) -> ModelChoice:
+        """The endpoint that a person names; with the kept key where they leave it empty.
 
-    def _keep(self, choice: ModelChoice) -> None:
-        self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        names = ("base_url", "model", "api_key")
-        text = json.dumps({name: getattr(choice, name) for name in names})
-        fresh = self._place.with_suffix(".new")
-        write_private(fresh, text)
-        fresh.replace(self._place)
+        Raises:
+            SetupError: it can't be one, or no endpoint can be set here.
+        """
+        if self._why_fixed:
+            raise SetupError(self._why_fixed)
+        choice = endpoint_of(base_url, model, api_key, needs_model=needs_model)
+        kept = self.models.default
+        # The panel shows the address without a password in it: both texts stand for the kept one.
+        is_kept = choice.base_url in (kept.base_url, shown_address(kept.base_url))
+        if choice.api_key or kept.is_local or not is_kept:
+            return choice
+        return replace(choice, base_url=kept.base_url, api_key=kept.api_key)
+
+
+_PRESETS = [
+    {
+        "name": preset.name,
+        "title": preset.title,
+        "base_url": preset.base_url,
+        "needs_key": bool(preset.key_variable),
+        "blank": preset.blank,
+    }
+    for preset in presets().values()
+]
+"""What the panel offers by name; `blank` is the part of the address to replace, or empty."""
 
 
 def _missing(choice: ModelChoice) -> dict[str, Any]:
@@ -240,73 +285,3 @@ def _missing(choice: ModelChoice) -> dict[str, Any]:
         found = {"kind": "engine" if is_engine else "model" if local else "unknown"}
         found |= {"text": obstacle.text, "command": obstacle.command}
     return {"is_ready": obstacle is None, "obstacle": found, "local": local}
-
-
-def _choice_of(base_url: object, model: object, api_key: object) -> ModelChoice:
-    """Returns the endpoint that a person named.
-
-    Raises:
-        SetupError: the address or the name can't be one.
-    """
-    words = (base_url, model, api_key)
-    texts = [word.strip() for word in words if isinstance(word, str) and len(word) < _MOST_CHARS]
-    if len(texts) < len(words):
-        raise SetupError("Give the address, the model's name and the key as short texts.")
-    url, name, key = texts
-    if not is_address(url):
-        raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
-    if not name:
-        raise SetupError("Name the model as the endpoint calls it.")
-    if not key.isascii() or not key.isprintable():
-        raise SetupError("The key has characters that no key has: copy it again.")
-    return ModelChoice(name, url.rstrip("/"), key)
-
-
-async def _answering(choice: ModelChoice) -> ModelChoice:
-    """Returns the choice when its endpoint answers; with `/v1` after the address where it must be.
-
-    Raises:
-        SetupError: it does not answer.
-    """
-    try:
-        await _ask(choice)
-    except EndpointRefusedError as error:
-        if error.status not in _NOT_HERE or choice.base_url.endswith("/v1"):
-            raise SetupError(_why(choice, error)) from None
-    except (PolicyError, TimeoutError) as error:
-        raise SetupError(_why(choice, error)) from None
-    else:
-        return choice
-    longer = ModelChoice(choice.model, f"{choice.base_url}/v1", choice.api_key)
-    try:
-        await _ask(longer)
-    except (PolicyError, TimeoutError) as error:
-        raise SetupError(_why(choice, error)) from None
-    return longer
-
-
-async def _ask(choice: ModelChoice) -> None:
-    endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, retries=0)
-    request = SampleRequest((Message("user", "Say OK."),), max_tokens=_CHECK_TOKENS)
-    async with asyncio.timeout(_CHECK_S), HttpPolicy(endpoint) as policy:
-        await policy.sample(request, lambda _: None)
-
-
-def _why(choice: ModelChoice, error: Exception) -> str:
-    """Why the endpoint was not accepted, in the panel's words; without the key."""
-    address = shown_address(choice.base_url)
-    if isinstance(error, TimeoutError):
-        return f"{address} did not answer within {_CHECK_S:.0f} s. Is the server busy or blocked?"
-    if isinstance(error, EndpointUnreachableError):
-        return f"Nothing answers at {address}. Is the server running, and is the address right?"
-    status = getattr(error, "status", 0)
-    said = str(error)
-    if choice.api_key:
-        said = said.replace(choice.api_key, "[key]")
-    remedies = {
-        401: f"{address} refuses the key. Check it.",
-        403: f"{address} does not let this key use {choice.model}.",
-        404: f"{address} has no model {choice.model}, or is not an endpoint: its address usually "
-        "ends in /v1.",
-    }
-    return remedies.get(status) or f"The endpoint was not accepted: {said}"

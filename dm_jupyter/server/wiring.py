@@ -52,7 +52,12 @@ def build(
         files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
         desks=desks,
         kernels=kernels,
-        setup=ModelSetup(ModelHouse(choice, app.model_idle_s), Path(app.endpoint_file), redaction),
+        setup=ModelSetup(
+            ModelHouse(choice, app.model_idle_s),
+            Path(app.endpoint_file),
+            redaction,
+            is_locked=app.lock_endpoint,
+        ),
         history=History(Path(app.history_dir), redaction, training_file),
         settings=RunSettings(
             max_turns=app.max_turns,

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from dm_jupyter.agent.local_model import catalogue, engine
 from dm_jupyter.agent.local_model.catalogue import LocalModel
 from dm_jupyter.agent.local_model.pull import Sources, pull
 from dm_jupyter.config import ModelChoice
+from dm_jupyter.server import endpoint_check
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.model_setup import ModelSetup, SetupError
 from dm_jupyter.server.redaction import Redaction
@@ -231,6 +233,129 @@ async def test_nonsense_is_refused_before_anything_is_asked(
 async def test_where_nothing_listens_is_said(setup_of) -> None:
     with pytest.raises(SetupError, match="Nothing answers at http"):
         await setup_of().set_endpoint(unused_url(), "big", KEY)
+
+
+def test_the_presets_are_told(setup_of, tiny: LocalModel) -> None:
+    told = {preset["name"]: preset for preset in setup_of().state()["presets"]}
+    assert told["openai"] == {
+        "name": "openai",
+        "title": "OpenAI",
+        "base_url": "https://api.openai.com/v1",
+        "needs_key": True,
+        "blank": "",
+    }
+    assert not told["ollama"]["needs_key"]
+    assert told["azure"]["blank"] in told["azure"]["base_url"]
+
+
+async def test_an_address_with_its_blank_is_refused(setup_of) -> None:
+    with pytest.raises(SetupError, match="still contains RESOURCE"):
+        await setup_of().list_models("https://RESOURCE.openai.azure.com/openai/v1", KEY)
+
+
+@pytest.mark.parametrize("left_out", ["", "/v1"])
+async def test_the_endpoints_own_list_is_sorted_and_bounded(
+    setup_of, caplog: Any, left_out: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    names: list[Any] = [f"model-{number:03}" for number in range(600)][::-1]
+    names[50:50] = [7, None, " ", {"id": "x"}, f"model-{KEY}", "model-000"]
+    with ScriptedEndpoint([], models=names) as listing:
+        given = listing.base_url.removesuffix(left_out)
+        found = await setup_of().list_models(given, KEY)
+    assert found == [f"model-{number:03}" for number in range(500)]
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("models", "why"),
+    [
+        ((), "lists no models. Type"),
+        (401, "refuses the key"),
+        (404, r"answered 404\)\. Type the model's name"),
+        (500, r"did not list its models.*\[key\]"),
+    ],
+)
+async def test_a_list_that_does_not_come_says_why(setup_of, models: Any, why: str) -> None:
+    with (
+        ScriptedEndpoint([], models=models, refusal=f"bad {KEY}") as listing,
+        pytest.raises(SetupError, match=why) as refused,
+    ):
+        await setup_of().list_models(listing.base_url, KEY)
+    assert KEY not in str(refused.value)
+
+
+async def test_a_key_that_is_cut_in_a_message_is_hidden_too(setup_of) -> None:
+    refusal = "x" * 290 + KEY
+    with (
+        ScriptedEndpoint([], refusals=[500] * 3, refusal=refusal) as refusing,
+        pytest.raises(SetupError, match="xxx") as refused,
+    ):
+        await setup_of().test_endpoint(refusing.base_url, "big", KEY)
+    assert KEY[:8] not in str(refused.value)
+
+
+async def test_a_list_that_nobody_sends_is_told(setup_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SetupError, match="Nothing answers at http"):
+        await setup_of().list_models(unused_url(), KEY)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(endpoint_check, "_LIST_S", 0.2)
+        with pytest.raises(SetupError, match="did not answer within"):
+            await setup_of().list_models(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "")
+
+
+async def test_a_test_says_what_the_endpoint_can_do(
+    setup_of, cache: Path, endpoint: ScriptedEndpoint, caplog: Any
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    setup = setup_of()
+    rows = await setup.test_endpoint(endpoint.base_url, "big", KEY)
+    there = {row["name"]: row["is_there"] for row in rows}
+    assert there["tool calls"] is False
+    assert there["continues an opening"] is True
+    assert there["reasoning"] is None
+    assert all(row["how"] for row in rows)
+    assert KEY not in json.dumps(rows) + caplog.text
+    assert setup.models.default == ModelChoice()
+    remembered = (cache / "dm-jupyter" / "endpoints.json").read_text()
+    assert KEY not in remembered
+    assert "big" in remembered
+
+
+async def test_a_test_asks_even_where_all_is_known(setup_of, cache: Path) -> None:
+    with ScriptedEndpoint(["OK"]) as endpoint:
+        await setup_of().test_endpoint(endpoint.base_url, "big", KEY)
+        endpoint._refusals = [401]
+        with pytest.raises(SetupError, match="refuses the key"):
+            await setup_of().test_endpoint(endpoint.base_url, "big", "another-wrong-key")
+
+
+async def test_the_kept_key_goes_to_its_own_address_only(
+    setup_of, cache: Path, endpoint: ScriptedEndpoint
+) -> None:
+    setup = setup_of()
+    await setup.set_endpoint(endpoint.base_url, "big", KEY)
+    await setup.test_endpoint(f"{endpoint.base_url}/", "bigger", "")
+    assert endpoint.headers[-1]["authorization"] == f"Bearer {KEY}"
+    await setup.set_endpoint(endpoint.base_url, "bigger", "")
+    assert setup.models.default == ModelChoice("bigger", endpoint.base_url, KEY)
+    with ScriptedEndpoint(["OK"]) as other:
+        await setup.test_endpoint(other.base_url, "big", "")
+        assert KEY not in str(other.headers)
+
+
+async def test_a_locked_choice_stays(setup_of, endpoint: ScriptedEndpoint, tiny) -> None:
+    await setup_of().set_endpoint(endpoint.base_url, "big", KEY)
+    locked = setup_of(is_locked=True)
+    state = locked.state()
+    assert locked.models.default == ModelChoice()
+    assert not state["can_set_endpoint"]
+    assert "administrator has locked" in state["why_fixed"]
+    for asked in (locked.set_endpoint, locked.test_endpoint):
+        with pytest.raises(SetupError, match="administrator has locked"):
+            await asked(endpoint.base_url, "big", KEY)
+    with pytest.raises(SetupError, match="administrator has locked"):
+        await locked.list_models(endpoint.base_url, KEY)
 
 
 async def test_an_administrators_endpoint_stays(setup_of, endpoint: ScriptedEndpoint) -> None:
