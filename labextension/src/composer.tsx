@@ -1,6 +1,6 @@
-import { HTMLSelect, closeIcon } from '@jupyterlab/ui-components';
+import { HTMLSelect, closeIcon, settingsIcon } from '@jupyterlab/ui-components';
 import { useCallback, useEffect, useState } from 'react';
-import type { FormEvent, ReactElement } from 'react';
+import type { FormEvent, ReactElement, RefObject } from 'react';
 
 import { usePanel, useSignal } from './context';
 import type { IDraft } from './draft';
@@ -21,6 +21,10 @@ export function Composer(props: {
   status: IStatus | null;
   isConnected: boolean;
   focusCount: number;
+  /** The button that opens and closes "Models and keys". */
+  modelsButton: RefObject<HTMLButtonElement>;
+  isModels: boolean;
+  onModels: () => void;
 }): ReactElement {
   const { analyst, trans, workspace } = usePanel();
   const { focusCount, isConnected, notebook, status } = props;
@@ -96,7 +100,13 @@ export function Composer(props: {
         onSubmit={() => void send()}
       />
       <div className="jp-dm-Composer-foot">
-        <Pickers status={status} />
+        <Pickers status={status}>
+          <ModelsButton
+            button={props.modelsButton}
+            isOpen={props.isModels}
+            onClick={props.onModels}
+          />
+        </Pickers>
         {running ? <StopButton run={running} /> : <SendButton can={canSend} />}
       </div>
       <UnseenWrites meter={notebook.meter} />
@@ -197,8 +207,34 @@ function Chip(props: { label: string; onRemove: () => void }): ReactElement {
   );
 }
 
-/** Which model answers, and which cells wait for the person. */
-function Pickers(props: { status: IStatus | null }): ReactElement {
+function ModelsButton(props: {
+  button: RefObject<HTMLButtonElement>;
+  isOpen: boolean;
+  onClick: () => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const label = trans.__('Models and keys…');
+  return (
+    <button
+      ref={props.button}
+      type="button"
+      className="jp-dm-IconButton"
+      data-testid="dm-models-open"
+      aria-label={label}
+      aria-expanded={props.isOpen}
+      title={label}
+      onClick={props.onClick}
+    >
+      <settingsIcon.react tag="span" />
+    </button>
+  );
+}
+
+/** Which model answers, how it is set up, and which cells wait for the person. */
+function Pickers(props: {
+  status: IStatus | null;
+  children: ReactElement;
+}): ReactElement {
   const { analyst, trans } = usePanel();
   const { status } = props;
   const { choices } = analyst;
@@ -229,6 +265,7 @@ function Pickers(props: { status: IStatus | null }): ReactElement {
           label: modelName(one)
         }))}
       />
+      {props.children}
       <HTMLSelect
         data-testid="dm-approval-mode"
         aria-label={trans.__('Which cells wait for you')}

@@ -1,72 +1,184 @@
-import { useCallback, useEffect, useState } from 'react';
-import type { FormEvent, ReactElement } from 'react';
+import { closeIcon } from '@jupyterlab/ui-components';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { EndpointForm } from './endpointform';
 import type { IDownload, IModelState } from './rest';
 
 /** How often a download's progress is read. */
 const POLL_MS = 500;
 const MEGABYTE = 1e6;
-/** What the fields may look like when they are filled in. */
-const ADDRESS = 'https://api.openai.com/v1';
-const MODEL = 'gpt-4.1-mini';
 
 /** Brings a model to a server that has none: a download, or an endpoint with its key. */
-export function ModelSetup(props: { name: string }): ReactElement {
+export function ModelSetup(props: {
+  name: string;
+  /** Called when an endpoint was set, which ends the set-up. */
+  onDone: () => void;
+}): ReactElement {
   const { trans } = usePanel();
-  const { name } = props;
-  const { error, look, state, work } = useModelState(name);
+  const { name, onDone } = props;
+  const title = trans.__('Set up a model');
   return (
-    <section
-      className="jp-dm-Setup"
-      data-testid="dm-setup"
-      aria-label={trans.__('Set up a model')}
-    >
-      <h3>{trans.__('Set up a model')}</h3>
+    <section className="jp-dm-Setup" data-testid="dm-setup" aria-label={title}>
+      <h3>{title}</h3>
       <p>
         {trans.__(
           'A language model answers your questions. There is none yet.'
         )}
       </p>
+      <Ways name={name} onSet={onDone} />
+    </section>
+  );
+}
+
+/** The same at any time: another endpoint, model or key. */
+export function ModelsAndKeys(props: {
+  name: string;
+  onClose: () => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { name, onClose } = props;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const title = trans.__('Models and keys');
+  const focusTop = useCallback(() => heading.current?.focus(), []);
+  useEffect(focusTop, [focusTop]);
+  return (
+    <section className="jp-dm-Setup" data-testid="dm-models" aria-label={title}>
+      <div className="jp-dm-Setup-head">
+        <h3 ref={heading} tabIndex={-1}>
+          {title}
+        </h3>
+        <button
+          type="button"
+          className="jp-dm-IconButton"
+          data-testid="dm-models-close"
+          aria-label={trans.__('Close')}
+          title={trans.__('Close')}
+          onClick={onClose}
+        >
+          <closeIcon.react tag="span" />
+        </button>
+      </div>
+      <Ways name={name} onForgotten={focusTop} />
+    </section>
+  );
+}
+
+/** The ways to a model, and what went wrong on them. */
+function Ways(props: {
+  name: string;
+  onSet?: () => void;
+  onForgotten?: () => void;
+}): ReactElement {
+  const { analyst } = usePanel();
+  const { name, onForgotten, onSet } = props;
+  const { attempt, error, look, state, work } = useModelState(name);
+  const forget = async () => {
+    if (await work(analyst.rest.forgetEndpoint())) {
+      // Another model answers now, or none.
+      await analyst.refreshStatus();
+      onForgotten?.();
+    }
+  };
+  return (
+    <>
       {state && <OnThisMachine state={state} look={look} work={work} />}
-      {state?.can_set_endpoint && <EndpointForm work={work} />}
+      {state?.endpoint && state.can_set_endpoint && (
+        <InUse endpoint={state.endpoint} onForget={() => void forget()} />
+      )}
+      {state?.can_set_endpoint && (
+        <EndpointForm
+          state={state}
+          attempt={attempt}
+          work={work}
+          onSet={onSet}
+        />
+      )}
+      {state?.why_fixed && <p data-testid="dm-fixed">{state.why_fixed}</p>}
       {error && (
         <p className="jp-dm-Warning" role="alert" data-testid="dm-setup-error">
           {error}
         </p>
       )}
-    </section>
+    </>
   );
 }
 
-type Work = (change: Promise<IModelState>) => Promise<boolean>;
+function InUse(props: {
+  endpoint: NonNullable<IModelState['endpoint']>;
+  onForget: () => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { base_url, has_key, model } = props.endpoint;
+  return (
+    <div className="jp-dm-Setup-way">
+      <p data-testid="dm-in-use">
+        {has_key
+          ? trans.__('In use: %1 at %2, with a key.', model, base_url)
+          : trans.__('In use: %1 at %2, without a key.', model, base_url)}
+      </p>
+      <button
+        type="button"
+        className="jp-dm-Button"
+        data-testid="dm-models-forget"
+        onClick={props.onForget}
+      >
+        {trans.__('Forget this endpoint')}
+      </button>
+    </div>
+  );
+}
+
+/** Waits for an answer of the server; `null` for one that failed, whose reason is shown. */
+export type Attempt = <T>(question: Promise<T>) => Promise<T | null>;
+/** As `Attempt`, for what changes the model's state. */
+export type Work = (change: Promise<IModelState>) => Promise<boolean>;
 
 /** Follows what the server says of its model; reads it again while a download works. */
 function useModelState(name: string): {
   state: IModelState | null;
   error: string;
   look: () => void;
+  attempt: Attempt;
   work: Work;
 } {
   const { analyst } = usePanel();
   const [state, setState] = useState<IModelState | null>(null);
   const [error, setError] = useState('');
-  const work = useCallback(
-    async (change: Promise<IModelState>) => {
-      try {
-        const next = await change;
-        setState(next);
-        setError('');
-        if (next.is_ready) {
-          await analyst.refreshStatus();
-        }
-        return true;
-      } catch (reason) {
-        setError((reason as Error).message ?? String(reason));
-        return false;
+  const fail = useCallback((reason: unknown) => {
+    setError((reason as Error).message ?? String(reason));
+  }, []);
+  const take = useCallback(
+    async (next: IModelState) => {
+      setState(next);
+      if (next.is_ready) {
+        await analyst.refreshStatus();
       }
     },
     [analyst]
+  );
+  const attempt: Attempt = useCallback(
+    async question => {
+      setError('');
+      try {
+        return await question;
+      } catch (reason) {
+        fail(reason);
+        return null;
+      }
+    },
+    [fail]
+  );
+  const work: Work = useCallback(
+    async change => {
+      const next = await attempt(change);
+      if (next !== null) {
+        await take(next);
+      }
+      return next !== null;
+    },
+    [attempt, take]
   );
   const look = useCallback(
     () => void work(analyst.rest.model(name)),
@@ -78,11 +190,13 @@ function useModelState(name: string): {
     if (!isRunning) {
       return;
     }
-    const timer = setTimeout(look, POLL_MS);
+    // What else went wrong meanwhile stays to be read.
+    const poll = () => void analyst.rest.model(name).then(take).catch(fail);
+    const timer = setTimeout(poll, POLL_MS);
     return () => clearTimeout(timer);
     // Each new state starts the next wait.
-  }, [isRunning, look, state]);
-  return { state, error, look, work };
+  }, [analyst, fail, isRunning, name, state, take]);
+  return { state, error, look, attempt, work };
 }
 
 function OnThisMachine(props: {
@@ -202,82 +316,5 @@ function Progress(props: {
         {trans.__('Cancel')}
       </button>
     </>
-  );
-}
-
-function EndpointForm(props: { work: Work }): ReactElement {
-  const { analyst, trans } = usePanel();
-  const { choices, rest } = analyst;
-  const [isAsking, setAsking] = useState(false);
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    const given = new FormData(form);
-    const text = (name: string) => String(given.get(name) ?? '');
-    setAsking(true);
-    const isSet = await props.work(
-      rest.setEndpoint(text('url'), text('model'), text('key'))
-    );
-    setAsking(false);
-    if (isSet) {
-      form.reset();
-      // A local model that was chosen before is not the one that was set up.
-      choices.model = '';
-    }
-  };
-  return (
-    <form
-      className="jp-dm-Setup-way"
-      autoComplete="off"
-      onSubmit={event => void submit(event)}
-    >
-      <h4>{trans.__('Or an endpoint')}</h4>
-      <p>
-        {trans.__(
-          'Any service that speaks the OpenAI interface. Your questions, names and samples of columns, and what cells print will go to it.'
-        )}
-      </p>
-      <Field name="url" label={trans.__('Address')} placeholder={ADDRESS} />
-      <Field name="model" label={trans.__('Model')} placeholder={MODEL} />
-      <Field name="key" label={trans.__('Key')} isSecret />
-      <p className="jp-dm-Leaving">
-        {trans.__(
-          'The key is kept in a file that only your account on the server can read. No notebook, restricted kernel or log gets it.'
-        )}
-      </p>
-      <button
-        type="submit"
-        className="jp-dm-Button"
-        data-testid="dm-connect"
-        disabled={isAsking}
-      >
-        {isAsking ? trans.__('Asking the endpoint…') : trans.__('Connect')}
-      </button>
-    </form>
-  );
-}
-
-function Field(props: {
-  name: string;
-  label: string;
-  placeholder?: string;
-  isSecret?: boolean;
-}): ReactElement {
-  const { isSecret, label, name, placeholder } = props;
-  return (
-    <label className="jp-dm-Field">
-      <span>{label}</span>
-      <input
-        name={name}
-        type={isSecret ? 'password' : 'text'}
-        className="jp-dm-Input"
-        data-testid={`dm-endpoint-${name}`}
-        placeholder={placeholder}
-        required={!isSecret}
-        // A password manager would keep the key, and fill in another one.
-        autoComplete={isSecret ? 'new-password' : 'off'}
-        spellCheck={false}
-      />
-    </label>
   );
 }

@@ -91,6 +91,29 @@ export interface IModelState {
     readonly has_key: boolean;
   } | null;
   readonly can_set_endpoint: boolean;
+  /** Why not; empty where one can be set. */
+  readonly why_fixed: string;
+  readonly presets: readonly IPreset[];
+  /** Whether a new key goes to the system's keyring, not to a file. */
+  readonly uses_keyring: boolean;
+}
+
+/** An endpoint that many people have. */
+export interface IPreset {
+  readonly name: string;
+  readonly title: string;
+  readonly base_url: string;
+  readonly needs_key: boolean;
+  /** The part of the address that the person replaces; empty for none. */
+  readonly blank: string;
+}
+
+/** Something that an endpoint can do with a model, or not. */
+export interface IAbility {
+  readonly name: string;
+  /** `null` where nobody knows. */
+  readonly is_there: boolean | null;
+  readonly how: string;
 }
 
 /** What a question names. */
@@ -195,6 +218,26 @@ export class AnalystRest {
   ): Promise<IModelState> {
     const given = { base_url: baseUrl, model, api_key: apiKey };
     return (await this._send('model', 'POST', given)).json();
+  }
+
+  /** Lists the models at an address; an empty key is the one kept for it. */
+  async listModels(
+    baseUrl: string,
+    apiKey: string
+  ): Promise<readonly string[]> {
+    const given = { base_url: baseUrl, api_key: apiKey };
+    return (await (await this._send('model/list', 'POST', given)).json())
+      .models;
+  }
+
+  /** Finds out what an endpoint can do; an empty key is the one kept for it. */
+  async testEndpoint(
+    baseUrl: string,
+    model: string,
+    apiKey: string
+  ): Promise<readonly IAbility[]> {
+    const given = { base_url: baseUrl, model, api_key: apiKey };
+    return (await (await this._send('model/test', 'POST', given)).json()).rows;
   }
 
   async forgetEndpoint(): Promise<IModelState> {

@@ -1,6 +1,6 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import { historyIcon } from '@jupyterlab/ui-components';
-import { useCallback, useLayoutEffect, useRef } from 'react';
+import { useCallback, useLayoutEffect, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
 import { Announcer } from './announcer';
@@ -8,15 +8,15 @@ import { Banners } from './banners';
 import { Composer } from './composer';
 import { useFramedSignal, usePanel, useSignal } from './context';
 import { History } from './history';
-import { ModelSetup } from './modelsetup';
+import { ModelSetup, ModelsAndKeys } from './modelsetup';
 import type { INotebookPicture } from './pictures';
-import type { IRunSummary, IStatus } from './rest';
+import type { IModelInfo, IRunSummary, IStatus } from './rest';
 import { Timeline } from './timeline';
 import { Welcome, chosenModel } from './welcome';
 
 /** What the panel shows, apart from what the analyst knows. */
 export interface IViewState {
-  readonly page: 'runs' | 'history';
+  readonly page: 'runs' | 'history' | 'models';
   /** A past run that the person asked to see. */
   readonly shownRun: string | null;
   /** Grows when the question field is to take the focus. */
@@ -49,6 +49,13 @@ export function PanelView(props: {
     analyst.stateChanged,
     useCallback(() => analyst.status, [analyst])
   );
+  const modelsButton = useRef<HTMLButtonElement>(null);
+  const [setUpCount, setSetUpCount] = useState(0);
+  const isModels = state.page === 'models';
+  const closeModels = () => {
+    onPage('runs');
+    modelsButton.current?.focus();
+  };
   return (
     <div className="jp-dm-View" data-testid="dm-panel">
       <Header
@@ -60,12 +67,15 @@ export function PanelView(props: {
       <Scroller notebook={notebook}>
         {state.page === 'history' ? (
           <History path={path} onShow={onShowRun} />
+        ) : isModels ? (
+          <Models status={status} onClose={closeModels} />
         ) : (
           <Runs
             notebook={notebook}
             shownRun={state.shownRun}
             status={status}
             wasShown={state.wasShown}
+            onSetUp={() => setSetUpCount(count => count + 1)}
           />
         )}
       </Scroller>
@@ -74,10 +84,32 @@ export function PanelView(props: {
         notebook={notebook}
         status={status}
         isConnected={isConnected}
-        focusCount={state.focusCount}
+        // What has ended hands the focus on to the question.
+        focusCount={state.focusCount + setUpCount}
+        modelsButton={modelsButton}
+        isModels={isModels}
+        onModels={() => (isModels ? closeModels() : onPage('models'))}
       />
     </div>
   );
+}
+
+/** Returns the model that the next question goes to. */
+function useChosenModel(status: IStatus | null): IModelInfo | null {
+  const { choices } = usePanel().analyst;
+  const choice = useSignal(
+    choices.changed,
+    useCallback(() => choices.model, [choices])
+  );
+  return chosenModel(status, choice);
+}
+
+function Models(props: {
+  status: IStatus | null;
+  onClose: () => void;
+}): ReactElement {
+  const model = useChosenModel(props.status);
+  return <ModelsAndKeys name={model?.name ?? ''} onClose={props.onClose} />;
 }
 
 /** The notebook's runs, or what to know before the first; above both what a model lacks. */
@@ -86,23 +118,21 @@ function Runs(props: {
   shownRun: string | null;
   status: IStatus | null;
   wasShown: boolean;
+  onSetUp: () => void;
 }): ReactElement {
   const { analyst } = usePanel();
-  const { choices } = analyst;
-  const { notebook, shownRun, status, wasShown } = props;
-  const choice = useSignal(
-    choices.changed,
-    useCallback(() => choices.model, [choices])
-  );
+  const { notebook, onSetUp, shownRun, status, wasShown } = props;
   const error = useSignal(
     analyst.stateChanged,
     useCallback(() => analyst.statusError, [analyst])
   );
   const { past, path, pending, runs } = notebook;
-  const model = chosenModel(status, choice);
+  const model = useChosenModel(status);
   return (
     <>
-      {model && !model.is_present && <ModelSetup name={model.name} />}
+      {model && !model.is_present && (
+        <ModelSetup name={model.name} onDone={onSetUp} />
+      )}
       {runs.length + past.length === 0 && !pending ? (
         <Welcome
           path={path}

@@ -17,6 +17,7 @@ import { AnalystModel } from '../model';
 import type { IAsk, RunMessage } from '../protocol.gen';
 import type {
   AnalystRest,
+  IAbility,
   IDownload,
   IMeaning,
   IModelState,
@@ -91,8 +92,41 @@ const SETUP: IModelState = {
   local: { name: 'small', title: 'Small', size_bytes: 1_117_000_000 },
   download: null,
   endpoint: null,
-  can_set_endpoint: true
+  can_set_endpoint: true,
+  why_fixed: '',
+  presets: [
+    {
+      name: 'openai',
+      title: 'OpenAI',
+      base_url: 'https://api.openai.com/v1',
+      needs_key: true,
+      blank: ''
+    },
+    {
+      name: 'azure',
+      title: 'Azure OpenAI',
+      base_url: 'https://RESOURCE.openai.azure.com/openai/v1',
+      needs_key: true,
+      blank: 'RESOURCE'
+    }
+  ],
+  uses_keyring: false
 };
+
+/** The set-up of a server whose endpoint was set in the panel. */
+const FAR: IModelState = {
+  ...SETUP,
+  is_ready: true,
+  obstacle: null,
+  local: null,
+  endpoint: { base_url: 'http://far/v1', model: 'far', has_key: true }
+};
+
+const ABILITIES: readonly IAbility[] = [
+  { name: 'tool calls', is_there: true, how: 'Chooses the dialect.' },
+  { name: 'seed', is_there: false, how: 'Repeats an answer.' },
+  { name: 'reasoning', is_there: null, how: 'None was seen.' }
+];
 
 const NO_MODEL: IStatus = {
   ...STATUS,
@@ -121,6 +155,23 @@ class FakeAnalyst {
       }
       return { ...this.setup, is_ready: true, obstacle: null };
     },
+    listModels: async (...args: unknown[]) => {
+      this.said.push(['listModels', ...args]);
+      if (args[0] === 'http://wrong/v1') {
+        throw new Error('http://wrong/v1 refuses the key. Check it.');
+      }
+      return ['big', 'small'];
+    },
+    testEndpoint: async (...args: unknown[]) => {
+      this.said.push(['testEndpoint', ...args]);
+      await this.answered;
+      return ABILITIES;
+    },
+    forgetEndpoint: async () => {
+      this.said.push(['forgetEndpoint']);
+      this.setup = SETUP;
+      return this.setup;
+    },
     startDownload: async (name: string) => {
       this.said.push(['startDownload', name]);
       this.setup = { ...this.setup, download: DOWNLOAD };
@@ -136,6 +187,8 @@ class FakeAnalyst {
   readonly contents = {} as unknown as Contents.IManager;
   meaning: IMeaning = { files: [], variables: [], unclear: [] };
   setup: IModelState = SETUP;
+  /** When the endpoint answers a test. */
+  answered: Promise<void> = Promise.resolve();
   refreshStatus = async () => {
     this.said.push(['refreshStatus']);
     this.status = STATUS;
@@ -195,6 +248,7 @@ describe('PanelView', () => {
   };
   let host: HTMLElement;
   let root: Root;
+  let pages: string[];
 
   beforeAll(() => {
     // The accessibility check measures icons where there is a canvas.
@@ -211,6 +265,7 @@ describe('PanelView', () => {
 
   beforeEach(() => {
     analyst = new FakeAnalyst();
+    pages = [];
     workspace = {
       folder: 'work',
       folderChanged: new Signal<object, void>({}),
@@ -242,7 +297,7 @@ describe('PanelView', () => {
         <PanelContext.Provider value={context}>
           <PanelView
             state={{ ...STATE, ...state }}
-            onPage={() => undefined}
+            onPage={page => pages.push(page)}
             onShowRun={() => undefined}
           />
         </PanelContext.Provider>
@@ -266,6 +321,30 @@ describe('PanelView', () => {
 
   function none(id: string): void {
     expect(host.querySelector(`[data-testid="${id}"]`)).toBeNull();
+  }
+
+  function value(name: string): string {
+    return (one(`dm-endpoint-${name}`) as HTMLInputElement).value;
+  }
+
+  async function fill(name: string, text: string): Promise<void> {
+    const field = one(`dm-endpoint-${name}`) as HTMLInputElement;
+    await act(async () => {
+      const { set } = Object.getOwnPropertyDescriptor(
+        HTMLInputElement.prototype,
+        'value'
+      )!;
+      set!.call(field, text);
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    });
+  }
+
+  async function choose(name: string): Promise<void> {
+    const field = one('dm-endpoint-preset') as HTMLSelectElement;
+    await act(async () => {
+      field.value = name;
+      field.dispatchEvent(new Event('change', { bubbles: true }));
+    });
   }
 
   async function type(text: string): Promise<void> {
@@ -426,6 +505,126 @@ describe('PanelView', () => {
     expect((one('dm-send') as HTMLButtonElement).disabled).toBe(true);
     await type('How many?');
     expect((one('dm-send') as HTMLButtonElement).disabled).toBe(false);
+  });
+
+  it('fills in the address of a service, and says what is left to fill in', async () => {
+    analyst.setup = FAR;
+    await show({ page: 'models' });
+    expect(value('url')).toBe('http://far/v1');
+    expect(value('preset')).toBe('');
+    await choose('azure');
+    expect(value('url')).toBe('https://RESOURCE.openai.azure.com/openai/v1');
+    expect(one('dm-blank').textContent).toContain('Replace RESOURCE');
+    await fill('url', 'https://mine.openai.azure.com/openai/v1');
+    expect(one('dm-blank').textContent).toBe('');
+    expect(value('preset')).toBe('azure');
+    await choose('');
+    expect(value('url')).toBe('');
+    expect(await violations()).toEqual([]);
+  });
+
+  it('lists the endpoint’s models in the field of the name', async () => {
+    await show({ page: 'models' });
+    await click('dm-list-models');
+    expect(analyst.said).toEqual([]);
+    await fill('url', 'http://wrong/v1');
+    await fill('key', 'secret');
+    await click('dm-list-models');
+    expect(one('dm-setup-error').textContent).toContain('refuses the key');
+    await fill('url', 'http://right/v1');
+    one('dm-list-models').focus();
+    await click('dm-list-models');
+    none('dm-setup-error');
+    const names = one('dm-endpoint-models').querySelectorAll('option');
+    expect([...names].map(name => name.value)).toEqual(['big', 'small']);
+    expect(one('dm-endpoint-said').textContent).toContain('2 models');
+    expect(document.activeElement).toBe(one('dm-endpoint-model'));
+    expect(analyst.said).toEqual([
+      ['listModels', 'http://wrong/v1', 'secret'],
+      ['listModels', 'http://right/v1', 'secret']
+    ]);
+    await fill('url', 'http://other/v1');
+    expect(one('dm-endpoint-models').childElementCount).toBe(0);
+  });
+
+  it('tests an endpoint, and says in words what it can do', async () => {
+    analyst.setup = FAR;
+    await show({ page: 'models' });
+    analyst.said.length = 0;
+    await click('dm-test-endpoint');
+    const rows = one('dm-abilities').querySelectorAll('tbody tr');
+    expect([...rows].map(row => row.children[1].textContent)).toEqual([
+      'yes',
+      'no',
+      'not known'
+    ]);
+    expect(one('dm-endpoint-said').getAttribute('role')).toBe('status');
+    expect(one('dm-endpoint-said').textContent).toContain('answers');
+    expect(analyst.said).toEqual([
+      ['testEndpoint', 'http://far/v1', 'far', '']
+    ]);
+    expect(await violations()).toEqual([]);
+    await fill('model', 'other');
+    none('dm-abilities');
+  });
+
+  it('drops what comes of fields that have changed since', async () => {
+    analyst.setup = FAR;
+    let answer = () => undefined as void;
+    analyst.answered = new Promise(resolve => (answer = resolve));
+    await show({ page: 'models' });
+    one('dm-test-endpoint').focus();
+    await click('dm-test-endpoint');
+    const button = one('dm-test-endpoint');
+    expect(button.getAttribute('aria-disabled')).toBe('true');
+    expect(document.activeElement).toBe(button);
+    await fill('model', 'other');
+    answer();
+    await settle();
+    none('dm-abilities');
+    expect(one('dm-endpoint-said').textContent).toBe('');
+    expect(button.getAttribute('aria-disabled')).toBe('false');
+  });
+
+  it('opens models and keys beside the picker, and gives the focus back', async () => {
+    analyst.setup = FAR;
+    await show();
+    await click('dm-models-open');
+    await show({ page: 'models' });
+    expect(one('dm-models-open').getAttribute('aria-expanded')).toBe('true');
+    expect(document.activeElement?.textContent).toBe('Models and keys');
+    expect(one('dm-in-use').textContent).toBe(
+      'In use: far at http://far/v1, with a key.'
+    );
+    await fill('key', 'new');
+    await click('dm-connect');
+    expect(one('dm-endpoint-said').textContent).toContain('Connected. far');
+    expect(value('key')).toBe('');
+    await click('dm-models-forget');
+    expect(analyst.said).toContainEqual(['forgetEndpoint']);
+    none('dm-in-use');
+    await click('dm-models-close');
+    expect(pages).toEqual(['models', 'runs']);
+    expect(document.activeElement).toBe(one('dm-models-open'));
+  });
+
+  it('says why no endpoint can be set', async () => {
+    const why_fixed = 'An administrator has locked it.';
+    analyst.setup = { ...FAR, can_set_endpoint: false, why_fixed };
+    await show({ page: 'models' });
+    expect(one('dm-fixed').textContent).toBe(why_fixed);
+    none('dm-endpoint');
+    none('dm-models-forget');
+    expect(await violations()).toEqual([]);
+  });
+
+  it('says where the key is kept', async () => {
+    await show({ page: 'models' });
+    expect(one('dm-models').textContent).toContain('kept in a file');
+    await act(async () => root.render(null));
+    analyst.setup = { ...SETUP, uses_keyring: true };
+    await show({ page: 'models' });
+    expect(one('dm-models').textContent).toContain('keyring');
   });
 
   it('does not send an @ that names nothing, but what is chosen instead', async () => {
