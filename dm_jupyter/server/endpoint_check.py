@@ -64,17 +64,21 @@ def endpoint_of(
     url, name, key = texts
     if not is_address(url):
         raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
+    _refuse_blank(url)
+    if needs_model and not name:
+        raise SetupError("Name the model as the endpoint calls it.")
+    if not key.isascii() or not key.isprintable():
+        raise SetupError("The key has characters that no key has: copy it again.")
+    return ModelChoice(name, url.rstrip("/"), key)
+
+
+def _refuse_blank(url: str) -> None:
     preset = preset_at(url)
     if preset is not None and preset.blank and preset.blank in url:
         raise SetupError(
             f"The address still contains {preset.blank}. Replace it with your own name at "
             f"{preset.title}."
         )
-    if needs_model and not name:
-        raise SetupError("Name the model as the endpoint calls it.")
-    if not key.isascii() or not key.isprintable():
-        raise SetupError("The key has characters that no key has: copy it again.")
-    return ModelChoice(name, url.rstrip("/"), key)
 
 
 async def answering(choice: ModelChoice) -> ModelChoice:

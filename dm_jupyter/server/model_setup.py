@@ -93,9 +93,8 @@ class ModelSetup:
         self._redaction = redaction
         self._fetch = fetch
         self._download: _Download | None = None
-        self._why_fixed = (
-            _NAMED_BY_SETTINGS if not self._configured.is_local else _LOCKED if is_locked else ""
-        )
+        locked = _LOCKED if is_locked else ""
+        self._why_fixed = locked if self._configured.is_local else _NAMED_BY_SETTINGS
         """Why no endpoint can be set here; empty where one can."""
         kept = None if self._why_fixed else self._store.read()
         if kept is not None:

@@ -147,6 +147,7 @@ class JupyterServer:
             "SECRET_OF_THE_SERVER": "must-not-leave",
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
             "XDG_RUNTIME_DIR": str(runtime),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",  # never the developer's own
         }  # fmt: skip
 
     def stop(self) -> None:

@@ -75,6 +75,41 @@ def test_status_says_who_answers_and_what_holds(server: JupyterServer) -> None:
     assert "environment" in status["containment"]["active"]
 
 
+@pytest.mark.parametrize("what", ["", "/list", "/test"])
+def test_the_endpoint_of_the_settings_stays(server: JupyterServer, what: str) -> None:
+    given = {"base_url": "http://127.0.0.1:9/v1", "model": "big", "api_key": "a-key-of-a-person"}
+    for body in (given, [], {"base_url": 3}):
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            server.request("POST", f"{API}/model{what}", body)
+        with refusal.value:
+            assert refusal.value.code == 400
+            assert "server's settings name the endpoint" in refusal.value.read().decode()
+    state = server.get(f"{API}/model")
+    assert "server's settings name the endpoint" in state["why_fixed"]
+
+
+def test_an_endpoint_is_listed_tested_set_and_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    key = "key-0123456789-of-a-person"
+    with (
+        ScriptedEndpoint(["OK"], models=["big", "bigger"]) as far,
+        JupyterServer(tmp_path, "", model="local") as bare,
+    ):
+        given = {"base_url": far.base_url, "model": "big", "api_key": key}
+        found = bare.request("POST", f"{API}/model/list", given)
+        assert found == {"models": ["big", "bigger"]}
+        rows = bare.request("POST", f"{API}/model/test", given)["rows"]
+        assert rows[0].keys() == {"name", "is_there", "how"}
+        state = bare.request("POST", f"{API}/model", given)
+        assert state["endpoint"] == {"base_url": far.base_url, "model": "big", "has_key": True}
+        assert state["uses_keyring"] is False
+        kept = bare.request("POST", f"{API}/model/test", {**given, "api_key": ""})
+        assert bare.request("DELETE", f"{API}/model")["endpoint"] is None
+        assert key not in str([found, rows, state, kept]) + bare.log.read_text()
+
+
 async def test_a_run_is_read_exported_and_deleted(server: JupyterServer, say) -> None:
     say("print('at', '/no/such/place', 'sk-abcdefghijklmnop1234')\n```", "It is done.")
     path = server.notebook("kept.ipynb")

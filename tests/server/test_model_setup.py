@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -54,7 +55,9 @@ def tiny(model: LocalModel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Loc
 
 
 @pytest.fixture
-def setup_of(tmp_path: Path, sources: Sources):
+def setup_of(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "keyring", None)  # never the developer's own
+
     def make(choice: ModelChoice = LOCAL, **more: Any) -> ModelSetup:
         redaction = Redaction((), ())
         fetch = more.pop("fetch", partial(pull, sources=sources))
