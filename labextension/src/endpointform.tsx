@@ -250,15 +250,16 @@ function Abilities(props: { rows: readonly IAbility[] }): ReactElement {
         <tr>
           <th scope="col">{trans.__('Ability')}</th>
           <th scope="col">{trans.__('There')}</th>
-          <th scope="col">{trans.__('What it means')}</th>
         </tr>
       </thead>
       <tbody>
         {props.rows.map(({ how, is_there, name }) => (
           <tr key={name}>
-            <th scope="row">{name}</th>
+            <td>
+              {name}
+              <small>{how}</small>
+            </td>
             <td>{words(is_there)}</td>
-            <td>{how}</td>
           </tr>
         ))}
       </tbody>
