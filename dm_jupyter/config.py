@@ -11,7 +11,6 @@ from jupyter_core.paths import jupyter_data_dir
 
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import UsageError
-from dm_jupyter.presets import preset_at, presets
 
 __all__ = ["ModelChoice", "is_address", "model_choice", "packages_folder"]
 
@@ -47,9 +46,7 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
     if base_url and model == "local":
         raise UsageError(f"which model at {shown_address(base_url)}? Name it with --model")
-    preset = preset_at(base_url)
-    own_key = os.environ.get(preset.key_variable, "") if preset and preset.key_variable else ""
-    api_key = os.environ.get("DM_JUPYTER_API_KEY", "") or own_key
+    api_key = os.environ.get("DM_JUPYTER_API_KEY", "") or _own_key(base_url)
     if api_key_file is not None:
         try:
             api_key = api_key_file.read_text("utf-8").strip()
@@ -60,8 +57,22 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
     return ModelChoice(model, base_url, api_key)
 
 
+def _own_key(base_url: str) -> str:
+    """The key in the variable that a preset's own tools use; empty for none."""
+    if not base_url:
+        return ""
+    from dm_jupyter.presets import preset_at  # noqa: PLC0415  (not at the start of a server)
+
+    preset = preset_at(base_url)
+    return os.environ.get(preset.key_variable, "") if preset and preset.key_variable else ""
+
+
 def _address(text: str) -> str:
     """The address that a person means by a URL or a preset's name; empty stays empty."""
+    if not text:
+        return ""
+    from dm_jupyter.presets import presets  # noqa: PLC0415  (not at the start of a server)
+
     preset = presets().get(text)
     if preset is not None:
         if preset.blank:
@@ -70,7 +81,7 @@ def _address(text: str) -> str:
                 f"name of your resource in place of {preset.blank}"
             )
         return preset.base_url
-    if text and not is_address(text):
+    if not is_address(text):
         raise UsageError(
             f"--base-url {shown_address(text)} is neither an address that begins with http:// or "
             f"https:// nor one of {', '.join(presets())}"
