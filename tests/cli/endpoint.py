@@ -13,10 +13,41 @@ from typing import Any, Self
 
 from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE
 
-__all__ = ["ScriptedEndpoint", "unused_url"]
+__all__ = ["LocalServer", "ScriptedEndpoint", "unused_url"]
 
 
-class ScriptedEndpoint:
+class LocalServer:
+    """A server of this machine, in a thread of its own; a context manager."""
+
+    handler: type[BaseHTTPRequestHandler]
+    """What answers; it finds this object as `endpoint`."""
+
+    def __enter__(self) -> Self:
+        handler = type("Handler", (self.handler,), {"endpoint": self})
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def port(self) -> int:
+        """Where it listens, once the context was entered."""
+        return int(self._server.server_address[1])
+
+
+class ScriptedEndpoint(LocalServer):
     """Answers with the next text of a script, the last one again and again; a context manager."""
 
     def __init__(
@@ -58,33 +89,10 @@ class ScriptedEndpoint:
         self._answers = 0
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Self:
-        owner = self
-
-        class Handler(_Handler):
-            endpoint = owner
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
     @property
     def base_url(self) -> str:
         """What to give as `--base-url`."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def rewind(self) -> None:
         """Begins the script again."""
@@ -209,6 +217,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Retry-After", "0")
         self.end_headers()
         self.wfile.write(body)
+
+
+ScriptedEndpoint.handler = _Handler
 
 
 def _chunk(model: str, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
+from tests.cli.endpoint import LocalServer
 from tests.model.families import Family
 from tests.model.rules import Refusal, effective, error_body, opening_of, refusal
 from tests.model.turn_stream import (
@@ -46,7 +46,7 @@ _STATUS_FAULTS = {Fault.RATE_LIMIT: 429, Fault.SERVER_ERROR: 500, Fault.UNAUTHOR
 _WORDS = {429: "Rate limit reached", 500: "Internal server error", 401: "Invalid API key"}
 
 
-class StandIn:
+class StandIn(LocalServer):
     """An endpoint of one family; a context manager."""
 
     def __init__(
@@ -80,33 +80,10 @@ class StandIn:
         self._model, self._fault, self._faults_left = model, fault, fault_times if fault else 0
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Self:
-        owner: StandIn = self
-
-        class Handler(_Handler):
-            endpoint = owner
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
     @property
     def base_url(self) -> str:
         """What to give as `--base-url`."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}{self.family.path}"
+        return f"http://127.0.0.1:{self.port}{self.family.path}"
 
     def receive(self, body: dict[str, Any]) -> tuple[Refusal | None, Fault | None]:
         """Keeps a request and says what is wrong with it, or what goes wrong with its answer."""
@@ -137,14 +114,6 @@ class StandIn:
                 turn = self._model(request)
             turns.append(limited(turn if tools else replace(turn, tool_calls=()), works))
         return turns, opening
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no fault of the server."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -279,3 +248,6 @@ def _join_calls(calls: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> No
             calls.append({name: value for name, value in piece.items() if name != "index"})
         else:
             calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
+
+
+StandIn.handler = _Handler
