@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -98,6 +99,8 @@ class HttpPolicy:
         self._endpoint = endpoint
         self._memory = memory
         self._client: AsyncOpenAI | None = None
+        self._learning = asyncio.Lock()
+        """Whoever samples at the same time waits: what is being tried out is not known yet."""
         known = memory.recall(endpoint.address, endpoint.model) if memory else None
         self._kept = self._capabilities = known or endpoint.capabilities
 
@@ -135,10 +138,11 @@ class HttpPolicy:
         Raises:
             PolicyError: it does not answer.
         """
-        if self._capabilities.tools is None:
-            await self._learn_tools()
-        if not self._capabilities.tools and self._capabilities.continues_prefill is None:
-            await self._learn_prefill()
+        async with self._learning:
+            if self._capabilities.tools is None:
+                await self._learn_tools()
+            if not self._capabilities.tools and self._capabilities.continues_prefill is None:
+                await self._learn_prefill()
         return self._capabilities
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
@@ -182,8 +186,10 @@ class HttpPolicy:
         on_text: Callable[[str], None] = lambda _: None,
     ) -> list[Completion]:
         """Asks, and asks again without what the endpoint has refused."""
-        if request.prefill and self._capabilities.continues_prefill is None:
-            await self._learn_prefill()
+        if request.prefill and request is not _PROBE:
+            async with self._learning:
+                if self._capabilities.continues_prefill is None:
+                    await self._learn_prefill()
         known = self._capabilities
         for attempt in range(_ATTEMPTS):
             if count > 1 and not self._capabilities.takes("n"):

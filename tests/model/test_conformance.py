@@ -1,5 +1,6 @@
 """Every family answers every question, and loses few requests to what it does not take."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -160,6 +161,22 @@ async def test_a_model_that_thinks_at_length_gets_room_for_it(kernel):
             done = await answered(kernel, policy, 6)
             assert policy.capabilities.tools
     assert done.answer == "It is 666."
+
+
+async def test_turns_sampled_at_once_wait_for_what_is_learned():
+    one = family("openrouter")  # answers an opening instead of continuing it
+
+    def writes(request):
+        if "Count from one" in request.messages[0]["content"]:
+            return ScriptedTurn(PROBE_OPENING)
+        return ScriptedTurn("```python\nprint(3)\n```")
+
+    opened = replace(ASKED, prefill="```python\nimport pandas\n", stop=("\n```",))
+    with StandIn(one, writes) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(policy.sample(opened, lambda _: None)) for _ in range(5)]
+    assert {task.result().prefill for task in tasks} == {""}
+    assert len(stand_in.bodies) == 6
 
 
 async def test_a_wrong_key_is_no_ability():
