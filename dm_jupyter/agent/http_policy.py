@@ -82,7 +82,7 @@ _WITHOUT_TOOLS = (*_UNSUPPORTED, 404, 500)
 """And what they answer to tools, where a model has none."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
 """Fields of which nobody refuses one alone."""
-_EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs", "seed")
+_EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
 """Fields that are dropped first where a refusal names none."""
 
 

@@ -206,3 +206,47 @@ def test_a_click_loads_one_picture(
     lab.questions.get_by_role("button", name="Load").click()
     until(lab.page, lambda: listener.heard, "the picture of the notebook")
     assert listener.requests(lab, "notebook") == ["GET /two HTTP/1.1"]
+
+
+WIDGETS = """import ipywidgets as widgets
+from IPython.display import HTML, display
+
+def picture(name):
+    return f"bold <b>{{name}}</b><img src='http://{place}/{{name}}'>"
+
+inner = widgets.Output()
+with inner:
+    display(HTML(picture("output")))
+changed = widgets.HTML("not yet")
+styled = widgets.HTML("styled", style={{"background": "url(http://{place}/style)"}})
+shown = widgets.VBox([
+    widgets.HTML(picture("html")), widgets.HTMLMath(picture("math")), inner, changed, styled,
+    widgets.Image(format="url", value=b"http://{place}/image"),
+    widgets.Accordion([widgets.Label(picture("label"))], titles=[picture("title")]),
+])
+display(shown)
+changed.value = picture("changed")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["dm-sandbox", "python3"])
+def test_widgets_of_a_run_call_nobody(
+    own_server: JupyterServer, open_lab: OpenLab, listener: Listener, say, kernel: str
+) -> None:
+    """A kernel that is not restricted is the control: there the person's own cell does call."""
+    pytest.importorskip("ipywidgets", reason="`make test-all` installs ipywidgets")
+    lab = open_lab(server=own_server, kernel=kernel)
+    code = WIDGETS.format(place=listener.place)
+    if kernel == "dm-sandbox":
+        say(f"{code}```", "The widgets are shown.")
+        lab.ask("Show the widgets")
+        lab.expect_run("answered")
+    else:
+        lab.write_cell(lab.cells.first, code)
+        lab.run_cell(lab.cells.first)
+    expect(lab.page.locator(".jupyter-widgets b", has_text="html").first).to_be_visible()
+    expect(lab.page.locator(".jupyter-widgets b", has_text="changed").first).to_be_visible()
+    scroll_through(lab)
+    heard = listener.requests(lab, "widgets")
+    assert (heard == []) is (kernel == "dm-sandbox"), heard

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE
 
-__all__ = ["LocalServer", "ScriptedEndpoint", "unused_url"]
+__all__ = ["LocalServer", "ScriptedEndpoint", "answer_to_probe", "unused_url"]
 
 
 class LocalServer:
@@ -108,7 +108,7 @@ class ScriptedEndpoint(LocalServer):
         is that of a model that continues an opening and calls no tools.
         """
         with self._lock:
-            probe = _answer_to_probe(body)
+            probe = answer_to_probe(body)
             if self._refusals or not probe:
                 self.bodies.append(body)
                 self.headers.append(headers)
@@ -124,7 +124,8 @@ class ScriptedEndpoint(LocalServer):
         return _Reply(pieces=pieces, breaks=number == self._breaks_at)
 
 
-def _answer_to_probe(body: Mapping[str, Any]) -> str:
+def answer_to_probe(body: Mapping[str, Any]) -> str:
+    """Returns what is said to a client that finds out what it can do; empty for a question."""
     if body["messages"][-1]["content"] == PROBE_OPENING:
         return " four five six"
     return "I am ready." if body.get("tools") == [TOOL_PROBE.to_json()] else ""
