@@ -66,9 +66,6 @@ class Capabilities:
     reasoning_field: str = ""
     """Where it streams what the model thinks: a field beside the text, `<think>` in it, or `HIDDEN`
     where thoughts use up the limit of length and nobody sees them."""
-    images: bool | None = None
-    context_tokens: int | None = None
-    """Tokens of a conversation, its answer included."""
 
     def takes(self, field: str) -> bool:
         """Whether a field may be sent."""
@@ -115,10 +112,9 @@ class Capabilities:
             TypeError: there is a field of another name.
         """
         found = cls(**{**raw, "refused": frozenset(raw.get("refused", ()))})
-        limits = {None, True, False}
         if found.token_limit not in _TOKEN_LIMITS or found.refused - set(OPTIONAL_FIELDS):
             raise ValueError("an unknown field")
-        if {found.continues_prefill, found.tools, found.images} - limits:
+        if {found.continues_prefill, found.tools} - {None, True, False}:
             raise ValueError("a capability that is neither there nor not")
         return found
 

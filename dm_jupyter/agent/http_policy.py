@@ -78,8 +78,8 @@ _ATTEMPTS = 4
 """Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
 _UNSUPPORTED = (400, 422, 501)
 """What endpoints answer to a request with a field that they don't take."""
-_WITHOUT_TOOLS = (*_UNSUPPORTED, 404, 500)
-"""And what they answer to tools, where a model has none."""
+_WITHOUT_TOOLS = (404, 500)
+"""What some answer to tools, with a word about them; without one it is another fault."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
 """Fields of which nobody refuses one alone."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
@@ -263,7 +263,8 @@ class HttpPolicy:
             if answer.finish_reason == "length":  # it has thought, and gets room for that now
                 await self._draw(_ASK_FOR_CALL)
         except EndpointRefusedError as error:
-            if error.status not in _WITHOUT_TOOLS:
+            is_of_tools = error.status in _WITHOUT_TOOLS and "tool" in str(error)
+            if error.status not in _UNSUPPORTED and not is_of_tools:
                 raise
         can_call = self._capabilities.tools is True
         self._learned(replace(self._capabilities, tools=can_call))

@@ -179,10 +179,15 @@ async def test_turns_sampled_at_once_wait_for_what_is_learned():
     assert len(stand_in.bodies) == 6
 
 
-async def test_a_wrong_key_is_no_ability():
+@pytest.mark.parametrize(
+    ("fault", "status"), [(Fault.UNAUTHORIZED, "401"), (Fault.SERVER_ERROR, "500")]
+)
+async def test_a_wrong_key_or_an_outage_is_no_ability(fault, status, tmp_path):
     one = family("openai-chat")
-    with StandIn(one, model, fault=Fault.UNAUTHORIZED, fault_times=9) as stand_in:
-        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
-            with pytest.raises(EndpointRefusedError, match="401"):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with StandIn(one, model, fault=fault, fault_times=9) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one), memory) as policy:
+            with pytest.raises(EndpointRefusedError, match=status):
                 await policy.learn()
             assert policy.capabilities == Capabilities()
+        assert memory.recall(stand_in.base_url, one.model) is None
