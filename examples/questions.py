@@ -1,7 +1,7 @@
-"""Ten questions people would ask of the example files, with the values computed by hand.
+"""Questions people would ask of the example files: ten with one right answer, twelve as they come.
 
 No model and no pandas here: `csv`, `sqlite3` and arithmetic, so that a right answer of the agent
-can't be an echo of its own tools.
+can't be an echo of its own tools. The twelve are in `questions.toml`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 import statistics
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from dm_jupyter.agent.grounding import unsupported_numbers
 
-__all__ = ["DEMO", "QUESTIONS", "FreeQuestion"]
+__all__ = ["DEMO", "QUESTIONS", "FreeQuestion", "PersonsQuestion", "persons_questions"]
 
 FOLDER = Path(__file__).parent
 
@@ -42,6 +43,36 @@ class FreeQuestion:
         digits, or all of its own, is that number rounded.
         """
         return [value for value in self.expected() if not _states(answer, value)]
+
+
+@dataclass(frozen=True)
+class PersonsQuestion:
+    """One question of `questions.toml`, which says what the fields are."""
+
+    files: tuple[str, ...]
+    ask: str
+    states: tuple[float | str, ...]
+    one_of: tuple[str, ...] = ()
+    after: str = ""
+    figure: bool = False
+    makes: str = ""
+
+    def missing(self, answer: str) -> list[float | str]:
+        """Returns what a right answer states and this one does not."""
+        missing = [value for value in self.states if not _states(answer, value)]
+        if self.one_of and not any(_states(answer, word) for word in self.one_of):
+            missing.append(" or ".join(self.one_of))
+        return missing
+
+
+def persons_questions() -> dict[str, PersonsQuestion]:
+    """Returns the questions of `questions.toml` by their names, in order."""
+    raw = tomllib.loads((FOLDER / "questions.toml").read_text("utf-8"))
+    lists = ("files", "states", "one_of")
+    return {
+        name: PersonsQuestion(**{key: tuple(v) if key in lists else v for key, v in one.items()})
+        for name, one in raw.items()
+    }
 
 
 _OTHER_NAMES = {"USA": ("USA", "United States")}

@@ -31,7 +31,13 @@ app = model_app = typer.Typer(
     "can't be fetched or started, and the message says what to do; 130 pull stopped with Ctrl-C.",
 )
 
-_Name = Annotated[str, typer.Argument(metavar="[NAME]", help="A model of `dm-jupyter model list`.")]
+_Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="[NAME]",
+        help="A model of `dm-jupyter model list`, or `largest`: the largest that fits.",
+    ),
+]
 _NameOrFile = Annotated[
     str,
     typer.Argument(metavar="[NAME]", help="A model of `dm-jupyter model list`, or a .gguf file."),
@@ -44,24 +50,33 @@ _CacheDir = Annotated[
 
 @app.command("list")
 def list_models(cache_dir: _CacheDir = None) -> None:
-    """Show the models that can be pulled, and which of them are here."""
+    """Show the models that can be pulled, what they need, and which of them are here."""
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from dm_jupyter.agent.local_model.cache import is_present, model_path  # noqa: PLC0415
-    from dm_jupyter.agent.local_model.catalogue import MODELS  # noqa: PLC0415
+    from dm_jupyter.agent.local_model.cache import is_present, models_dir  # noqa: PLC0415
+    from dm_jupyter.agent.local_model.catalogue import (  # noqa: PLC0415
+        LARGEST,
+        MODELS,
+        find,
+        memory_here_bytes,
+    )
 
-    table = Table(caption=f"{_DEFAULT_MODEL} is the default")
-    for title in ("name", "size", "licence", "here"):
+    memory = memory_here_bytes() / 1e9
+    table = Table(
+        caption=f"{_DEFAULT_MODEL} is the default. This machine has {memory:.0f} GB of memory: "
+        f"`largest` stands for {find(LARGEST).name}."
+    )
+    for title in ("name", "size", "memory", "fits", "licence", "here"):
         table.add_column(title, no_wrap=True)
-    table.add_column("path", overflow="fold")
     for model in MODELS:
         here = "yes" if is_present(model, cache_dir) else "no"
         size = f"{model.size_bytes / 1e6:,.0f} MB"
-        path = str(model_path(model, cache_dir))
-        table.add_row(*map(Text, (model.name, size, model.licence, here, path)))
+        needs, fits = f"{model.memory_bytes / 1e9:.1f} GB", "yes" if model.fits_here else "no"
+        table.add_row(*map(Text, (model.name, size, needs, fits, model.licence, here)))
     Console().print(table)
+    typer.echo(f"Files are in {models_dir(cache_dir)}")
 
 
 @app.command()

@@ -83,9 +83,10 @@ class ModelHouse:
     def listed(self) -> list[dict[str, Any]]:
         """Returns what the panel's picker shows, the default first."""
         # Not at the start of the server: it is needed when a panel asks.
+        from dm_jupyter.agent.local_model.cache import is_present  # noqa: PLC0415
         from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
 
-        names = [model.name for model in MODELS]
+        names = [model.name for model in MODELS if model.fits_here or is_present(model)]
         if not self.default.is_local:
             return [_endpoint_entry(self.default.model), *map(_local_entry, names)]
         first = DEFAULT_MODEL if self.default.model == "local" else self.default.model

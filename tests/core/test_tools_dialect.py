@@ -80,6 +80,36 @@ def test_words_without_a_call_are_the_answer_unless_they_announce_one():
     assert isinstance(DIALECT.parse(" \n").action, Void)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I count.\n```json\n{"name": "run_python", "arguments": {"code": "print(3)"}}\n```',
+        'I count.\n```\n{"name": "run_python", "arguments": {"code": "print(3)"}}\n``` Then more.',
+        'I count.\n{\n "name": "run_python",\n "arguments": {"code": "print(3)"}\n}\n',
+    ],
+)
+def test_a_call_written_in_words_is_made_and_goes_back_as_words(text):
+    turn = DIALECT.parse(text)
+    assert (turn.thought, turn.action) == ("I count.", RunCell("print(3)"))
+    assert not DIALECT.is_well_formed(text)
+    roles = [one.role for one in DIALECT.messages(START.extended(step_of(text, "3")))]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
+def test_json_that_is_no_call_is_the_answer():
+    text = 'The settings are\n```json\n{"name": "north", "rows": 3}\n```'
+    assert DIALECT.parse(text).action == Answer(text)
+
+
+@pytest.mark.parametrize("end", ["\n```", "", "\n```\n\n"])
+def test_code_without_a_call_is_asked_for_again(end):
+    action = DIALECT.parse("I count the rows.\n```python\nprint(len(df))" + end).action
+    assert isinstance(action, Void)
+    assert "no tool was called" in action.reason
+    whole = "Use `df`:\n```python\nlen(df)\n```\nThere are 3 rows."
+    assert DIALECT.parse(whole).action == Answer(whole)
+
+
 def test_a_turn_in_words_goes_back_as_words():
     after = START.extended(step_of("There are 4 rows.", "4 is in no output."))
     roles = [(one.role, one.content) for one in DIALECT.messages(after)[2:]]

@@ -93,8 +93,8 @@ class _Pull:
             NoSpaceError: There is not enough room.
         """
         held = self.part_file.stat().st_size if self.part_file.exists() else 0
-        count = self.model.parts.count if self.model.parts else 1
-        needed = self.model.size_bytes - held + self.model.size_bytes // count + _SPARE_BYTES
+        one_part = self.model.size_bytes // self.model.parts.count if self.model.parts else 0
+        needed = self.model.size_bytes - held + one_part + _SPARE_BYTES
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
             raise NoSpaceError(

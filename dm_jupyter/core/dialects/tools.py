@@ -22,6 +22,9 @@ from kernel_sandbox.types import CellResult
 __all__ = ["TOOLS", "ToolsDialect", "call_text"]
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_JSON = re.compile(r"```\w*\s*(\{.*?\})\s*```|(?:\A|\n)(\{.*\})\s*\Z", re.DOTALL)
+"""A call in the words, as models write it whose server does not read their calls."""
+_ENDS_IN_CODE = re.compile(r"```(?:python|py|sql)\b(?:(?!```).)*(?:```)?\s*\Z", re.DOTALL)
 
 
 def _tool(name: str, argument: str, description: str, argument_is: str) -> Tool:
@@ -111,17 +114,16 @@ class ToolsDialect:
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first call; without any, words are the answer."""
-        match = _CALL.search(text)
-        words = (text[: match.start()] if match else text).strip()
-        if match is None:
-            if not words:
-                return Turn("", Void("The turn was empty."))
-            if words.endswith(":"):
-                return Turn(words, Void("The turn announces something and ends."))
-            return Turn("", Answer(words))
-        call = _call_of(match[1])
-        return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
+        """The first call; without any, a call in the words; else the words are the answer."""
+        if match := _CALL.search(text):
+            call = _call_of(match[1])
+            words = text[: match.start()].strip()
+            return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
+        for match in _JSON.finditer(text):
+            call = _call_of(match[1] or match[2])
+            if not isinstance(call, str):
+                return Turn(text[: match.start()].strip(), _action(*call))
+        return _words(text.strip())
 
     def is_well_formed(self, text: str) -> bool:
         """One call that can be made, with nothing after it."""
@@ -160,6 +162,17 @@ def _call_of(text: str) -> tuple[str, str] | str:
     if not isinstance(value, str) or not value.strip():
         return f"{name} needs a text in {_ARGUMENTS[name]!r}."
     return name, value
+
+
+def _words(words: str) -> Turn:
+    """A turn without a call: the answer, unless it only announces something."""
+    if not words:
+        return Turn("", Void("The turn was empty."))
+    if words.endswith(":"):
+        return Turn(words, Void("The turn announces something and ends."))
+    if _ENDS_IN_CODE.search(words):
+        return Turn(words, Void("The turn ends in code that no tool was called with."))
+    return Turn("", Answer(words))
 
 
 def _action(name: str, value: str) -> RunCell | Answer:

@@ -3,17 +3,26 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS, find, resolve
+from dm_jupyter.agent.local_model import catalogue
+from dm_jupyter.agent.local_model.catalogue import (
+    DEFAULT_MODEL,
+    MODELS,
+    find,
+    is_local_name,
+    memory_here_bytes,
+    resolve,
+)
 from dm_jupyter.agent.local_model.errors import ModelMissingError
 
 
 def test_default_is_in_the_catalogue() -> None:
     assert find().name == DEFAULT_MODEL
     assert find().hub_url == (
-        "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
-        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+        "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/"
+        "f86cb2c1fa58255f8052cc32aeede1b7482d4361/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     )
     assert find("smollm2-135m").hub_url is None
 
@@ -37,6 +46,36 @@ def test_entries_are_pinned() -> None:
         replace(MODELS[0], sha256="abc")
     with pytest.raises(ValueError, match="bytes"):
         replace(MODELS[0], size_bytes=0)
+    with pytest.raises(ValueError, match="commit"):
+        replace(MODELS[0], hub_revision="main")
+
+
+@pytest.mark.parametrize(
+    ("memory_gb", "largest"),
+    [
+        (2, "qwen2.5-coder-0.5b"),
+        (4, DEFAULT_MODEL),
+        (8, "qwen3-4b"),
+        (16, "qwen2.5-coder-7b"),
+        (32, "qwen2.5-coder-14b"),
+        (64, "qwen2.5-coder-32b"),
+    ],
+)
+def test_largest_is_what_the_memory_holds(
+    memory_gb: int, largest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "memory_here_bytes", lambda: memory_gb * 10**9)
+    assert resolve("largest").name == largest
+    assert is_local_name("largest")
+
+
+def test_memory_of_a_model_is_about_what_was_measured() -> None:
+    for name, measured_gb in ((DEFAULT_MODEL, 2.05), ("smollm2-135m", 0.34)):
+        assert find(name).memory_bytes / 1e9 == pytest.approx(measured_gb, rel=0.1)
+
+
+def test_memory_of_a_container_counts() -> None:
+    assert 0 < memory_here_bytes() <= psutil.virtual_memory().total
 
 
 def test_path_of_a_file_is_a_model(tmp_path: Path) -> None:
