@@ -230,8 +230,10 @@ def _exhausted(
     if remaining_s <= 0:
         return StopReason.BUDGET, f"{settings.max_seconds:g} seconds"
     last = [step.turn.action for step in trajectory.steps[-_MOST_VOIDS:]]
-    if len(last) == _MOST_VOIDS and all(isinstance(action, Void) for action in last):
-        return StopReason.VOID, f"{_MOST_VOIDS} turns in a row without code or an answer"
+    reasons = [action.reason for action in last if isinstance(action, Void)]
+    if len(reasons) == _MOST_VOIDS:
+        detail = f"{_MOST_VOIDS} turns in a row without code or an answer"
+        return StopReason.VOID, f"{detail}; the last was {reasons[-1] or 'empty'}".rstrip(".")
     return None
 
 

@@ -26,6 +26,8 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
     """
     if completion.finish_reason == "repetition":
         return Turn("", Void("the same lines again and again"))
+    if completion.finish_reason == "content_filter":
+        return Turn("", Void("ended by the endpoint's content filter"))
     turn = dialect.parse(completion.text)
     if completion.finish_reason == "length" and _is_cut(dialect, completion.text, turn):
         return Turn("", Void("cut off at its limit of length"))

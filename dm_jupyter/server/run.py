@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.models import AUTO, chosen_dialect
+from dm_jupyter.agent.models import chosen_dialect
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
@@ -98,7 +98,7 @@ class Run:
         self.ask = ask
         self.journal = journal
         self.trajectory: Trajectory | None = None
-        self._place = place
+        self._place = replace(place, settings=_settings_of(ask, place.settings))
         self._kernels = kernels
         self._models = models
         self._publish = publish
@@ -106,7 +106,7 @@ class Run:
         self._notebook = LiveNotebook(
             journal, kernels, place.kernel_id, self._approvals, self._phase
         )
-        self._tries = Tries(ask.tries, place.settings)
+        self._tries = Tries(ask.tries, self._place.settings)
         self._names: dict[str, Path] = {}
         """How the code calls each data file, to where it lies."""
         self._step = 0
@@ -208,7 +208,7 @@ class Run:
         choice = self._models.choice(self.ask.model)
         self._phase("loading the model")
         async with self._models.use(choice, self._phase) as model:
-            dialect = await chosen_dialect(AUTO, model)
+            dialect = await chosen_dialect(self.ask.dialect, model)
             self.trajectory = trajectory = replace(trajectory, dialect=dialect)
             policy, settings = await self._chosen(trajectory, model)
             self._phase("thinking")
@@ -322,3 +322,12 @@ class Run:
                 agreeing=self._tries.agreeing(trajectory),
             )
         )
+
+
+def _settings_of(ask: Ask, settings: RunSettings) -> RunSettings:
+    """The server's settings with what the person chose for themselves."""
+    if ask.turn_tokens:
+        settings = replace(settings, turn_tokens=ask.turn_tokens)
+    if ask.temperature is not None:
+        settings = replace(settings, temperature=ask.temperature)
+    return settings

@@ -143,6 +143,7 @@ export class Analyst implements IAnalyst {
       variables: [...(question.variables ?? [])],
       after: anchors(panel.content),
       model: this.choices.model,
+      ...this.choices.sampling,
       approval: isOwn ? 'ask' : approval,
       kernel: isOwn ? 'own' : 'restricted',
       agreed: [...(question.agreed ?? [])],

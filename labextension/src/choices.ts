@@ -5,7 +5,7 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import type { Approval } from './protocol.gen';
+import type { Approval, IAsk } from './protocol.gen';
 
 /** The setting's own default, which holds until the settings are read. */
 const LONG_TEXT = 200_000;
@@ -33,6 +33,11 @@ export class Choices {
     this._changed.emit();
   }
 
+  /** How the model is asked, as the messages call it. */
+  get sampling(): Pick<IAsk, 'dialect' | 'turn_tokens' | 'temperature'> {
+    return this._sampling;
+  }
+
   get opensPanel(): boolean {
     return this._opensPanel;
   }
@@ -47,6 +52,11 @@ export class Choices {
     const read = () => {
       this._approval = settings.get('approval').composite as Approval;
       this._model = settings.get('model').composite as string;
+      this._sampling = {
+        dialect: settings.get('dialect').composite as string,
+        turn_tokens: settings.get('turnTokens').composite as number,
+        temperature: settings.get('temperature').composite as number | null
+      };
       this._opensPanel = settings.get('opensPanel').composite as boolean;
       this._longText = settings.get('longText').composite as number;
       this._changed.emit();
@@ -57,6 +67,11 @@ export class Choices {
 
   private _approval: Approval = 'risky';
   private _model = '';
+  private _sampling: Choices['sampling'] = {
+    dialect: 'auto',
+    turn_tokens: 0,
+    temperature: null
+  };
   private _opensPanel = false;
   private _longText = LONG_TEXT;
   private _changed = new Signal<this, void>(this);

@@ -125,6 +125,9 @@ export interface IAsk {
   agreed?: string[];
   without_data?: boolean;
   tries?: number;
+  dialect?: string;
+  turn_tokens?: number;
+  temperature?: number | null;
 }
 
 /** A question about these files is being written; a model on this machine may read them. */

@@ -47,6 +47,24 @@ async def test_a_question_is_answered_in_the_notebook(server: JupyterServer, say
     assert listed[0]["answer"] == ANSWER
 
 
+async def test_the_person_chooses_how_the_model_is_asked(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say
+) -> None:
+    say("```python\nprint(40)\n```", "<answer>40</answer>", "<answer>40</answer>")
+    path = server.notebook("chosen.ipynb")
+    endpoint.bodies.clear()
+    async with Panel(server) as panel:
+        await panel.attach(path)
+        chosen = {"dialect": "datamind", "turn_tokens": 77, "temperature": 1.5}
+        await panel.ask(path, "What is the sum?", files=["sales.csv"], **chosen)
+        await _ended(panel)
+        with pytest.raises(AssertionError, match="turn_tokens must be 0 to"):
+            await panel.ask(path, "What?", files=["sales.csv"], turn_tokens=-1)
+    sent = endpoint.bodies[0]
+    assert (sent["max_tokens"], sent["temperature"]) == (77, 1.5)
+    assert "<answer>" in sent["messages"][0]["content"]
+
+
 async def test_a_run_goes_on_without_its_tab_and_is_in_the_file(server: JupyterServer, say) -> None:
     say("import time\nfor i in range(4):\n    print('line', i)\n    time.sleep(0.5)\n```", ANSWER)
     path = server.notebook("closed.ipynb", sources=("mine = 1",))

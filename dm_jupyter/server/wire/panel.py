@@ -32,6 +32,8 @@ Approval = Literal["ask", "risky", "auto"]
 Decision = Literal["approve", "skip"]
 KernelChoice = Literal["restricted", "own"]
 MOST_TRIES = 9
+MOST_TURN_TOKENS = 32_000
+MOST_TEMPERATURE = 2.0
 """Of one question; more cost a lot and change a vote seldom."""
 
 
@@ -100,10 +102,24 @@ class Ask:
     tries: int = 1
     """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
     that most tries give is worked out in the notebook."""
+    dialect: str = "auto"
+    """The form in which the model is asked; `auto` for the one that suits it."""
+    turn_tokens: int = 0
+    """The most tokens of one turn; 0 for the server's own limit."""
+    temperature: float | None = None
+    """Of the sampling, 0 to 2; `None` for the server's own."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.tries <= MOST_TRIES:
             raise ValueError(f"ask: tries must be 1 to {MOST_TRIES}, got {self.tries}")
+        if not 0 <= self.turn_tokens <= MOST_TURN_TOKENS:
+            raise ValueError(
+                f"ask: turn_tokens must be 0 to {MOST_TURN_TOKENS:,}, got {self.turn_tokens}"
+            )
+        if self.temperature is not None and not 0 <= self.temperature <= MOST_TEMPERATURE:
+            raise ValueError(
+                f"ask: temperature must be 0 to {MOST_TEMPERATURE:g}, got {self.temperature:g}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
