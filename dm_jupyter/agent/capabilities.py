@@ -42,8 +42,14 @@ _USES = {
     "n": "Several tries in one request.",
     "logprobs": "How sure the model is, for a search.",
 }
+_LENGTHS = ("context_length", "max_model_len", "context_window", "max_context_length")
+"""What lists of models call the length of the context: OpenRouter, vLLM, Groq, Mistral."""
+_QUESTION_TOKENS = (20_000, 1_500)
+"""Read and written in a question of several steps; an example for what a price means."""
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "")
 """What the limit of an answer's length is called; where no name is taken, there is no limit."""
+_MOST_DOLLARS = 1e5
+"""Per million tokens: nothing costs that much, and infinity is no price."""
 _KEPT_S = 30 * 24 * 3600.0
 _MOST_KEPT = 200
 _CONTINUES = re.compile(
@@ -66,6 +72,12 @@ class Capabilities:
     reasoning_field: str = ""
     """Where it streams what the model thinks: a field beside the text, `<think>` in it, or `HIDDEN`
     where thoughts use up the limit of length and nobody sees them."""
+    context_tokens: int | None = None
+    """Length of prompt and answer together, where the endpoint's list of models says it."""
+    images: bool | None = None
+    """Whether the model reads pictures, where the list says it."""
+    price: tuple[float, float] | None = None
+    """Dollars per million tokens read and written, where the list says it."""
 
     def takes(self, field: str) -> bool:
         """Whether a field may be sent."""
@@ -85,6 +97,26 @@ class Capabilities:
                 refused |= {field}
         return replace(self, token_limit=limit, refused=refused)
 
+    def listed(self, entry: Mapping[str, Any]) -> Capabilities:
+        """Returns what is known once the model's entry in the endpoint's list has been read.
+
+        Args:
+            entry: as the endpoint sends it; each family has other names for the same.
+        """
+        length = next((n for key in _LENGTHS if (n := _whole(entry.get(key)))), None)
+        architecture, abilities = entry.get("architecture"), entry.get("capabilities")
+        images = self.images
+        if isinstance(architecture, dict):
+            images = "image" in (architecture.get("input_modalities") or ())
+        elif isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
+            images = abilities["vision"]
+        return replace(
+            self,
+            context_tokens=length or self.context_tokens,
+            images=images,
+            price=_price(entry.get("pricing")) or self.price,
+        )
+
     def described(self) -> list[tuple[str, bool | None, str]]:
         """Returns what a person reads of it: each ability, whether it is there, and how."""
         limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
@@ -96,8 +128,21 @@ class Capabilities:
             ("continues an opening", self.continues_prefill, "Small models do better with one."),
             ("limit of length", bool(self.token_limit), limit),
             ("reasoning", bool(self.reasoning_field) or None, thinking),
+            ("images", self.images, "Whether it reads pictures. None is sent."),
         ]
+        if self.context_tokens:
+            rows.append(("context", True, f"{self.context_tokens:,} tokens."))
+        if self.price:
+            rows.append(("price", True, self._price_in_words()))
         return rows + [(name, self.takes(name), _USES[name]) for name in _USES]
+
+    def _price_in_words(self) -> str:
+        read, written = self.price or (0.0, 0.0)
+        question = (read * _QUESTION_TOKENS[0] + written * _QUESTION_TOKENS[1]) / 1e6
+        return (
+            f"${read:g} per million tokens read, ${written:g} written: about ${question:.2g} for "
+            f"a question of {_QUESTION_TOKENS[0]:,} and {_QUESTION_TOKENS[1]:,}."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -111,12 +156,32 @@ class Capabilities:
             ValueError: a value is of the wrong kind.
             TypeError: there is a field of another name.
         """
-        found = cls(**{**raw, "refused": frozenset(raw.get("refused", ()))})
+        price = raw.get("price")
+        found = cls(
+            **{
+                **raw,
+                "refused": frozenset(raw.get("refused", ())),
+                "price": (float(price[0]), float(price[1])) if price else None,
+            }
+        )
         if found.token_limit not in _TOKEN_LIMITS or found.refused - set(OPTIONAL_FIELDS):
             raise ValueError("an unknown field")
-        if {found.continues_prefill, found.tools} - {None, True, False}:
+        if {found.continues_prefill, found.tools, found.images} - {None, True, False}:
             raise ValueError("a capability that is neither there nor not")
         return found
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _price(pricing: object) -> tuple[float, float] | None:
+    """Dollars per million tokens read and written, from dollars a token as OpenRouter lists."""
+    try:
+        read, written = (float(pricing[key]) * 1e6 for key in ("prompt", "completion"))  # type: ignore[index]
+    except (TypeError, ValueError, KeyError):
+        return None
+    return (read, written) if 0 <= read < _MOST_DOLLARS and 0 <= written < _MOST_DOLLARS else None
 
 
 LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,7 @@ _ASK_FOR_CALL = SampleRequest(
     max_tokens=256,
     temperature=0.0,
 )
+_LIST_S = 10.0
 _ATTEMPTS = 4
 """Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
 _UNSUPPORTED = (400, 422, 501)
@@ -144,6 +146,32 @@ class HttpPolicy:
             if not self._capabilities.tools and self._capabilities.continues_prefill is None:
                 await self._learn_prefill()
         return self._capabilities
+
+    async def describe(self) -> Capabilities:
+        """Returns what the endpoint can do, and what its list of models says of this one.
+
+        Raises:
+            PolicyError: it does not answer; a list that can't be had is no fault.
+        """
+        learned = await self.learn()
+        for entry in await self._models():
+            if isinstance(entry, dict) and entry.get("id") == self.name:
+                learned = learned.listed(entry)
+        self._learned(learned)
+        return learned
+
+    async def _models(self) -> list[Any]:
+        import openai  # noqa: PLC0415
+
+        assert self._client is not None  # noqa: S101
+        client = self._client.with_options(max_retries=0, timeout=_LIST_S)
+        try:
+            # The raw reply: the client takes any for a list, even the page of a proxy.
+            reply = json.loads((await client.models.with_raw_response.list()).content)
+        except (openai.OpenAIError, ValueError):
+            return []
+        entries = reply.get("data") if isinstance(reply, dict) else reply
+        return entries if isinstance(entries, list) else []
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         """Returns one turn, streamed piece by piece through `on_text`.

@@ -179,7 +179,7 @@ async def _abilities(choice: ModelChoice) -> list[Finding]:
 
     try:
         async with open_policy(choice) as policy:
-            rows = (await policy.learn()).described()
+            rows = (await policy.describe()).described()
     except PolicyError as error:
         again = own_command("doctor", "--base-url", shown_address(choice.base_url), "--model")
         return [Finding("model", choice.model, "failed", str(error), again, is_blocker=True)]

@@ -118,7 +118,7 @@ async def learned(choice: ModelChoice) -> Capabilities:
         endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, known, retries=0)
         async with HttpPolicy(endpoint, CapabilityMemory()) as policy:
             await policy.sample(_CHECK, lambda _: None)
-            return await policy.learn()
+            return await policy.describe()
 
     return await _reached(choice, ask, _LEARN_S, _why)
 

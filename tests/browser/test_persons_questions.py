@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 QUESTIONS = persons_questions()
 CAPABLE = tomllib.loads(Path("tests/model/capable.toml").read_text("utf-8"))
-PRINTED_CAPTION = re.compile(r"^\(.*\)$")
 
 
 def capable_model(request: ScriptedModelRequest) -> ScriptedTurn:
@@ -42,7 +41,9 @@ def capable_model(request: ScriptedModelRequest) -> ScriptedTurn:
         kind = "sql" if "sql" in cell else "python"
         argument = {"query" if kind == "sql" else "code": cell[kind]}
         return _call(cell["thought"], f"run_{kind}", argument)
-    lines = iter([line for line in results[-1].splitlines() if line.strip()])
+    last = results[len(script["cells"]) - 1]  # an answer that was sent back stands as it is
+    printed = [line for line in last.splitlines() if line and line[0] != "["]
+    lines = iter(printed)
     text = re.sub(r"\{\}", lambda _: next(lines), script["answer"])
     return _call("The output holds all of it.", "answer", {"text": text})
 

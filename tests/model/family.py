@@ -59,6 +59,8 @@ class Family:
     """A model that this family serves; the rules are that model's."""
     path: str = "/v1"
     lists_models: bool = True
+    listed: Mapping[str, Any] = field(default_factory=dict)
+    """What its list of models says of a model beside the usual."""
 
     known: frozenset[str] = STANDARD_FIELDS
     refuses_unknown: bool = False

@@ -131,6 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "Not found")
             return
         entry = {"id": family.model, "object": "model", "created": 1, "owned_by": family.name}
+        entry |= family.listed
         self._json(200, {"object": "list", "data": [entry]})
 
     def do_POST(self) -> None:
