@@ -72,6 +72,54 @@ def test_what_was_learned_is_there_after_a_restart(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(
+    ("entry", "context", "images", "price"),
+    [
+        (
+            {"context_length": 8192, "pricing": {"prompt": "1e-6", "completion": "2e-6"}},
+            8192,
+            None,
+            (1, 2),
+        ),
+        (
+            {"max_model_len": 4096, "architecture": {"input_modalities": ["text"]}},
+            4096,
+            False,
+            None,
+        ),
+        ({"context_window": 1, "architecture": {"input_modalities": ["image"]}}, 1, True, None),
+        ({"max_context_length": 5, "capabilities": {"vision": True}}, 5, True, None),
+        (
+            {"context_length": True, "pricing": {"prompt": "free"}, "architecture": 3},
+            None,
+            None,
+            None,
+        ),
+        (
+            {"context_length": -1, "pricing": {"prompt": "nan", "completion": "-1"}},
+            None,
+            None,
+            None,
+        ),
+        ({"max_model_len": "long", "pricing": 3, "capabilities": ["vision"]}, None, None, None),
+        ({}, None, None, None),
+    ],
+)
+def test_a_list_of_models_may_say_more(entry, context, images, price, tmp_path):
+    learned = Capabilities(tools=True).listed(entry)
+    assert (learned.context_tokens, learned.images) == (context, images)
+    assert learned.price == (pytest.approx(price) if price else None)
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    memory.keep("http://a/v1", "m", learned)
+    assert memory.recall("http://a/v1", "m") == learned
+
+
+def test_a_price_is_shown_for_a_question():
+    rows = {name: how for name, _, how in Capabilities(price=(0.4, 1.6)).described()}
+    assert "$0.4 per million tokens read, $1.6 written: about $0.01" in rows["price"]
+    assert "price" not in {name for name, _, _ in Capabilities().described()}
+
+
 def test_what_was_learned_expires(tmp_path, monkeypatch):
     memory = CapabilityMemory(tmp_path / "endpoints.json")
     memory.keep("http://x/v1", "m", Capabilities(tools=True))

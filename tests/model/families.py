@@ -161,6 +161,7 @@ _HOSTED = (
             "https://docs.rs/crate/mistral-openapi-client/latest/source/docs/ChatCompletionRequest.md",
         ),
         model="mistral-medium-latest",
+        listed={"max_context_length": 32_768, "capabilities": {"vision": False}},
         known=_STRICT_MISTRAL,  # stream_options is not in the schema that was found: unverified
         refuses_unknown=True,
         refusal_status=422,
@@ -187,6 +188,7 @@ _HOSTED = (
             "https://github.com/ogx-ai/ogx/pull/630",
         ),
         model="llama-3.3-70b-versatile",
+        listed={"context_window": 131_072},
         path="/openai/v1",
         refuses_unknown=True,
         refuses={"logprobs": "", "top_logprobs": "", "logit_bias": ""},
@@ -210,6 +212,11 @@ _HOSTED = (
             "https://openrouter.ai/docs/api/reference/errors-and-debugging",
         ),
         model="openai/gpt-4.1",
+        listed={
+            "context_length": 131_072,
+            "architecture": {"input_modalities": ["text", "image"]},
+            "pricing": {"prompt": "0.0000004", "completion": "0.0000016"},
+        },
         path="/api/v1",
         error="gateway",
         # whether it continues is the model's; this one answers
@@ -304,6 +311,7 @@ _OWN = (
             "https://github.com/vllm-project/vllm-gaudi/pull/1098",
         ),
         model="Qwen/Qwen3-8B",
+        listed={"max_model_len": 8_192},
         both_flags_says=_VLLM_BOTH,
         error="vllm",
         last_assistant="flag",

@@ -148,6 +148,27 @@ async def test_several_turns_come_from_every_family():
                 assert [turn.text for turn in drawn] == ["It is 3."] * 3, one.name
 
 
+@pytest.mark.parametrize(
+    ("name", "context", "images", "price"),
+    [
+        ("openrouter", 131_072, True, (0.4, 1.6)),
+        ("groq", 131_072, None, None),
+        ("mistral", 32_768, False, None),
+        ("vllm", 8_192, None, None),
+        ("deepseek", None, None, None),
+    ],
+)
+async def test_what_a_list_of_models_says_is_shown_and_kept(name, context, images, price, tmp_path):
+    one, memory = family(name), CapabilityMemory(tmp_path / "endpoints.json")
+    with StandIn(one, model) as stand_in:
+        endpoint = endpoint_of(stand_in, one)
+        async with HttpPolicy(endpoint, memory) as policy:
+            found = await policy.describe()
+    assert (found.context_tokens, found.images) == (context, images)
+    assert found.price == (pytest.approx(price) if price else None)
+    assert memory.recall(endpoint.address, one.model) == found
+
+
 async def test_a_model_that_thinks_at_length_gets_room_for_it(kernel):
     """Its thoughts use up the first limit, that of the tiny question about tools included."""
     one = family("vllm")
