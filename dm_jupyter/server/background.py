@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.server.summaries import Summary
 
 __all__ = ["told_before"]
@@ -13,8 +14,10 @@ _RUNS = 3
 _ANSWER_CHARS = 400
 
 
-def told_before(earlier: Iterable[Summary], tables: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the text to put after the profiles of the files.
+def told_before(
+    earlier: Iterable[Summary], tables: Iterable[Mapping[str, Any]]
+) -> tuple[ContextPart, ...]:
+    """Returns what to put after the profiles of the files.
 
     Args:
         earlier: the notebook's runs, newest first.
@@ -24,9 +27,9 @@ def told_before(earlier: Iterable[Summary], tables: Iterable[Mapping[str, Any]])
     parts = []
     if answered:
         lines = [f"Q: {run.question}\nA: {str(run.answer)[:_ANSWER_CHARS]}" for run in answered]
-        parts.append("Asked before in this notebook:\n" + "\n".join(reversed(lines)))
-    parts += [_table(table) for table in tables]
-    return "\n\n".join(parts)
+        text = "Asked before in this notebook:\n" + "\n".join(reversed(lines))
+        parts.append(ContextPart("earlier", text))
+    return (*parts, *(ContextPart("data", _table(table)) for table in tables))
 
 
 def _table(table: Mapping[str, Any]) -> str:

@@ -114,6 +114,13 @@ class DataFiles:
             raise LinkedFilesError(linked)
         return tuple(found)
 
+    def size_of(self, name: str) -> int | None:
+        """Returns a file's size in bytes; `None` for one that is not there, or behind a link."""
+        try:
+            return self.place(name).stat().st_size
+        except (OSError, LinkedFilesError):
+            return None
+
     def name_of(self, path: str, folder: str) -> str:
         """Returns the contents API's name of what a kernel calls by a path; it need not be there.
 

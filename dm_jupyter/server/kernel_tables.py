@@ -1,38 +1,66 @@
-"""The tables among a kernel's variables, as the kernel tells them: read with no trust in the text.
+"""A kernel's variables, as the kernel tells them: read with no trust in the text.
 
-Covered: whatever the text is, few tables of few columns come of it, each field of the type and
-length that `kernel_variables.py` sends. Not covered: whether they are true.
+Covered: whatever the text is, few tables of few columns and few values come of it, each field of
+the type and length that `kernel_variables.py` sends. Not covered: whether they are true.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from kernel_sandbox.messages import decode
 
-__all__ = ["tables_from_text"]
+__all__ = ["Alive", "alive_from_text"]
 
 _TEXT_CHARS = 256 * 1024
 """More than twenty tables of thirty columns take."""
-_TABLES, _COLUMNS, _SAMPLES, _DIMENSIONS = 20, 30, 3, 2
+_TABLES, _COLUMNS, _SAMPLES, _DIMENSIONS, _VALUES = 20, 30, 3, 2, 30
 _NAME_CHARS, _SAMPLE_CHARS = 80, 40
 _KINDS = ("DataFrame", "Series")
 
 
-def tables_from_text(text: str) -> list[dict[str, Any]]:
-    """Returns the tables; those that are none are left out.
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The variables of a kernel that a question may be about, in the order of their making."""
+
+    tables: tuple[dict[str, Any], ...] = ()
+    """Each with `name`, `kind`, `shape` and `columns`, those with `name`, `dtype`, `samples`."""
+    values: tuple[dict[str, str], ...] = ()
+    """Each with `name`, `kind` and `text`: a number, a size, whether a model is fitted."""
+
+
+def alive_from_text(text: str) -> Alive:
+    """Returns the variables; what is none is left out.
 
     Args:
         text: JSON, as a kernel sent it.
     """
     if len(text) > _TEXT_CHARS:
-        return []
+        return Alive()
     try:
         found = decode(text.encode("utf-8", "replace"))
     except ValueError:
-        return []
-    tables = map(_table, found[:_TABLES]) if isinstance(found, list) else ()
-    return [table for table in tables if table is not None]
+        return Alive()
+    if not isinstance(found, dict):
+        return Alive()
+    tables = [_table(raw) for raw in _list(found.get("tables"), _TABLES)]
+    values = [_value(raw) for raw in _list(found.get("values"), _VALUES)]
+    return Alive(
+        tuple(table for table in tables if table is not None),
+        tuple(value for value in values if value is not None),
+    )
+
+
+def _list(raw: object, most: int) -> list[object]:
+    return raw[:most] if isinstance(raw, list) else []
+
+
+def _value(raw: object) -> dict[str, str] | None:
+    if not isinstance(raw, dict):
+        return None
+    found = {key: _text(raw.get(key), _NAME_CHARS) for key in ("name", "kind", "text")}
+    return {key: text for key, text in found.items() if text} if all(found.values()) else None
 
 
 def _table(raw: object) -> dict[str, Any] | None:

@@ -1,7 +1,11 @@
-"""Source that runs silently in a person's kernel to list its tables; never imported here."""
+"""Source that runs silently in a person's kernel to list its variables; never imported here.
+
+It calls nothing that a variable's own class defines but what pandas and numpy define, so that
+looking has no effect. Texts that are called like keys, or look like them, are left out.
+"""
 
 
-def _dm_jupyter_tables() -> object:
+def _dm_jupyter_variables() -> object:
     import json
     import sys
 
@@ -9,31 +13,58 @@ def _dm_jupyter_tables() -> object:
         __slots__ = ()
         __repr__ = str.__str__  # what is sent is a `repr`, and JSON is simple to read
 
-    tables: list[dict[str, object]] = []
     pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return Text("[]")
-    for name, value in list(globals().items()):
-        if name.startswith("_") or not isinstance(value, (pandas.DataFrame, pandas.Series)):
+    frames = (pandas.DataFrame, pandas.Series) if pandas is not None else ()
+    hidden = {"In", "Out", "exit", "quit", "open", "get_ipython"}
+    tables: list[object] = []
+    values: list[object] = []
+    for name, value in reversed(list(globals().items())):
+        if name.startswith("_") or name in hidden:
             continue
-        frame = value.to_frame() if isinstance(value, pandas.Series) else value
-        head = frame.head(3)
-        columns = [
-            {
-                "name": str(column)[:80],
-                "dtype": str(frame.dtypes.iloc[place])[:80],
-                "samples": [str(item)[:40] for item in head.iloc[:, place].tolist()],
-            }
-            for place, column in enumerate(frame.columns[:30])
-        ]
-        tables.append(
-            {
-                "name": name[:80],
-                "kind": type(value).__name__,
-                "shape": [int(size) for size in value.shape],
-                "columns": columns,
-            }
-        )
-        if len(tables) == 20:
-            break
-    return Text(json.dumps(tables))
+        if isinstance(value, frames):
+            tables += [_dm_jupyter_table(name, value)] if len(tables) < 20 else []
+        elif len(values) < 30 and (text := _dm_jupyter_told(name, value)):
+            values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
+    return Text(json.dumps({"tables": tables[::-1], "values": values[::-1]}))
+
+
+def _dm_jupyter_table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known here
+    frame = value.to_frame() if hasattr(value, "to_frame") else value
+    head = frame.head(3)
+    columns = [
+        {
+            "name": str(column)[:80],
+            "dtype": str(frame.dtypes.iloc[place])[:80],
+            "samples": [str(item)[:40] for item in head.iloc[:, place].tolist()],
+        }
+        for place, column in enumerate(frame.columns[:30])
+    ]
+    return {
+        "name": name[:80],
+        "kind": type(value).__name__,
+        "shape": [int(size) for size in value.shape],
+        "columns": columns,
+    }
+
+
+def _dm_jupyter_told(name, value):  # type: ignore[no-untyped-def]  # of any class
+    """What a value is, in a few words; empty for one that is nobody's business."""
+    import re
+
+    kind = type(value)
+    if kind in (bool, int, float, complex):
+        return repr(value)[:40]
+    if kind is str:
+        private = r"(?i)key|token|secret|passw|pwd|credential|auth|cookie|url"
+        is_secret = len(value) > 20 or re.search(private, name)
+        return "" if is_secret else repr(value)
+    if kind in (list, tuple, dict, set, frozenset):
+        return f"{len(value)} items"
+    module = str(kind.__module__)
+    if module == "numpy" and kind.__name__ == "ndarray":
+        return f"shape {tuple(value.shape)}, {value.dtype}"
+    if not module.startswith(("sklearn.", "statsmodels.", "xgboost.", "lightgbm.")):
+        return ""
+    own = getattr(value, "__dict__", {})
+    is_fitted = any(key.endswith("_") and key[0] != "_" for key in own) or "esults" in kind.__name__
+    return "fitted model" if is_fitted else "model"

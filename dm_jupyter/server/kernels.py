@@ -18,7 +18,7 @@ from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import Brief
 from dm_jupyter.server.data_files import copied_into
-from dm_jupyter.server.kernel_tables import tables_from_text
+from dm_jupyter.server.kernel_tables import Alive, alive_from_text
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel, sandbox_of
@@ -244,13 +244,20 @@ class Kernels:
 
     async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
         """Returns the tables among the kernel's variables; none while it is busy."""
+        return list((await self.alive(notebook_path)).tables)
+
+    async def alive(self, notebook_path: str) -> Alive:
+        """Returns the kernel's variables; none while it is busy, which is known without asking."""
         try:
-            attached = await self.attach(await self.kernel_of(notebook_path))
+            kernel_id = await self.kernel_of(notebook_path)
+            if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") == "busy":
+                return Alive()
+            attached = await self.attach(kernel_id)
         except (NoKernelError, KernelStartError, KeyError):
-            return []
+            return Alive()
         source = _VARIABLES.read_text("utf-8")
-        text = await attached.evaluate(source, "_dm_jupyter_tables()", _VARIABLES_S)
-        return tables_from_text(text or "[]")
+        text = await attached.evaluate(source, "_dm_jupyter_variables()", _VARIABLES_S)
+        return alive_from_text(text or "")
 
     def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
         """Returns how the code names a data file, and where it lies.

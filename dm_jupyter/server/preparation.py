@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook_context import ContextPart, NotebookView, notebook_context
 from dm_jupyter.server.background import told_before
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.history import History
+from dm_jupyter.server.kernel_tables import Alive
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.meaning import has_code, meaning_of, mentions_in, tables_in
 from dm_jupyter.server.model_house import ModelHouse
@@ -27,6 +29,10 @@ _NO_DATA = (
     "upload it in the file browser."
 )
 _MOST_CANDIDATES = 8
+_MOST_FILES = 12
+_LOCAL_CHARS = 1_600
+"""Of what a model on this machine is told of the notebook: it reads some 40 tokens a second."""
+_ENDPOINT_CHARS = 12_000
 _NO_VARIABLES = (
     "several tries run in fresh kernels, which have none of this notebook's variables: "
     "name files instead, or ask once"
@@ -108,19 +114,44 @@ class Preparation:
         except LinkedFilesError as error:
             raise RefusedError("link", str(error), error.files) from error
         self._make_way(ask)
-        tables = await self._kernels.variables(path) if ask.variables else []
         place = RunPlace(
             kernel_id=kernel_id,
             is_restricted=is_restricted,
             notebook_folder=self._files.folder_of(path),
             files=files,
-            context=told_before(
-                self._history.summaries(path),
-                [table for table in tables if table["name"] in ask.variables],
-            ),
+            told=await self._told(ask),
             settings=self._settings,
         )
         return ask, place
+
+    async def _told(self, ask: Ask) -> tuple[ContextPart, ...]:
+        """What the model is told besides the files of the question."""
+        path = ask.notebook_path
+        # Tries in fresh kernels have no variables.
+        alive = await self._kernels.alive(path) if ask.tries == 1 else Alive()
+        named = [table for table in alive.tables if table["name"] in ask.variables]
+        view = NotebookView(
+            cells=ask.cells,
+            selected=ask.selected,
+            tables=[table for table in alive.tables if table not in named],
+            values=alive.values,
+            files=await asyncio.to_thread(self._files_near, ask),
+        )
+        is_local = self._models.choice(ask.model).is_local
+        chars = _LOCAL_CHARS if is_local else _ENDPOINT_CHARS
+        around = notebook_context(view, chars, ask.withheld)
+        return (*told_before(self._history.summaries(path), named), *around)
+
+    def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
+        """Data files in the notebook's folder that the question is not about, with their sizes."""
+        folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
+        found = self._files.search.matching("", folder, _MOST_FILES + len(ask.files)).paths
+        return [
+            (posixpath.basename(path), size)
+            for path in found
+            if path not in ask.files and posixpath.dirname(path) == folder
+            if (size := self._files.size_of(path)) is not None
+        ][:_MOST_FILES]
 
     async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
         try:
@@ -174,6 +205,8 @@ class Preparation:
             return ask
         if meant := tables_in(ask.question, tables):
             return replace(ask, variables=meant)
+        if any(cell.output and not cell.role for cell in ask.cells):
+            return ask  # it may be about what the person's own cells show
         folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
         near = await asyncio.to_thread(self._files.search.matching, "", folder, _MOST_CANDIDATES)
         found = [Candidate("variable", name) for name in tables]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.models import chosen_dialect
+from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
@@ -40,6 +41,7 @@ from dm_jupyter.server.summaries import Summary
 from dm_jupyter.server.tries import Tries, limits_of_tries
 from dm_jupyter.server.wire import (
     Ask,
+    ContextTold,
     Decide,
     DecideFiles,
     Phase,
@@ -68,8 +70,8 @@ class RunPlace:
     notebook_folder: Path
     files: tuple[Path, ...] = ()
     """The data files, as they lie on this machine."""
-    context: str = ""
-    """What the model should know besides the files: earlier answers, variables of the kernel."""
+    told: tuple[ContextPart, ...] = ()
+    """What the model should know besides the files: earlier answers, the notebook around it."""
     settings: RunSettings = field(default_factory=RunSettings)
 
 
@@ -242,7 +244,9 @@ class Run:
         workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
-        text = "\n\n".join(part for part in (brief.text, place.context) if part)
+        parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
+        self.journal.add(ContextTold, parts=parts)
+        text = "\n\n".join(part.text for part in parts)
         containment = self._kernels.containment(place.kernel_id)
         brief = replace(brief, text=text, variables=self.ask.variables)
         return Trajectory(task, "markdown", brief, containment=containment)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from dm_jupyter.agent.notebook_context import ContextPart, NotebookCell, PartKind
 from dm_jupyter.server import operations, wire
 from kernel_sandbox.types import FileChange
 
@@ -27,12 +28,13 @@ _UNIONS: dict[str, Any] = {
     "ServerMessage": wire.ServerMessage,
     "ClientMessage": wire.ClientMessage,
 }
-_PARTS = (wire.WantedFile, wire.Candidate, FileChange)
+_PARTS = (wire.WantedFile, wire.Candidate, FileChange, NotebookCell, ContextPart)
 """What messages hold."""
 _ALIASES: dict[str, Any] = {
     "Approval": wire.Approval,
     "Decision": wire.Decision,
     "KernelChoice": wire.KernelChoice,
+    "PartKind": PartKind,
 }
 
 

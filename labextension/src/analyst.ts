@@ -11,7 +11,7 @@ import { UUID } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import { anchors, liveSource } from './cells';
+import { anchors, liveSource, notebookView } from './cells';
 import { Choices } from './choices';
 import { ChannelClient } from './client';
 import { saveAlone } from './disk';
@@ -144,6 +144,7 @@ export class Analyst implements IAnalyst {
       after: anchors(panel.content),
       model: this.choices.model,
       ...this.choices.sampling,
+      ...notebookView(panel.content, this.choices.withheld),
       approval: isOwn ? 'ask' : approval,
       kernel: isOwn ? 'own' : 'restricted',
       agreed: [...(question.agreed ?? [])],

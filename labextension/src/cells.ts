@@ -8,8 +8,18 @@ import type { IError } from '@jupyterlab/nbformat';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 
 import { indexOfCell } from './operations';
+import type { IAsk, INotebookCell, PartKind } from './protocol.gen';
 
 const ANCHORS = 20;
+const MOST_CELLS = 200;
+const MOST_CHARS = 4_000;
+const NOTHING: INotebookCell = {
+  kind: '',
+  source: '',
+  output: '',
+  count: null,
+  role: ''
+};
 
 /** An error that stands in a cell's outputs. */
 export interface ICellError {
@@ -26,6 +36,67 @@ export function anchors(notebook: Notebook): string[] {
     .reverse()
     .slice(0, ANCHORS)
     .map(cell => cell.model.id);
+}
+
+/**
+ * Returns the cells around the active one, as the server is told of them; what is withheld does not
+ * leave the browser.
+ */
+export function notebookView(
+  notebook: Notebook,
+  withheld: PartKind[]
+): Pick<IAsk, 'cells' | 'selected' | 'withheld'> {
+  const { activeCellIndex, widgets } = notebook;
+  const isTold = (index: number) =>
+    !withheld.includes(index === activeCellIndex ? 'selection' : 'cells');
+  const first = Math.max(0, activeCellIndex - MOST_CELLS / 2);
+  const near = widgets.slice(first, first + MOST_CELLS);
+  const cells = near.map((cell, place) =>
+    isTold(first + place) ? told(cell) : { ...NOTHING }
+  );
+  return { cells, selected: activeCellIndex - first, withheld };
+}
+
+function told(cell: Cell): INotebookCell {
+  const { model } = cell;
+  const own = model.getMetadata('dm_jupyter') as { role?: string } | undefined;
+  const isCode = isCodeCellModel(model);
+  return {
+    kind: model.type,
+    source: cut(model.sharedModel.getSource()),
+    output: isCode ? cut(outputText(model)) : '',
+    count: isCode ? model.executionCount : null,
+    role: own?.role ?? ''
+  };
+}
+
+/** The cell's outputs as a model reads them: texts, errors, a word for a figure. */
+function outputText(cell: ICodeCellModel): string {
+  const texts: string[] = [];
+  for (let index = 0; index < cell.outputs.length; index += 1) {
+    const { data, type } = cell.outputs.get(index);
+    const error = data['application/vnd.jupyter.error'];
+    const text =
+      data['application/vnd.jupyter.stdout'] ??
+      data['application/vnd.jupyter.stderr'] ??
+      data['text/plain'];
+    if (type === 'error' && error) {
+      const { ename, evalue } = error as unknown as IError;
+      texts.push(`${ename}: ${evalue}`);
+    } else if (Object.keys(data).some(kind => kind.startsWith('image/'))) {
+      texts.push('[a figure]');
+    } else if (typeof text === 'string') {
+      texts.push(text);
+    }
+  }
+  return texts.join('\n');
+}
+
+/** Keeps the ends of a long text; the server cuts it to what the model has room for. */
+function cut(text: string): string {
+  return text.length <= MOST_CHARS
+    ? text
+    : `${text.slice(0, MOST_CHARS / 2)}\n…\n${text.slice(-MOST_CHARS / 2)}`;
 }
 
 /** Returns the text that a cell has in the open notebook, or `null` where there is none. */

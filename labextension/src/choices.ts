@@ -5,10 +5,14 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import type { Approval, IAsk } from './protocol.gen';
+import type { Approval, IAsk, PartKind } from './protocol.gen';
 
 /** The setting's own default, which holds until the settings are read. */
 const LONG_TEXT = 200_000;
+
+const PARTS: readonly PartKind[] = ['selection', 'variables', 'cells', 'files'];
+
+type ITells = { readonly [part in PartKind]: boolean };
 
 /** Holds the settings' values; the pickers change them until the page is left. */
 export class Choices {
@@ -38,6 +42,11 @@ export class Choices {
     return this._sampling;
   }
 
+  /** What of the notebook the model is not told. */
+  get withheld(): PartKind[] {
+    return this._withheld;
+  }
+
   get opensPanel(): boolean {
     return this._opensPanel;
   }
@@ -57,6 +66,9 @@ export class Choices {
         turn_tokens: settings.get('turnTokens').composite as number,
         temperature: settings.get('temperature').composite as number | null
       };
+      this._withheld = PARTS.filter(
+        part => !(settings.get('tells').composite as ITells)[part]
+      );
       this._opensPanel = settings.get('opensPanel').composite as boolean;
       this._longText = settings.get('longText').composite as number;
       this._changed.emit();
@@ -72,6 +84,7 @@ export class Choices {
     turn_tokens: 0,
     temperature: null
   };
+  private _withheld: PartKind[] = [];
   private _opensPanel = false;
   private _longText = LONG_TEXT;
   private _changed = new Signal<this, void>(this);

@@ -4,6 +4,7 @@
 import type {
   Approval,
   IAsk,
+  IContextPart,
   IFileChange,
   IFilesWanted,
   IKernelMeter,
@@ -87,6 +88,8 @@ export interface IRunPicture {
   readonly state: RunState;
   readonly isStopping: boolean;
   readonly phase: string;
+  /** What the model was told beside the question. */
+  readonly told: readonly IContextPart[];
   readonly steps: readonly IStepPicture[];
   /** The text of the run's cells, by cell id. */
   readonly sources: { readonly [cellId: string]: string };

@@ -7,6 +7,8 @@ export type Decision = 'approve' | 'skip';
 
 export type KernelChoice = 'restricted' | 'own';
 
+export type PartKind = 'selection' | 'variables' | 'cells' | 'files';
+
 /** A file that is read only when the person agrees. */
 export interface IWantedFile {
   name: string;
@@ -27,6 +29,21 @@ export interface IFileChange {
   size_bytes: number;
   before_bytes: number | null;
   marks: string[];
+}
+
+/** A cell as a person sees it. */
+export interface INotebookCell {
+  kind: string;
+  source: string;
+  output: string;
+  count: number | null;
+  role: string;
+}
+
+/** A piece of what the model is told, which a person can look at and switch off. */
+export interface IContextPart {
+  kind: string;
+  text: string;
 }
 
 /** A new cell below the first of the anchors that exists, else at the end. */
@@ -128,6 +145,9 @@ export interface IAsk {
   dialect?: string;
   turn_tokens?: number;
   temperature?: number | null;
+  cells?: INotebookCell[];
+  selected?: number;
+  withheld?: PartKind[];
 }
 
 /** A question about these files is being written; a model on this machine may read them. */
@@ -206,6 +226,15 @@ export interface IRunOpened {
   max_cells: number;
   tries: number;
   variables: string[];
+}
+
+/** What the model is told beside the question. */
+export interface IContextTold {
+  kind: 'context_told';
+  run_id: string;
+  seq: number;
+  at: number;
+  parts: IContextPart[];
 }
 
 /** The model begins a turn. */
@@ -413,6 +442,7 @@ export type Operation =
 
 export type RunMessage =
   | IRunOpened
+  | IContextTold
   | IStepOpened
   | IOperated
   | ICellOpened
@@ -426,6 +456,7 @@ export type RunMessage =
 
 export type ServerMessage =
   | IRunOpened
+  | IContextTold
   | IStepOpened
   | IOperated
   | ICellOpened

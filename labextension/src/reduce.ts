@@ -78,6 +78,7 @@ function opened(message: IRunOpened): IRunPicture {
     state: 'running',
     isStopping: false,
     phase: '',
+    told: [],
     steps: [],
     sources: {},
     totals: { turns: 0, tokens: 0, cells: 0, seconds: null },
@@ -93,6 +94,8 @@ function advanced(run: IRunPicture, message: RunMessage): IRunPicture {
   switch (message.kind) {
     case 'run_opened':
       return run;
+    case 'context_told':
+      return { ...run, told: message.parts };
     case 'step_opened':
       return {
         ...withStep(run, message.step, message.at, step => step),

@@ -10,6 +10,7 @@ import { stateOfStop } from './reduce';
 import type { IRunSummary } from './rest';
 import { Steps } from './steps';
 import { besideCellWords, phaseWords, stateWords } from './wording';
+import { Told } from './told';
 
 /** The runs of a notebook, oldest first: former ones as a line each, this tab's whole. */
 export function Timeline(props: {
@@ -89,6 +90,7 @@ const Run = memo(function Run(props: {
       <StepList run={run} isLatest={isLatest || isRunning} />
       <Phase run={run} />
       <Outcome run={run} />
+      <Told run={run} />
       <Meter run={run} />
       {!isRunning && <RunButtons run={run} />}
     </article>

@@ -1,4 +1,4 @@
-"""The tables among a kernel's variables are read with no trust in the kernel's text."""
+"""A kernel's variables are read with no trust in the kernel's text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.server.kernel_tables import tables_from_text
+from dm_jupyter.server.kernel_tables import Alive, alive_from_text
 from kernel_sandbox.attached import value_text
 
 COLUMN = {"name": "a", "dtype": "int64", "samples": ["1", "2"]}
 TABLE: dict[str, Any] = {"name": "df", "kind": "DataFrame", "shape": [2, 1], "columns": [COLUMN]}
+VALUE = {"name": "n", "kind": "int", "text": "3"}
 
 
 def test_what_the_kernel_lists_is_taken() -> None:
     series = {**TABLE, "kind": "Series", "shape": [2], "columns": []}
-    assert tables_from_text(json.dumps([TABLE, series])) == [TABLE, series]
+    found = alive_from_text(json.dumps({"tables": [TABLE, series], "values": [VALUE]}))
+    assert found == Alive((TABLE, series), (VALUE,))
 
 
 @pytest.mark.parametrize(
@@ -25,17 +27,19 @@ def test_what_the_kernel_lists_is_taken() -> None:
         "",
         "'[]'",
         "{}",
+        "[]",
+        '{"tables": {}, "values": 5}',
         "5",
         "[" * 100_000,
         "(" * 300 + ")" * 300,
         "[" + "1" * 10_000 + "]",
         json.dumps("[]"),
-        json.dumps([TABLE] * 4000),
+        json.dumps({"tables": [TABLE] * 4000}),
         "[NaN]",
     ],
 )
-def test_what_is_no_list_of_tables_gives_none(text: str) -> None:
-    assert tables_from_text(text) == []
+def test_what_is_no_list_of_variables_gives_none(text: str) -> None:
+    assert alive_from_text(text) == Alive()
 
 
 @pytest.mark.parametrize(
@@ -58,13 +62,24 @@ def test_what_is_no_list_of_tables_gives_none(text: str) -> None:
     ],
 )
 def test_a_table_of_another_shape_is_left_out(change: dict[str, Any]) -> None:
-    assert tables_from_text(json.dumps([{**TABLE, **change}, TABLE])) == [TABLE]
+    assert alive_from_text(json.dumps({"tables": [{**TABLE, **change}, TABLE]})).tables == (TABLE,)
+
+
+@pytest.mark.parametrize("change", [{"name": 5}, {"name": ""}, {"text": None}, {"kind": []}])
+def test_a_value_of_another_shape_is_left_out(change: dict[str, Any]) -> None:
+    found = alive_from_text(json.dumps({"values": [{**VALUE, **change}, 3, VALUE]}))
+    assert found.values == (VALUE,)
 
 
 def test_what_is_too_much_is_cut() -> None:
     column = {"name": "n" * 999, "dtype": "d" * 999, "samples": ["s" * 99] * 9, "odd": 1}
     table = {**TABLE, "columns": [column] * 40, "odd": 1}
-    found = tables_from_text(json.dumps([table] + [TABLE] * 40))
+    long = {"name": "n" * 99, "kind": "k" * 99, "text": "t" * 99, "odd": 1}
+    told = {"tables": [table] + [TABLE] * 40, "values": [long] * 40}
+    alive = alive_from_text(json.dumps(told))
+    found, values = alive.tables, alive.values
+    assert len(values) == 30
+    assert values[0] == {"name": "n" * 80, "kind": "k" * 80, "text": "t" * 80}
     assert len(found) == 20
     assert {*found[0]} == {*TABLE}
     assert len(found[0]["columns"]) == 30

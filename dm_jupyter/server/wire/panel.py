@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from dm_jupyter.agent.notebook_context import NotebookCell, PartKind
+
 __all__ = [
     "MOST_TRIES",
     "Ack",
@@ -33,6 +35,8 @@ Decision = Literal["approve", "skip"]
 KernelChoice = Literal["restricted", "own"]
 MOST_TRIES = 9
 MOST_TURN_TOKENS = 32_000
+MOST_CELLS = 400
+_MOST_CELL_CHARS = 20_000
 MOST_TEMPERATURE = 2.0
 """Of one question; more cost a lot and change a vote seldom."""
 
@@ -108,6 +112,12 @@ class Ask:
     """The most tokens of one turn; 0 for the server's own limit."""
     temperature: float | None = None
     """Of the sampling, 0 to 2; `None` for the server's own."""
+    cells: tuple[NotebookCell, ...] = ()
+    """The notebook around the selected cell, as the tab shows it; long texts are cut."""
+    selected: int = -1
+    """Place of the selected cell among them; -1 for none."""
+    withheld: tuple[PartKind, ...] = ()
+    """What of the notebook the model is not told."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.tries <= MOST_TRIES:
@@ -116,10 +126,16 @@ class Ask:
             raise ValueError(
                 f"ask: turn_tokens must be 0 to {MOST_TURN_TOKENS:,}, got {self.turn_tokens}"
             )
+        if len(self.cells) > MOST_CELLS or any(_is_long(cell) for cell in self.cells):
+            raise ValueError(f"ask: more than {MOST_CELLS} cells, or one that is too long")
         if self.temperature is not None and not 0 <= self.temperature <= MOST_TEMPERATURE:
             raise ValueError(
                 f"ask: temperature must be 0 to {MOST_TEMPERATURE:g}, got {self.temperature:g}"
             )
+
+
+def _is_long(cell: NotebookCell) -> bool:
+    return len(cell.source) > _MOST_CELL_CHARS or len(cell.output) > _MOST_CELL_CHARS
 
 
 @dataclass(frozen=True, slots=True)

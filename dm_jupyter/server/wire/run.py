@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.server.operations import Operation
 from dm_jupyter.server.wire.panel import Approval, Decision, KernelChoice
 from kernel_sandbox.types import FileChange
@@ -13,6 +14,7 @@ __all__ = [
     "CellClosed",
     "CellDecided",
     "CellOpened",
+    "ContextTold",
     "FilesDecided",
     "FilesWait",
     "Operated",
@@ -49,6 +51,17 @@ class RunOpened:
     """How often the question is tried."""
     variables: tuple[str, ...] = ()
     """Names of DataFrames in the kernel that the question is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTold:
+    """What the model is told beside the question."""
+
+    kind: ClassVar[str] = "context_told"
+    run_id: str
+    seq: int
+    at: float
+    parts: tuple[ContextPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +214,6 @@ class RunUndone:
 
 
 RunMessage = (
-    RunOpened | StepOpened | Operated | CellOpened | CellDecided | FilesWait | FilesDecided
-    | CellClosed | StepClosed | RunClosed | RunUndone
+    RunOpened | ContextTold | StepOpened | Operated | CellOpened | CellDecided | FilesWait
+    | FilesDecided | CellClosed | StepClosed | RunClosed | RunUndone
 )  # fmt: skip

@@ -36,7 +36,14 @@ function trackerOf(panel: NotebookPanel): INotebookTracker {
 
 function openPanel(context: FakeContext): NotebookPanel {
   const panel = panelOf(context);
-  const widgets = ['a', 'b', 'c'].map(id => ({ model: { id } }));
+  const widgets = ['a', 'b', 'c'].map(id => ({
+    model: {
+      id,
+      type: 'markdown',
+      sharedModel: { getSource: () => `text of ${id}` },
+      getMetadata: () => (id === 'c' ? { role: 'answer' } : undefined)
+    }
+  }));
   return Object.assign(panel, {
     content: { ...panel.content, widgets, activeCellIndex: 1 },
     disposed: new Signal({}),
@@ -119,6 +126,27 @@ describe('Analyst', () => {
       tries: 1
     });
     expect(performance.mark).toHaveBeenCalledWith('dm:enter');
+  });
+
+  it('tells of the cells around the active one, but of none that is withheld', async () => {
+    await analyst.ask(PATH, { text: 'How?' });
+    const [ask] = sent('ask') as IAsk[];
+    expect(ask.selected).toBe(1);
+    expect(ask.cells!.map(cell => cell.source)).toEqual([
+      'text of a',
+      'text of b',
+      'text of c'
+    ]);
+    expect(ask.cells![2].role).toBe('answer');
+    Object.assign(analyst.choices, { _withheld: ['selection'] });
+    await analyst.ask(PATH, { text: 'How?' });
+    const again = sent('ask')[1] as IAsk;
+    expect(again.withheld).toEqual(['selection']);
+    expect(again.cells!.map(cell => cell.source)).toEqual([
+      'text of a',
+      '',
+      'text of c'
+    ]);
   });
 
   it('asks as often again in the kernel that the person chose', async () => {

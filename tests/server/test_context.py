@@ -1,0 +1,85 @@
+"""What a model is told of the notebook: from a real kernel, as the tab sent it, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.endpoint import ScriptedEndpoint
+from tests.server.jupyter import JupyterServer, Panel
+
+SET_UP = (
+    "import pandas as pd\n"
+    "sales = pd.DataFrame({'region': ['north', 'south'], 'n': [7, 5]})\n"
+    "rate, api_key, names = 0.25, 'abcdefgh', ['a', 'b', 'c']\n"
+    "from collections import Counter"
+)
+CELLS = [
+    {"kind": "markdown", "source": "# Sales", "output": "", "count": None, "role": ""},
+    {"kind": "code", "source": SET_UP, "output": "", "count": 1, "role": ""},
+    {"kind": "code", "source": "sales.n.sum()", "output": "12", "count": 2, "role": ""},
+]
+
+
+@pytest.fixture(params=["dm-sandbox", "python3"])
+def kernel(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def _told(
+    server: JupyterServer, endpoint: ScriptedEndpoint, path: str, **fields: Any
+) -> tuple[str, list[dict[str, str]]]:
+    """What the model was told, and what the panel was told of that."""
+    endpoint.bodies.clear()
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.ask(path, "What did I compute above?", kernel="own", **fields)
+        parts = (await panel.until("context_told"))["parts"]
+        while not endpoint.bodies:
+            await asyncio.sleep(0.05)
+        await panel.say("stop", run_id=panel.of("run_opened")[-1]["run_id"])
+        await panel.until("run_closed")
+    return json.dumps(endpoint.bodies[0]["messages"], ensure_ascii=False), parts
+
+
+async def test_the_notebook_around_a_question_is_told(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say, kernel: str
+) -> None:
+    say("print(12)\n```", "12.")
+    path = server.notebook("context.ipynb", kernel)
+    await server.execute(path, SET_UP)
+    told, parts = await _told(server, endpoint, path, cells=CELLS, selected=2)
+    by_kind = {part["kind"]: part["text"] for part in parts}
+    assert by_kind["selection"] == "The selected cell:\n[2]\nsales.n.sum()\nshowed:\n12"
+    assert "- sales (DataFrame, 2 x 2): region (str, e.g. north)" in by_kind["variables"]
+    assert "- rate (float): 0.25" in by_kind["variables"]
+    assert "- names (list): 3 items" in by_kind["variables"]
+    assert "Counter" not in by_kind["variables"]
+    assert "# Sales" in by_kind["cells"]
+    assert "- sales.csv (" in by_kind["files"]
+    assert "abcdefgh" not in told
+    for text in by_kind.values():
+        assert json.dumps(text, ensure_ascii=False)[1:-1] in told
+
+
+async def test_what_is_withheld_is_not_told(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say
+) -> None:
+    say("print(12)\n```", "12.")
+    path = server.notebook("withheld.ipynb")
+    await server.execute(path, SET_UP)
+    withheld = ["variables", "cells", "files"]
+    _, parts = await _told(server, endpoint, path, cells=CELLS, selected=2, withheld=withheld)
+    assert [part["kind"] for part in parts] == ["selection"]
+
+
+async def test_a_notebook_that_is_too_large_is_refused_by_name(server: JupyterServer) -> None:
+    path = server.notebook("large.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        cell = {**CELLS[0], "source": "x" * 20_001}
+        with pytest.raises(AssertionError, match="one that is too long"):
+            await panel.ask(path, "What?", cells=[cell])
