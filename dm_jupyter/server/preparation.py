@@ -177,7 +177,8 @@ class Preparation:
             return ask
         path = ask.notebook_path
         # Tries in fresh kernels have no tables.
-        tables = await self._kernels.variables(path) if ask.tries == 1 else []
+        looks = ask.tries == 1 and "variables" not in ask.withheld
+        tables = await self._kernels.variables(path) if looks else []
         names = [str(table["name"]) for table in tables]
         folder = posixpath.dirname(path.lstrip("/"))
         meaning = await asyncio.to_thread(

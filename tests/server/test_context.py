@@ -14,6 +14,7 @@ from tests.server.jupyter import JupyterServer, Panel
 SET_UP = (
     "import pandas as pd\n"
     "sales = pd.DataFrame({'region': ['north', 'south'], 'n': [7, 5]})\n"
+    "costs = sales.copy()\n"
     "rate, api_key, names = 0.25, 'abcdefgh', ['a', 'b', 'c']\n"
     "from collections import Counter"
 )
