@@ -57,6 +57,8 @@ class AnalysisSettings:
     """Where the notebook is written; files that the code makes are put beside it."""
     names_from: Path | None = None
     """Folder from which the code names its files; `None` means the notebook's, or bare names."""
+    endpoint: str = ""
+    """Where the model answers, as it may be shown, for the record; empty for this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,11 @@ async def analyze(
         notebook = HeadlessNotebook(runner, brief.databases, settings.notebook)
         notebook.ask(task)
         trajectory = Trajectory(
-            task, settings.dialect, brief, containment=kernel.containment.to_json()
+            task,
+            settings.dialect,
+            brief,
+            endpoint=settings.endpoint,
+            containment=kernel.containment.to_json(),
         )
         faults: list[Exception] = []
 

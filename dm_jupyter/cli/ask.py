@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
@@ -77,6 +78,7 @@ async def _ask(options: AskOptions) -> int:
         dialect_named(options.dialect)
     choice = model_choice(options.model, options.base_url, options.api_key_file)
     settings = _settings(options, _notebook_path(options.out, task))
+    settings = replace(settings, endpoint=shown_address(choice.base_url))
     quiet = options.as_json or not sys.stdout.isatty()
     watcher: Watcher = Silent() if quiet else Screen()
     installer = _installer(watcher.progress) if options.install_packages else None
@@ -229,6 +231,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "notebook": str(analysis.notebook.path) if analysis.notebook.has_cells else None,
         "files": [str(file) for file in analysis.files],
         "model": trajectory.policy,
+        "endpoint": trajectory.endpoint or None,
         "turns": trajectory.turns,
         "cells": trajectory.cells,
         "tokens": trajectory.tokens,

@@ -154,7 +154,7 @@ def _headline(trajectory: Trajectory) -> RenderableType:
     files = ", ".join(file.name for file in trajectory.task.files)
     return Group(
         Text(trajectory.task.question, style="bold"),
-        Text(f"{files} · {trajectory.policy}", style="dim"),
+        Text(f"{files} · {trajectory.answered_by}", style="dim"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shown_address"]
+__all__ = ["shown_address", "shown_host"]
 
 _USER = re.compile(r"^([a-z][a-z0-9+.-]*://)?[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*$", re.DOTALL)
@@ -13,3 +13,8 @@ _QUERY = re.compile(r"[?#].*$", re.DOTALL)
 def shown_address(url: str) -> str:
     """Returns an address without what may be secret in it: user, password, query and fragment."""
     return _QUERY.sub("", _USER.sub(r"\1", url))
+
+
+def shown_host(url: str) -> str:
+    """Returns the host and port of an address, without user and password; empty for no address."""
+    return shown_address(url).partition("://")[2].partition("/")[0]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from dm_jupyter.core.addresses import shown_host
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.schema import DatabaseTable
 from dm_jupyter.core.task import Task
@@ -148,10 +149,18 @@ class Trajectory:
     """Numbers of the answer that stand in no output."""
     policy: str = ""
     """The model's name."""
+    endpoint: str = ""
+    """Where it answered, without what may be secret in the address; empty for this machine."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Name of each prompt used, to the first 12 hex digits of its sha256."""
     containment: Mapping[str, Any] = field(default_factory=dict)
     """What the kernel was restricted by, layer by layer."""
+
+    @property
+    def answered_by(self) -> str:
+        """The model, and its host where it did not answer on this machine; for a person."""
+        host = shown_host(self.endpoint)
+        return f"{self.policy} at {host}" if host else self.policy
 
     @property
     def turns(self) -> int:
@@ -200,6 +209,7 @@ class Trajectory:
             "answer": self.answer,
             "unsupported": list(self.unsupported),
             "policy": self.policy,
+            "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
             "containment": dict(self.containment),
         }
@@ -275,6 +285,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         answer=raw["answer"],
         unsupported=tuple(raw["unsupported"]),
         policy=raw["policy"],
+        endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),
         containment=dict(raw["containment"]),
     )

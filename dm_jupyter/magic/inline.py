@@ -17,6 +17,7 @@ from dm_jupyter.agent.analysis import AnalysisSettings, analyze
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.config import model_choice
+from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.magic.answer import Answer
@@ -58,7 +59,8 @@ async def answer_here(
             _live(pane, progress, notice),
             open_policy(choice, progress.waits_for) as policy,
         ):
-            analysis = await analyze(task, policy, _settings(request), show)
+            settings = replace(_settings(request), endpoint=shown_address(choice.base_url))
+            analysis = await analyze(task, policy, settings, show)
     if analysis.fault is not None:
         raise analysis.fault
     return Answer(analysis.trajectory, analysis.notebook.document)

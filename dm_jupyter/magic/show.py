@@ -104,7 +104,7 @@ class Progress:
         how = "" if run.stop is StopReason.ANSWERED else "stopped · "
         turns = f"{run.turns} turn" if run.turns == 1 else f"{run.turns} turns"
         used = f"{turns} · {run.tokens} tokens · {self._seconds():.0f} s"
-        return f"{how}{run.policy} · {used}"
+        return f"{how}{run.answered_by} · {used}"
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started

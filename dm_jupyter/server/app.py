@@ -69,7 +69,7 @@ class DmJupyterApp(ExtensionApp):
     packages_dir = Unicode(help="Where packages that cells lacked are installed.").tag(config=True)
 
     endpoint_file = Unicode(
-        help="Where the endpoint that was set in the panel is kept, with its key."
+        help="Where the endpoints that were set in the panel are kept, with their keys."
     ).tag(config=True)
 
     lock_endpoint = Bool(

@@ -195,15 +195,27 @@ class ModelHandler(_AnalystHandler):
     @web.authenticated
     @authorized
     async def delete(self) -> None:
-        """Forgets the endpoint that was set here, with its key."""
+        """Forgets the endpoint `{base_url, model}` that was set here, with its key."""
         with _refusals():
-            await self.analyst.setup.forget_endpoint()
+            await self.analyst.setup.forget_endpoint(*self.given("base_url", "model"))
         await self.finish_state()
 
     async def finish_state(self) -> None:
         """Answers with what `get` does."""
         setup, name = self.analyst.setup, self.get_argument("name", "")
         self.finish_json(await asyncio.to_thread(setup.state, name))
+
+
+class ModelUseHandler(ModelHandler):
+    """Which of the kept endpoints answers; the answer is that of `ModelHandler.get`."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Has the kept endpoint `{base_url, model}` answer whoever chooses none."""
+        with _refusals():
+            await self.analyst.setup.use_endpoint(*self.given("base_url", "model"))
+        await self.finish_state()
 
 
 class ModelListHandler(_AnalystHandler):
@@ -271,6 +283,7 @@ HANDLERS: list[tuple[str, type]] = [
     (r"/dm-jupyter/api/meaning", MeaningHandler),
     (r"/dm-jupyter/api/examples", ExamplesHandler),
     (r"/dm-jupyter/api/model", ModelHandler),
+    (r"/dm-jupyter/api/model/use", ModelUseHandler),
     (r"/dm-jupyter/api/model/list", ModelListHandler),
     (r"/dm-jupyter/api/model/test", ModelTestHandler),
     (r"/dm-jupyter/api/model/download", DownloadHandler),

@@ -13,9 +13,13 @@ from typing import Any
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.addresses import shown_address, shown_host
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
 
-__all__ = ["ModelHouse"]
+__all__ = ["ModelHouse", "kept_name"]
+
+_AT = " @ "
+"""Between a kept endpoint's model and address; no model's own name has it."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -40,6 +44,8 @@ class ModelHouse:
             idle_s: how long a model stays open unused, seconds; a local one holds memory.
         """
         self.default = default
+        self.kept: tuple[ModelChoice, ...] = ()
+        """The endpoints that were set in the panel; the default may be one of them."""
         self._idle_s = idle_s
         self._open: dict[ModelChoice, _Open] = {}
         """What a question gets."""
@@ -49,13 +55,26 @@ class ModelHouse:
     def choice(self, name: str) -> ModelChoice:
         """Returns the choice that a name stands for; the default for an empty one.
 
-        What is no model of this machine is another one at the server's endpoint, where it has one.
+        A kept endpoint is named as `kept_name` does, or by its model where nothing else has that
+        name. What is no model of this machine is another one at the server's endpoint, where it has
+        one.
         """
         from dm_jupyter.agent.local_model.catalogue import is_local_name  # noqa: PLC0415
 
-        if not name or name == self.default.model:
+        named = next((one for one in self.kept if kept_name(one) == name), None)
+        if named is not None:
+            return named
+        # One that was forgotten is taken for local: its questions go to no other endpoint.
+        is_local = is_local_name(name) or _AT in name
+        is_own = name == self.default.model and not (is_local and self.default in self.kept)
+        if is_own or not name:
             return self.default
-        if self.default.is_local or is_local_name(name):
+        if is_local:
+            return ModelChoice(model=name)
+        alike = [one for one in self.kept if one.model == name]
+        if len(alike) == 1:
+            return alike[0]
+        if self.default.is_local:
             return ModelChoice(model=name)
         return dataclasses.replace(self.default, model=name)
 
@@ -71,7 +90,8 @@ class ModelHouse:
         """Lets code choose among the server's model and local ones: others may cost more.
 
         Raises:
-            ValueError: the name stands for another model at the server's endpoint.
+            ValueError: the name stands for another model at the server's endpoint, or for another
+                endpoint that was set in the panel.
         """
         choice = self.choice(name)
         if not choice.is_local and choice != self.default:
@@ -87,10 +107,14 @@ class ModelHouse:
         from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
 
         names = [model.name for model in MODELS if model.fits_here or is_present(model)]
+        kept = _kept_entries(sorted(self.kept, key=lambda one: one != self.default))
+        if self.default in self.kept:
+            return [*kept, *map(_local_entry, names)]
         if not self.default.is_local:
-            return [_endpoint_entry(self.default.model), *map(_local_entry, names)]
+            own = _endpoint_entry(self.default.model, f"{self.default.model} (endpoint)")
+            return [own, *map(_local_entry, names)]
         first = DEFAULT_MODEL if self.default.model == "local" else self.default.model
-        return [*map(_local_entry, dict.fromkeys([first, *names]))]
+        return [*map(_local_entry, dict.fromkeys([first, *names])), *kept]
 
     @asynccontextmanager
     async def use(
@@ -161,14 +185,29 @@ class ModelHouse:
             await asyncio.wait(tasks)
 
 
-def _endpoint_entry(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "label": f"{name} (endpoint)",
-        "is_local": False,
-        "is_present": True,
-        "detail": "",
-    }
+def kept_name(choice: ModelChoice) -> str:
+    """Returns the one name of a kept endpoint: model and address, without what may be secret."""
+    return f"{choice.model}{_AT}{_address(choice)}"
+
+
+def _address(choice: ModelChoice) -> str:
+    """The address as it is shown; `https://` goes without saying."""
+    return shown_address(choice.base_url).removeprefix("https://")
+
+
+def _kept_entries(kept: list[ModelChoice]) -> list[dict[str, Any]]:
+    """The entries of kept endpoints; two that look alike are shown with their whole address."""
+    short = [f"{one.model} ({shown_host(one.base_url)})" for one in kept]
+    return [
+        _endpoint_entry(
+            kept_name(one), label if short.count(label) == 1 else f"{one.model} ({_address(one)})"
+        )
+        for one, label in zip(kept, short, strict=True)
+    ]
+
+
+def _endpoint_entry(name: str, label: str) -> dict[str, Any]:
+    return {"name": name, "label": label, "is_local": False, "is_present": True, "detail": ""}
 
 
 def _local_entry(name: str) -> dict[str, Any]:

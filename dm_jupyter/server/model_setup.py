@@ -1,8 +1,8 @@
 """The set-up of the model that answers: what is missing, its download, an endpoint with its key.
 
-The endpoint that a person names in the panel is kept for their account alone; see `EndpointStore`.
-Its key goes from there to the endpoint and nowhere else: no reply, log, notebook, trajectory or
-kernel gets it. A kept key goes only to the address that it was kept with.
+The endpoints that a person names in the panel are kept for their account alone; see
+`EndpointStore`. A key goes from there to its endpoint and nowhere else: no reply, log, notebook,
+trajectory or kernel gets it. A kept key goes only to the address that it was kept with.
 
 Covered: the key in all that this package writes and answers. Not covered: a program with the
 person's own rights, such as a kernel that is not restricted, can read what is kept.
@@ -27,8 +27,8 @@ from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.presets import presets
 from dm_jupyter.server.endpoint_check import SetupError, answering, endpoint_of, learned, listed
-from dm_jupyter.server.endpoint_store import EndpointStore, has_keyring
-from dm_jupyter.server.model_house import ModelHouse
+from dm_jupyter.server.endpoint_store import EndpointStore, KeptEndpoint, has_keyring
+from dm_jupyter.server.model_house import ModelHouse, kept_name
 from dm_jupyter.server.redaction import Redaction
 
 __all__ = ["ModelSetup", "SetupError"]
@@ -78,14 +78,14 @@ class ModelSetup:
         *,
         is_locked: bool = False,
     ) -> None:
-        """Uses the endpoint that was kept, unless the server's settings name one.
+        """Uses the endpoints that were kept, unless the server's settings name one.
 
         Args:
             models: the models that answer; its default is what is set up.
-            place: the file that keeps the endpoint.
+            place: the file that keeps the endpoints.
             redaction: what must not stand in a trajectory; a key is added to it.
             fetch: brings the file of a local model; as `pull`.
-            is_locked: no endpoint can be set here, and one that was kept is not used.
+            is_locked: no endpoint can be set here, and none that was kept is used or listed.
         """
         self.models = models
         self._configured = models.default
@@ -96,9 +96,9 @@ class ModelSetup:
         locked = _LOCKED if is_locked else ""
         self._why_fixed = locked if self._configured.is_local else _NAMED_BY_SETTINGS
         """Why no endpoint can be set here; empty where one can."""
-        kept = None if self._why_fixed else self._store.read()
-        if kept is not None:
-            self._use(kept)
+        self._kept: tuple[KeptEndpoint, ...] = ()
+        if not self._why_fixed:
+            self._take(self._store.read())
 
     def state(self, name: str = "") -> dict[str, Any]:
         """Returns what is missing for a model, and how far its set-up is; blocks for a moment.
@@ -118,6 +118,7 @@ class ModelSetup:
             **_missing(choice),
             "download": download.to_json() if download is not None else None,
             "endpoint": endpoint,
+            "endpoints": [self._shown(kept) for kept in self._kept],
             "can_set_endpoint": not self._why_fixed,
             "why_fixed": self._why_fixed,
             "presets": _PRESETS,
@@ -131,22 +132,25 @@ class ModelSetup:
             SetupError: it does not answer, or may not be set; the text has no key in it.
         """
         choice = await answering(self._named(base_url, model, api_key))
-        try:
-            await asyncio.to_thread(self._store.keep, choice)
-        except OSError as error:
-            folder = self._store.place.parent
-            raise SetupError(
-                f"The endpoint can't be kept: {error}. Make {folder} writable and try again."
-            ) from error
-        self._use(choice)
+        await self._change(lambda: self._store.keep(choice))
         _log.info("the endpoint was set in the panel: %s", shown_address(choice.base_url))
+
+    async def use_endpoint(self, base_url: str, model: str) -> None:
+        """Has a kept endpoint answer whoever chooses no model, from now on.
+
+        Raises:
+            SetupError: it is not kept, its key can't be read, or none may be set.
+        """
+        if self._why_fixed:
+            raise SetupError(self._why_fixed)
+        await self._change(lambda: self._store.choose(str(base_url), str(model)))
 
     async def list_models(self, base_url: str, api_key: str) -> list[str]:
         """Returns the names in an endpoint's own list of models, sorted.
 
         Args:
             base_url: its address.
-            api_key: empty for the kept one where the address is the kept one.
+            api_key: empty for the one kept for that address.
 
         Raises:
             SetupError: it does not answer, lists none, or may not be set; without the key.
@@ -159,7 +163,7 @@ class ModelSetup:
         Args:
             base_url: its address.
             model: as the endpoint calls it.
-            api_key: empty for the kept one where the address is the kept one.
+            api_key: empty for the one kept for that address.
 
         Raises:
             SetupError: it does not answer, or may not be set; without the key.
@@ -168,19 +172,20 @@ class ModelSetup:
         names = ("name", "is_there", "how")
         return [dict(zip(names, row, strict=True)) for row in found.described()]
 
-    async def forget_endpoint(self) -> None:
-        """Deletes the kept endpoint and its key; the model of the server's settings answers.
+    async def forget_endpoint(self, base_url: str, model: str) -> None:
+        """Deletes a kept endpoint, and its key where no other model shares it.
+
+        After the default one the model of the server's settings answers, not another endpoint.
 
         Raises:
-            SetupError: the key could not be deleted everywhere.
+            SetupError: it is not kept, or the key could not be deleted everywhere.
         """
-        self.models.default = self._configured
         try:
-            await asyncio.to_thread(self._store.forget)
-        except OSError as error:
-            raise SetupError(
-                f"The endpoint's file can't be deleted: {error}. Delete {self._store.place}."
-            ) from error
+            await self._change(lambda: self._store.forget(str(base_url), str(model)))
+        except SetupError:
+            # It may be gone, and only its key be left.
+            self._take(await asyncio.to_thread(self._store.read))
+            raise
 
     def start_download(self, name: str = "") -> None:
         """Begins to fetch a local model, or goes on with it.
@@ -231,9 +236,40 @@ class ModelSetup:
             download.state = "failed"
             download.error = f"{type(error).__name__}: the server's log has more"
 
-    def _use(self, choice: ModelChoice) -> None:
-        self._redaction.add_secret(choice.api_key)
-        self.models.default = choice
+    async def _change(self, change: Callable[[], tuple[KeptEndpoint, ...]]) -> None:
+        """Changes what is kept, and uses it so.
+
+        Raises:
+            SetupError: it can't be changed.
+        """
+        try:
+            self._take(await asyncio.to_thread(change))
+        except OSError as error:
+            folder = self._store.place.parent
+            raise SetupError(
+                f"The endpoints can't be kept: {error}. Make {folder} writable and try again."
+            ) from error
+
+    def _take(self, kept: tuple[KeptEndpoint, ...]) -> None:
+        if self._why_fixed:
+            return
+        for one in kept:
+            self._redaction.add_secret(one.choice.api_key)
+        self._kept = kept
+        usable = [one for one in kept if one.is_usable]
+        self.models.kept = tuple(one.choice for one in usable)
+        defaults = (one.choice for one in usable if one.is_default)
+        self.models.default = next(defaults, self._configured)
+
+    def _shown(self, kept: KeptEndpoint) -> dict[str, Any]:
+        return {
+            "name": kept_name(kept.choice),
+            "base_url": kept.address,
+            "model": kept.choice.model,
+            "has_key": bool(kept.choice.api_key),
+            "is_default": kept.choice == self.models.default,
+            "is_usable": kept.is_usable,
+        }
 
     def _named(
         self, base_url: str, model: str, api_key: str, *, needs_model: bool = True
@@ -246,12 +282,16 @@ class ModelSetup:
         if self._why_fixed:
             raise SetupError(self._why_fixed)
         choice = endpoint_of(base_url, model, api_key, needs_model=needs_model)
-        kept = self.models.default
         # The panel shows the address without a password in it: both texts stand for the kept one.
-        is_kept = choice.base_url in (kept.base_url, shown_address(kept.base_url))
-        if choice.api_key or kept.is_local or not is_kept:
+        there = [
+            one.choice
+            for one in self._kept
+            if choice.base_url in (one.choice.base_url, one.address) and one.is_usable
+        ]
+        if choice.api_key or not there:
             return choice
-        return replace(choice, base_url=kept.base_url, api_key=kept.api_key)
+        known = next((one for one in there if one.model == choice.model), there[0])
+        return replace(choice, base_url=known.base_url, api_key=known.api_key)
 
 
 _PRESETS = [

@@ -15,6 +15,7 @@ from dm_jupyter.agent.models import chosen_dialect
 from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
@@ -117,13 +118,16 @@ class Run:
         self._text: list[str] = []
         self.task: asyncio.Task[None] | None = None
         """The running run; it never raises."""
+        self._choice = models.choice(ask.model)
+        """Chosen once: another endpoint may be the default one before the run is ready."""
         self.summary = Summary(
             run_id=journal.run_id,
             notebook_path=ask.notebook_path,
             question=ask.question,
             files=ask.files,
             at=time.time(),
-            model=models.choice(ask.model).model,
+            model=self._choice.model,
+            endpoint=shown_address(self._choice.base_url),
         )
         """What a list shows of the run, now."""
         self._why_stopped = ""
@@ -153,6 +157,7 @@ class Run:
             max_cells=settings.max_cells,
             tries=self.ask.tries,
             variables=self.ask.variables,
+            endpoint=self.summary.endpoint,
         )
         self.task = asyncio.create_task(self._main())
         return self.task
@@ -186,7 +191,8 @@ class Run:
     async def _main(self) -> None:
         """The boundary of a run: whatever breaks in it is its own end and nobody else's."""
         started = asyncio.get_running_loop().time()
-        trajectory = Trajectory(self._task_of(()), "markdown")
+        where = self.summary.endpoint
+        trajectory = Trajectory(self._task_of(()), "markdown", endpoint=where)
         try:
             trajectory = await self._answered()
         except asyncio.CancelledError:
@@ -207,9 +213,8 @@ class Run:
 
     async def _answered(self) -> Trajectory:
         trajectory = await self._prepared()
-        choice = self._models.choice(self.ask.model)
         self._phase("loading the model")
-        async with self._models.use(choice, self._phase) as model:
+        async with self._models.use(self._choice, self._phase) as model:
             dialect = await chosen_dialect(self.ask.dialect, model)
             self.trajectory = trajectory = replace(trajectory, dialect=dialect)
             policy, settings = await self._chosen(trajectory, model)
@@ -249,7 +254,8 @@ class Run:
         text = "\n\n".join(part.text for part in parts)
         containment = self._kernels.containment(place.kernel_id)
         brief = replace(brief, text=text, variables=self.ask.variables)
-        return Trajectory(task, "markdown", brief, containment=containment)
+        where = self.summary.endpoint
+        return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)
 
     def _task_of(self, files: tuple[Path, ...]) -> Task:
         return Task(id=self.journal.run_id, question=self.ask.question, files=files)

@@ -32,6 +32,8 @@ class Summary:
     """A `StopReason`; `None` while it goes on."""
     tokens: int = 0
     seconds: float = 0.0
+    endpoint: str = ""
+    """Where the model answered, as it may be shown; empty for this machine."""
 
     def closed(self, message: RunClosed) -> Summary:
         """The summary of the run now that it has ended."""

@@ -226,6 +226,7 @@ export interface IRunOpened {
   max_cells: number;
   tries: number;
   variables: string[];
+  endpoint: string;
 }
 
 /** What the model is told beside the question. */

@@ -155,7 +155,7 @@ def test_the_answer_is_printed_and_the_notebook_kept(folder: Path) -> None:
     document, trajectory = _read(notebook)
     assert document.cells[1].outputs[0].text == "3\n"
     assert (trajectory.stop, trajectory.answer) == (StopReason.ANSWERED, SAID)
-    assert trajectory.policy == "tiny"
+    assert (trajectory.policy, trajectory.endpoint) == ("tiny", endpoint.base_url)
     assert not list(_refuge(folder).iterdir())
 
 
@@ -189,6 +189,7 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
         "notebook": str(folder / "o.ipynb"),
         "files": [str(folder / "x.txt")],
         "model": "tiny",
+        "endpoint": endpoint.base_url,
         "turns": 3,
         "cells": 1,
     }

@@ -1,6 +1,6 @@
 import pytest
 
-from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.addresses import shown_address, shown_host
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,15 @@ from dm_jupyter.core.addresses import shown_address
 )
 def test_nothing_secret_is_shown(url: str, shown: str) -> None:
     assert shown_address(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://bob:s3cret@host:8000/v1?key=s3cret", "host:8000"),
+        ("http://[::1]:80", "[::1]:80"),
+        ("", ""),
+    ],
+)
+def test_the_host_is_shown_alone(url: str, host: str) -> None:
+    assert shown_host(url) == host

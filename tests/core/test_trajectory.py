@@ -69,6 +69,7 @@ TRAJECTORIES = st.builds(
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,
     unsupported=st.lists(TEXT, max_size=2).map(tuple),
+    endpoint=TEXT,
 )
 
 
@@ -109,3 +110,13 @@ def test_extending_leaves_the_original_alone() -> None:
     longer = start.extended(step)
     assert (start.turns, longer.turns) == (0, 1)
     assert (longer.tokens, longer.cells, longer.seconds) == (3, 0, 1.0)
+
+
+def test_a_record_without_an_endpoint_is_read() -> None:
+    trajectory = Trajectory(
+        Task("t", "q"), "markdown", policy="m", endpoint="https://far.example/v1"
+    )
+    assert trajectory.answered_by == "m at far.example"
+    stored = trajectory.to_json()
+    del stored["endpoint"]
+    assert Trajectory.from_json(stored).answered_by == "m"

@@ -106,7 +106,14 @@ def test_an_endpoint_is_listed_tested_set_and_forgotten(
         assert state["endpoint"] == {"base_url": far.base_url, "model": "big", "has_key": True}
         assert state["uses_keyring"] is False
         kept = bare.request("POST", f"{API}/model/test", {**given, "api_key": ""})
-        assert bare.request("DELETE", f"{API}/model")["endpoint"] is None
+        named = {"base_url": far.base_url, "model": "big"}
+        used = bare.request("POST", f"{API}/model/use", named)
+        assert [one["is_default"] for one in used["endpoints"]] == [True]
+        status = bare.request("GET", f"{API}/status")
+        assert status["default_model"] == used["endpoints"][0]["name"]
+        assert bare.request("DELETE", f"{API}/model", named)["endpoint"] is None
+        assert bare.refusal("DELETE", f"{API}/model") == 400
+        assert bare.refusal("POST", f"{API}/model/use") == 400
         assert key not in str([found, rows, state, kept]) + bare.log.read_text()
 
 

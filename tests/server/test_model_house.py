@@ -80,6 +80,82 @@ def test_a_name_stands_for_a_local_model_or_one_at_the_servers_endpoint(
         house.refuse_unlisted(name)
 
 
+NEAR = ModelChoice("big", "http://127.0.0.1:8000/v1", "key")
+SAME = ModelChoice("big", "https://bob:s3cret@models.example/v2?key=s3cret", "key")
+OTHER = ModelChoice("smollm2-135m", "https://other.example/v1")
+
+
+@pytest.mark.parametrize("default", [LOCAL, HOSTED, OTHER])
+def test_every_kept_endpoint_has_a_name_of_its_own(default: ModelChoice) -> None:
+    house = ModelHouse(default)
+    house.kept = (HOSTED, NEAR, SAME, OTHER)
+    listed = house.listed()
+    first = house.choice(listed[0]["name"])
+    assert first.is_local if default is LOCAL else first == default
+    hosted = [one for one in listed if not one["is_local"]]
+    assert {house.choice(one["name"]) for one in hosted} == set(house.kept)
+    assert {one["name"]: one["label"] for one in hosted} == {
+        "big @ models.example/v1": "big (models.example/v1)",
+        "big @ models.example/v2": "big (models.example/v2)",
+        "big @ http://127.0.0.1:8000/v1": "big (127.0.0.1:8000)",
+        "smollm2-135m @ other.example/v1": "smollm2-135m (other.example)",
+    }
+    assert "s3cret" not in str(listed)
+    for one in listed:
+        if one["is_local"]:
+            assert house.choice(one["name"]).is_local
+
+
+def test_what_is_no_kept_endpoint_means_what_it_did() -> None:
+    house = ModelHouse(HOSTED)
+    house.kept = (HOSTED, NEAR, OTHER, ModelChoice("one", "https://other.example/v1"))
+    assert house.choice("big") == HOSTED
+    assert house.choice("one") == house.kept[-1]
+    assert house.choice("bigger") == ModelChoice("bigger", HOSTED.base_url)
+    assert house.choice("smollm2-135m") == ModelChoice("smollm2-135m")
+    forgotten = house.choice("big @ forgotten.example/v1")
+    assert forgotten.is_local
+    assert "big @ forgotten.example" in house.obstacle(forgotten.model)
+
+
+def test_a_cell_can_not_choose_another_kept_endpoint() -> None:
+    house = ModelHouse(HOSTED)
+    house.kept = (HOSTED, NEAR, ModelChoice("one", "https://other.example/v1"))
+    house.refuse_unlisted("big @ models.example/v1")
+    house.refuse_unlisted("big")
+    for name in ("big @ http://127.0.0.1:8000/v1", "one", "one @ other.example/v1"):
+        with pytest.raises(ValueError, match="a cell can't choose"):
+            house.refuse_unlisted(name)
+    house.default = LOCAL
+    with pytest.raises(ValueError, match="a cell can't choose"):
+        house.refuse_unlisted("big @ models.example/v1")
+
+
+async def test_a_run_records_which_endpoint_answered(opened: Opened, tmp_path: Path) -> None:
+    house = ModelHouse(LOCAL)
+    house.kept = (HOSTED, SAME)
+    kernels = cast("Kernels", Folder(tmp_path))
+    place = RunPlace("kernel", is_restricted=True, notebook_folder=tmp_path)
+    told = []
+    for number, name in enumerate(("local", "big @ models.example/v2")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        journal = Journal(folder)
+        run = Run(Ask("r", "n.ipynb", "Why?", model=name), place, journal, kernels, house, _nobody)
+        house.default = HOSTED  # chosen while the run is being prepared: it stays with its own
+        await run.start()
+        assert run.trajectory is not None
+        opening = journal.to_json()[0]
+        assert run.summary.endpoint == run.trajectory.endpoint == opening["endpoint"]
+        told.append((run.summary.endpoint, run._choice))
+    assert told == [("", ModelChoice("local")), ("https://models.example/v2", SAME)]
+    await house.close()
+
+
+def _nobody(_: object) -> None:
+    return None
+
+
 async def _used(house: ModelHouse, choice: ModelChoice, error: Exception | None = None) -> Any:
     async with house.use(choice, lambda _: None) as model:
         assert not cast("Model", model).is_closed

@@ -183,7 +183,7 @@ async def test_an_endpoint_that_answers_is_used_and_kept(
     again = setup_of()
     assert again.models.default == ModelChoice("big", endpoint.base_url, KEY)
     assert again._redaction.applied_to(f"it is {KEY}") == "it is [secret]"
-    await again.forget_endpoint()
+    await again.forget_endpoint(endpoint.base_url, "big")
     assert not place.exists()
     assert again.models.default == ModelChoice()
 
@@ -347,11 +347,48 @@ async def test_the_kept_key_goes_to_its_own_address_only(
         assert KEY not in str(other.headers)
 
 
+async def test_several_endpoints_are_kept_and_one_is_used(
+    setup_of, tiny: LocalModel, endpoint: ScriptedEndpoint, caplog: Any
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    setup = setup_of()
+    with ScriptedEndpoint(["OK"]) as other:
+        await setup.set_endpoint(endpoint.base_url, "big", KEY)
+        await setup.set_endpoint(other.base_url, "big", "another-key-0123")
+        await setup.set_endpoint(endpoint.base_url, "bigger", "")  # the address's key
+    state = setup.state()
+    rows = [(one["base_url"], one["model"], one["is_default"]) for one in state["endpoints"]]
+    assert rows == [
+        (endpoint.base_url, "big", False),
+        (other.base_url, "big", False),
+        (endpoint.base_url, "bigger", True),
+    ]
+    assert setup.models.default.api_key == KEY
+    for one in state["endpoints"]:
+        chosen = setup.models.choice(one["name"])
+        assert (chosen.base_url, chosen.model) == (one["base_url"], one["model"])
+    await setup.use_endpoint(other.base_url, "big")
+    for used in (setup, setup_of()):  # after a restart, too
+        assert used.models.default == ModelChoice("big", other.base_url, "another-key-0123")
+        assert used._redaction.applied_to(KEY) == "[secret]"
+    await setup.forget_endpoint(other.base_url, "big")
+    # Nothing goes to another endpoint because one was forgotten.
+    assert setup.models.default == ModelChoice()
+    assert [one["is_default"] for one in setup.state()["endpoints"]] == [False, False]
+    with pytest.raises(SetupError, match="is kept"):
+        await setup.use_endpoint(other.base_url, "big")
+    assert KEY not in json.dumps(setup.state()) + caplog.text
+
+
 async def test_a_locked_choice_stays(setup_of, endpoint: ScriptedEndpoint, tiny) -> None:
     await setup_of().set_endpoint(endpoint.base_url, "big", KEY)
     locked = setup_of(is_locked=True)
     state = locked.state()
     assert locked.models.default == ModelChoice()
+    assert (locked.models.kept, state["endpoints"]) == ((), [])
+    assert [one["name"] for one in locked.models.listed()] == [tiny.name]
+    with pytest.raises(SetupError, match="administrator has locked"):
+        await locked.use_endpoint(endpoint.base_url, "big")
     assert not state["can_set_endpoint"]
     assert "administrator has locked" in state["why_fixed"]
     for asked in (locked.set_endpoint, locked.test_endpoint):
@@ -365,6 +402,7 @@ async def test_an_administrators_endpoint_stays(setup_of, endpoint: ScriptedEndp
     setup = setup_of(ModelChoice("theirs", "http://theirs/v1", "their-key"))
     assert not setup.state()["can_set_endpoint"]
     assert setup.state()["is_ready"]
+    assert setup.state()["endpoints"] == []
     with pytest.raises(SetupError, match="server's settings name the endpoint"):
         await setup.set_endpoint(endpoint.base_url, "big", KEY)
     with pytest.raises(SetupError, match="not a local model"):

@@ -78,7 +78,7 @@ def _facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
     stop = trajectory.stop.value.replace("_", " ") if trajectory.stop else "not ended"
     detail = f" ({plain(trajectory.stop_detail, 400)})" if trajectory.stop_detail else ""
     yield "ended by", stop + detail
-    yield "model", trajectory.policy
+    yield "model", trajectory.answered_by
     yield "dialect", trajectory.dialect
     yield "turns", str(trajectory.turns)
     yield "cells", str(trajectory.cells)

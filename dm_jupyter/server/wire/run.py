@@ -51,6 +51,8 @@ class RunOpened:
     """How often the question is tried."""
     variables: tuple[str, ...] = ()
     """Names of DataFrames in the kernel that the question is about."""
+    endpoint: str = ""
+    """Where the model answers, as it may be shown; empty for this machine."""
 
 
 @dataclass(frozen=True, slots=True)
