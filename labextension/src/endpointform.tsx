@@ -15,7 +15,7 @@ export function EndpointForm(
   props: { state: IModelState } & IAskProps
 ): ReactElement {
   const { trans } = usePanel();
-  const { endpoint, presets } = props.state;
+  const { endpoint, endpoints, presets } = props.state;
   const form = useRef<HTMLFormElement>(null);
   const [url, setUrl] = useState(endpoint?.base_url ?? '');
   const questions = useQuestions(form, props);
@@ -75,7 +75,7 @@ export function EndpointForm(
   );
 
   function keyWords(): string {
-    if (endpoint?.has_key && url === endpoint.base_url) {
+    if (endpoints.some(one => one.has_key && one.base_url === url)) {
       return trans.__('Empty: the kept key');
     }
     return preset && !preset.needs_key ? trans.__('Usually none') : '';

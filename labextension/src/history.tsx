@@ -5,7 +5,7 @@ import type { ReactElement } from 'react';
 import { usePanel } from './context';
 import { stateOfStop } from './reduce';
 import type { ExportFormat, IRunSummary } from './rest';
-import { stateWords } from './wording';
+import { answeredByWords, stateWords } from './wording';
 
 const SEARCH_DELAY_MS = 250;
 
@@ -68,6 +68,7 @@ function HistoryItem(props: {
   const { onChange, onShow, run } = props;
   const { exportRun, remove } = useRunActions(run, onChange);
   const words = stateWords(stateOfStop(run.stop), trans);
+  const answeredBy = answeredByWords(run, trans);
   const actions: [string, () => void][] = [
     [trans.__('Show'), () => onShow(run)],
     [trans.__('Notebook'), () => exportRun('notebook')],
@@ -87,6 +88,7 @@ function HistoryItem(props: {
       <p className="jp-dm-Meter">
         <span aria-hidden="true">{words.sign}</span> {words.text} ·{' '}
         {run.notebook_path} · {new Date(run.at * 1000).toLocaleString()}
+        {answeredBy && ` · ${answeredBy}`}
       </p>
       <div className="jp-dm-Buttons">
         {actions.map(([label, act], index) => (

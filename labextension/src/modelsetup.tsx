@@ -1,10 +1,11 @@
 import { closeIcon } from '@jupyterlab/ui-components';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { useCallback, useEffect, useId, useRef, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
 import { EndpointForm } from './endpointform';
-import type { IDownload, IModelState } from './rest';
+import type { IDownload, IKeptEndpoint, IModelState } from './rest';
 
 /** How often a download's progress is read. */
 const POLL_MS = 500;
@@ -71,21 +72,18 @@ function Ways(props: {
   onSet?: () => void;
   onForgotten?: () => void;
 }): ReactElement {
-  const { analyst } = usePanel();
   const { name, onForgotten, onSet } = props;
   const { attempt, error, look, state, work } = useModelState(name);
-  const forget = async () => {
-    if (await work(analyst.rest.forgetEndpoint())) {
-      // Another model answers now, or none.
-      await analyst.refreshStatus();
-      onForgotten?.();
-    }
-  };
   return (
     <>
       {state && <OnThisMachine state={state} look={look} work={work} />}
-      {state?.endpoint && state.can_set_endpoint && (
-        <InUse endpoint={state.endpoint} onForget={() => void forget()} />
+      {state && state.endpoints.length > 0 && (
+        <Kept
+          endpoints={state.endpoints}
+          work={work}
+          onUsed={onSet}
+          onForgotten={onForgotten}
+        />
       )}
       {state?.can_set_endpoint && (
         <EndpointForm
@@ -105,29 +103,104 @@ function Ways(props: {
   );
 }
 
-function InUse(props: {
-  endpoint: NonNullable<IModelState['endpoint']>;
+/** The endpoints that are kept: which one answers, and which are kept no longer. */
+function Kept(props: {
+  endpoints: readonly IKeptEndpoint[];
+  work: Work;
+  onUsed?: () => void;
+  onForgotten?: () => void;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { endpoints, onForgotten, onUsed, work } = props;
+  const { choices, rest } = analyst;
+  const title = useId();
+  const [said, setSaid] = useState('');
+  const use = async ({ base_url, model }: IKeptEndpoint) => {
+    if (await work(rest.useEndpoint(base_url, model))) {
+      // What was chosen before in the picker is not what the person wants now.
+      choices.model = '';
+      setSaid(trans.__('%1 at %2 answers from now on.', model, base_url));
+      onUsed?.();
+    }
+  };
+  const forget = async ({ base_url, model, name }: IKeptEndpoint) => {
+    if (await work(rest.forgetEndpoint(base_url, model))) {
+      if (choices.model === name) {
+        choices.model = '';
+      }
+      // Another model answers now, or none.
+      await analyst.refreshStatus();
+      setSaid(trans.__('%1 at %2 is forgotten.', model, base_url));
+      onForgotten?.();
+    }
+  };
+  return (
+    <div className="jp-dm-Setup-way" data-testid="dm-kept">
+      <h4 id={title}>{trans.__('Kept endpoints')}</h4>
+      <ul className="jp-dm-Kept" aria-labelledby={title}>
+        {endpoints.map(endpoint => (
+          <KeptItem
+            key={endpoint.name}
+            endpoint={endpoint}
+            onUse={() => void use(endpoint)}
+            onForget={() => void forget(endpoint)}
+          />
+        ))}
+      </ul>
+      <p role="status" data-testid="dm-kept-said">
+        {said}
+      </p>
+    </div>
+  );
+}
+
+function KeptItem(props: {
+  endpoint: IKeptEndpoint;
+  onUse: () => void;
   onForget: () => void;
 }): ReactElement {
   const { trans } = usePanel();
-  const { base_url, has_key, model } = props.endpoint;
+  const { endpoint, onForget, onUse } = props;
+  const { base_url, is_default, model } = endpoint;
   return (
-    <div className="jp-dm-Setup-way">
-      <p data-testid="dm-in-use">
-        {has_key
-          ? trans.__('In use: %1 at %2, with a key.', model, base_url)
-          : trans.__('In use: %1 at %2, without a key.', model, base_url)}
+    <li data-testid="dm-kept-endpoint">
+      <p>
+        <strong>{model}</strong> {base_url}
+        <small>{keptWords(endpoint, trans)}</small>
       </p>
-      <button
-        type="button"
-        className="jp-dm-Button"
-        data-testid="dm-models-forget"
-        onClick={props.onForget}
-      >
-        {trans.__('Forget this endpoint')}
-      </button>
-    </div>
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-kept-use"
+          aria-label={trans.__('Use %1 at %2', model, base_url)}
+          aria-pressed={is_default}
+          onClick={onUse}
+        >
+          {trans.__('Use')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-kept-forget"
+          aria-label={trans.__('Forget %1 at %2', model, base_url)}
+          onClick={onForget}
+        >
+          {trans.__('Forget')}
+        </button>
+      </div>
+    </li>
   );
+}
+
+function keptWords(endpoint: IKeptEndpoint, trans: TranslationBundle): string {
+  if (!endpoint.is_usable) {
+    return trans.__('The keyring does not return its key: connect it again.');
+  }
+  const key = endpoint.has_key
+    ? trans.__('with a key')
+    : trans.__('without a key');
+  return endpoint.is_default ? trans.__('In use, %1', key) : key;
 }
 
 /** Waits for an answer of the server; `null` for one that failed, whose reason is shown. */

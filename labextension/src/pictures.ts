@@ -79,6 +79,8 @@ export interface IRunPicture {
   readonly files: readonly string[];
   readonly variables: readonly string[];
   readonly model: string;
+  /** Where the model answers; empty for the server's machine. */
+  readonly endpoint: string;
   readonly approval: Approval;
   readonly kernel: KernelChoice;
   /** How often the question is tried: above one, in fresh kernels first. */

@@ -65,6 +65,7 @@ function opened(message: IRunOpened): IRunPicture {
     files: message.files,
     variables: message.variables,
     model: message.model,
+    endpoint: message.endpoint,
     approval: message.approval,
     kernel: message.kernel,
     tries: message.tries,

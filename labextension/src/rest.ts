@@ -42,6 +42,8 @@ export interface IRunSummary {
   readonly stop: string | null;
   readonly at: number;
   readonly model: string;
+  /** Where the model answered; empty for the server's machine. */
+  readonly endpoint: string;
   readonly tokens: number;
   readonly seconds: number;
 }
@@ -90,12 +92,27 @@ export interface IModelState {
     readonly model: string;
     readonly has_key: boolean;
   } | null;
+  /** All that were set in the panel. */
+  readonly endpoints: readonly IKeptEndpoint[];
   readonly can_set_endpoint: boolean;
   /** Why not; empty where one can be set. */
   readonly why_fixed: string;
   readonly presets: readonly IPreset[];
   /** Whether a new key goes to the system's keyring, not to a file. */
   readonly uses_keyring: boolean;
+}
+
+/** An endpoint that was set in the panel. */
+export interface IKeptEndpoint {
+  /** As the pickers and questions name it. */
+  readonly name: string;
+  readonly base_url: string;
+  readonly model: string;
+  readonly has_key: boolean;
+  /** Whether it answers whoever chooses no model. */
+  readonly is_default: boolean;
+  /** Whether its key could be read. */
+  readonly is_usable: boolean;
 }
 
 /** An endpoint that many people have. */
@@ -240,8 +257,15 @@ export class AnalystRest {
     return (await (await this._send('model/test', 'POST', given)).json()).rows;
   }
 
-  async forgetEndpoint(): Promise<IModelState> {
-    return (await this._send('model', 'DELETE')).json();
+  /** Has a kept endpoint answer whoever chooses no model. */
+  async useEndpoint(baseUrl: string, model: string): Promise<IModelState> {
+    const given = { base_url: baseUrl, model };
+    return (await this._send('model/use', 'POST', given)).json();
+  }
+
+  async forgetEndpoint(baseUrl: string, model: string): Promise<IModelState> {
+    const given = { base_url: baseUrl, model };
+    return (await this._send('model', 'DELETE', given)).json();
   }
 
   async startDownload(name: string): Promise<IModelState> {

@@ -148,7 +148,7 @@ function WhatRunsWhere(props: { status: IStatus }): ReactElement {
       <dt>{trans.__('The model')}</dt>
       <dd>
         {modelWords(model)}
-        {model && !model.is_local && <OwnEndpoint />}
+        {model && !model.is_local && <OwnEndpoint name={model.name} />}
       </dd>
       <dt>{trans.__('What leaves this machine')}</dt>
       <dd>
@@ -193,25 +193,30 @@ function WhatRunsWhere(props: { status: IStatus }): ReactElement {
 }
 
 /** Lets the person forget an endpoint that they have set here. */
-function OwnEndpoint(): ReactElement | null {
+function OwnEndpoint(props: { name: string }): ReactElement | null {
   const { analyst, trans } = usePanel();
+  const { name } = props;
   const [state, setState] = useState<IModelState | null>(null);
   useEffect(() => {
     analyst.rest.model().then(setState, error => {
       console.warn('The model’s set-up could not be read', error);
     });
-  }, [analyst]);
-  if (!state?.can_set_endpoint || !state.endpoint) {
+  }, [analyst, name]);
+  const kept = state?.endpoints.find(one => one.name === name);
+  if (!kept) {
     return null;
   }
   const forget = async () => {
-    await analyst.rest.forgetEndpoint();
+    await analyst.rest.forgetEndpoint(kept.base_url, kept.model);
+    if (analyst.choices.model === name) {
+      analyst.choices.model = '';
+    }
     await analyst.refreshStatus();
   };
   return (
     <>
       {' '}
-      {state.endpoint.base_url}{' '}
+      {kept.base_url}{' '}
       <button
         type="button"
         className="jp-dm-Button"

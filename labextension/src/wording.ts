@@ -153,8 +153,18 @@ export function meterWords(
       run.limits.tokens.toLocaleString()
     ),
     secondsWords(seconds, trans),
-    trans._n('%1 cell', '%1 cells', cells)
+    trans._n('%1 cell', '%1 cells', cells),
+    ...[answeredByWords(run, trans)].filter(words => words !== '')
   ].join(' · ');
+}
+
+/** Which model answered elsewhere, and where; empty for a model of the server's machine. */
+export function answeredByWords(
+  run: { readonly model: string; readonly endpoint: string },
+  trans: TranslationBundle
+): string {
+  const host = /^[^:]+:\/\/([^/]+)/.exec(run.endpoint)?.[1];
+  return host ? trans.__('%1 at %2', run.model, host) : '';
 }
 
 /** What trying a run's question so many times does, and what it costs by what the run took. */

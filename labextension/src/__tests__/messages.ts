@@ -33,6 +33,7 @@ export function runOpened(part: Partial<IRunOpened> = {}): IRunOpened {
     max_cells: 10,
     tries: 1,
     variables: [],
+    endpoint: '',
     ...part
   };
 }

@@ -228,6 +228,7 @@ describe('AnalystModel', () => {
         stop: 'answered',
         at: 0,
         model: '',
+        endpoint: '',
         tokens: 0,
         seconds: 0
       }

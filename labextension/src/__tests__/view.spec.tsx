@@ -92,6 +92,7 @@ const SETUP: IModelState = {
   local: { name: 'small', title: 'Small', size_bytes: 1_117_000_000 },
   download: null,
   endpoint: null,
+  endpoints: [],
   can_set_endpoint: true,
   why_fixed: '',
   presets: [
@@ -119,7 +120,41 @@ const FAR: IModelState = {
   is_ready: true,
   obstacle: null,
   local: null,
-  endpoint: { base_url: 'http://far/v1', model: 'far', has_key: true }
+  endpoint: { base_url: 'http://far/v1', model: 'far', has_key: true },
+  endpoints: [
+    {
+      name: 'far @ http://far/v1',
+      base_url: 'http://far/v1',
+      model: 'far',
+      has_key: true,
+      is_default: true,
+      is_usable: true
+    }
+  ]
+};
+
+/** As `FAR`, and one more that is not in use, and one whose key is lost. */
+const MORE: IModelState = {
+  ...FAR,
+  endpoints: [
+    ...FAR.endpoints,
+    {
+      name: 'far @ near.example/v1',
+      base_url: 'https://near.example/v1',
+      model: 'far',
+      has_key: false,
+      is_default: false,
+      is_usable: true
+    },
+    {
+      name: 'lost @ near.example/v1',
+      base_url: 'https://near.example/v1',
+      model: 'lost',
+      has_key: false,
+      is_default: false,
+      is_usable: false
+    }
+  ]
 };
 
 const ABILITIES: readonly IAbility[] = [
@@ -167,9 +202,21 @@ class FakeAnalyst {
       await this.answered;
       return ABILITIES;
     },
-    forgetEndpoint: async () => {
-      this.said.push(['forgetEndpoint']);
-      this.setup = SETUP;
+    useEndpoint: async (url: string, model: string) => {
+      this.said.push(['useEndpoint', url, model]);
+      const endpoints = this.setup.endpoints.map(one => ({
+        ...one,
+        is_default: one.base_url === url && one.model === model
+      }));
+      this.setup = { ...this.setup, endpoints };
+      return this.setup;
+    },
+    forgetEndpoint: async (url: string, model: string) => {
+      this.said.push(['forgetEndpoint', url, model]);
+      const endpoints = this.setup.endpoints.filter(
+        one => one.base_url !== url || one.model !== model
+      );
+      this.setup = { ...this.setup, endpoints };
       return this.setup;
     },
     startDownload: async (name: string) => {
@@ -317,6 +364,10 @@ describe('PanelView', () => {
     const found = host.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`);
     expect(found).toHaveLength(1);
     return found[0];
+  }
+
+  function all(id: string): HTMLElement[] {
+    return [...host.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`)];
   }
 
   function none(id: string): void {
@@ -593,28 +644,72 @@ describe('PanelView', () => {
     await show({ page: 'models' });
     expect(one('dm-models-open').getAttribute('aria-expanded')).toBe('true');
     expect(document.activeElement?.textContent).toBe('Models and keys');
-    expect(one('dm-in-use').textContent).toBe(
-      'In use: far at http://far/v1, with a key.'
+    expect(one('dm-kept-endpoint').textContent).toContain(
+      'far http://far/v1In use, with a key'
     );
     await fill('key', 'new');
     await click('dm-connect');
     expect(one('dm-endpoint-said').textContent).toContain('Connected. far');
     expect(value('key')).toBe('');
-    await click('dm-models-forget');
-    expect(analyst.said).toContainEqual(['forgetEndpoint']);
-    none('dm-in-use');
+    await click('dm-kept-forget');
+    expect(analyst.said).toContainEqual([
+      'forgetEndpoint',
+      'http://far/v1',
+      'far'
+    ]);
+    none('dm-kept');
     await click('dm-models-close');
     expect(pages).toEqual(['models', 'runs']);
     expect(document.activeElement).toBe(one('dm-models-open'));
   });
 
+  it('lists the kept endpoints, uses one and forgets one', async () => {
+    analyst.setup = MORE;
+    analyst.choices.model = 'far @ near.example/v1';
+    await show({ page: 'models' });
+    const items = () => all('dm-kept-endpoint').map(item => item.textContent);
+    expect(items()).toEqual([
+      expect.stringContaining('In use, with a key'),
+      expect.stringContaining('without a key'),
+      expect.stringContaining('connect it again')
+    ]);
+    const uses = () => all('dm-kept-use');
+    const pressed = () => uses().map(use => use.getAttribute('aria-pressed'));
+    expect(pressed()).toEqual(['true', 'false', 'false']);
+    expect(uses()[1].getAttribute('aria-label')).toBe(
+      'Use far at https://near.example/v1'
+    );
+    expect(await violations()).toEqual([]);
+    uses()[1].focus();
+    await act(async () => uses()[1].click());
+    expect(pressed()).toEqual(['false', 'true', 'false']);
+    expect(document.activeElement).toBe(uses()[1]);
+    expect(analyst.choices.model).toBe('');
+    expect(one('dm-kept-said').textContent).toBe(
+      'far at https://near.example/v1 answers from now on.'
+    );
+    analyst.choices.model = 'far @ http://far/v1';
+    await act(async () => all('dm-kept-forget')[0].click());
+    expect(items().length).toBe(2);
+    // Its questions would go nowhere.
+    expect(analyst.choices.model).toBe('');
+    expect(document.activeElement?.textContent).toBe('Models and keys');
+    expect(analyst.said).toContainEqual([
+      'useEndpoint',
+      'https://near.example/v1',
+      'far'
+    ]);
+    expect(await violations()).toEqual([]);
+  });
+
   it('says why no endpoint can be set', async () => {
     const why_fixed = 'An administrator has locked it.';
-    analyst.setup = { ...FAR, can_set_endpoint: false, why_fixed };
+    const endpoints: IModelState['endpoints'] = [];
+    analyst.setup = { ...FAR, endpoints, can_set_endpoint: false, why_fixed };
     await show({ page: 'models' });
     expect(one('dm-fixed').textContent).toBe(why_fixed);
     none('dm-endpoint');
-    none('dm-models-forget');
+    none('dm-kept');
     expect(await violations()).toEqual([]);
   });
 

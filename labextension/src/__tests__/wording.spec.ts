@@ -8,6 +8,7 @@ import { reduceRun } from '../reduce';
 import {
   agreeingWords,
   besideCellWords,
+  meterWords,
   phaseWords,
   secondsWords,
   stopWords,
@@ -36,6 +37,15 @@ function runOf(...messages: RunMessage[]): IRunPicture {
   }
   return run;
 }
+
+describe('meterWords', () => {
+  it('says which endpoint answered, and nothing of this machine', () => {
+    const here = runOf(stepOpened(2, 1));
+    expect(meterWords(here, 3, trans)).toMatch(/0 cells$/);
+    const there = { ...here, model: 'big', endpoint: 'http://far:8000/v1' };
+    expect(meterWords(there, 3, trans)).toMatch(/0 cells · big at far:8000$/);
+  });
+});
 
 const METER: IKernelMeter = {
   kind: 'kernel_meter',
