@@ -106,7 +106,8 @@ def test_the_endpoint_can_be_changed_and_forgotten_later(lab: Lab, stand_in: Sta
     gear = lab.page.get_by_role("button", name="Models and keys")
     gear.press("Enter")
     form = lab.button("models")
-    expect(form).to_contain_text(f"In use: {FAMILY.model}")
+    expect(lab.button("kept-endpoint")).to_contain_text(FAMILY.model)
+    expect(lab.button("kept-endpoint")).to_contain_text("In use, with a key")
     expect(lab.button("endpoint-key")).to_have_value("")
     assert KEY not in lab.page.content()
     assert lab.violations() == []
@@ -114,5 +115,74 @@ def test_the_endpoint_can_be_changed_and_forgotten_later(lab: Lab, stand_in: Sta
     expect(form).to_have_count(0)
     expect(gear).to_be_focused()
     gear.press("Enter")
-    lab.button("models-forget").press("Enter")
+    lab.button("kept-forget").press("Enter")
     expect(lab.page.get_by_text("Download (1.1 GB)")).to_be_visible()
+
+
+def test_of_two_kept_endpoints_the_chosen_one_answers_and_the_run_says_which(
+    lab: Lab, stand_in: StandIn
+) -> None:
+    question = "What is the sum of sales in @sales.csv ?"
+    gear = lab.page.get_by_role("button", name="Models and keys")
+    picker = lab.button("model")
+
+    def ask(number: int, host: str) -> None:
+        lab.composer.fill(question)
+        lab.composer.press("Enter")
+        expect(lab.page.get_by_test_id("dm-run")).to_have_count(number)
+        lab.expect_run("answered")
+        expect(lab.button("meter").last).to_contain_text(f"{FAMILY.model} at {host}")
+
+    with StandIn(FAMILY, model) as second:
+        hosts = [one.base_url.split("/")[2] for one in (stand_in, second)]
+        _connect(lab, stand_in)
+        expect(lab.button("setup")).to_have_count(0)
+        gear.press("Enter")
+        _connect(lab, second)
+        expect(lab.button("endpoint-said")).to_contain_text("Connected")
+        uses = lab.button("kept-use")
+        expect(uses).to_have_count(2)
+        expect(uses.nth(1)).to_have_attribute("aria-pressed", "true")
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            lab.use_theme(theme)
+            assert lab.violations() == []
+        labels = [f"{FAMILY.model} ({host})" for host in hosts]
+        shown = picker.locator("option").all_inner_texts()
+        assert shown[:2] == labels[::-1]
+        lab.button("models-close").press("Enter")
+        ask(1, hosts[1])
+
+        # By the keyboard: the other one answers from now on.
+        gear.press("Enter")
+        expect(uses).to_have_count(2)
+        lab.page.keyboard.press("Tab")
+        expect(lab.button("models-close")).to_be_focused()
+        lab.page.keyboard.press("Tab")
+        expect(uses.first).to_be_focused()
+        lab.page.keyboard.press("Enter")
+        expect(uses.first).to_have_attribute("aria-pressed", "true")
+        expect(uses.first).to_be_focused()
+        expect(lab.button("kept-said")).to_contain_text("answers from now on")
+        lab.button("models-close").press("Enter")
+        asked = len(second.bodies)
+        ask(2, hosts[0])
+        assert len(second.bodies) == asked
+
+        # In the picker the second one, for the next question.
+        picker.select_option(label=labels[1])
+        ask(3, hosts[1])
+
+        gear.press("Enter")
+        lab.page.get_by_role("button", name=f"Forget {FAMILY.model} at {second.base_url}").press(
+            "Enter"
+        )
+        expect(uses).to_have_count(1)
+        expect(picker.locator("option", has_text=hosts[1])).to_have_count(0)
+        expect(picker.locator("option").first).to_have_text(labels[0])
+        assert KEY not in lab.page.content()
+
+
+def _connect(lab: Lab, stand_in: StandIn) -> None:
+    for name, text in (("url", stand_in.base_url), ("key", KEY), ("model", FAMILY.model)):
+        lab.button(f"endpoint-{name}").fill(text)
+    lab.page.get_by_role("button", name="Connect").press("Enter")
