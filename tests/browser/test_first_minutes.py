@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from dm_jupyter.core.addresses import shown_host
 from tests.browser.conftest import OpenLab
 from tests.browser.lab import LAB_OPTIONS, Lab, until
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
@@ -275,7 +276,7 @@ def test_an_endpoint_is_set_up_in_the_panel_and_its_key_stays_out_of_sight(
         lab.composer.fill("What is the sum in sales.csv?")
         lab.button("send").click()
         lab.expect_run("answered")
-        expect(lab.panel).to_contain_text("Goes to big (endpoint)")
+        expect(lab.panel).to_contain_text(f"Goes to big ({shown_host(endpoint.base_url)})")
         assert KEY not in lab.page.content()
         lab.path = "Untitled.ipynb"
         document = until(
