@@ -300,7 +300,10 @@ function Leaving(props: { status: IStatus | null }): ReactElement | null {
     <p className="jp-dm-Leaving">
       {model.is_local
         ? trans.__('Nothing leaves this machine.')
-        : trans.__('Goes to %1, with samples and outputs.', model.label)}
+        : trans.__(
+            'Goes to %1, with samples, outputs and the notebook around it.',
+            model.label
+          )}
     </p>
   );
 }

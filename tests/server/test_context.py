@@ -15,7 +15,8 @@ SET_UP = (
     "import pandas as pd\n"
     "sales = pd.DataFrame({'region': ['north', 'south'], 'n': [7, 5]})\n"
     "costs = sales.copy()\n"
-    "rate, api_key, names = 0.25, 'abcdefgh', ['a', 'b', 'c']\n"
+    "rate, names = 0.25, ['a', 'b', 'c']\n"
+    "api_key = 'abcdefgh'\n"
     "from collections import Counter"
 )
 CELLS = [
