@@ -7,6 +7,7 @@ from typing import Any
 
 from dm_jupyter.agent.capabilities import Capabilities
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.dialects.tools import in_words
 
 __all__ = ["Call", "build_call"]
 
@@ -54,7 +55,10 @@ def build_call(
     """
     prefill = request.prefill if known.continues_prefill else ""
     stop = request.stop if prefill or not request.prefill else request.stop_unopened
-    messages = [message.to_json() for message in request.messages]
+    told = request.messages
+    if request.tools and known.tools is False:
+        told = in_words(told, request.tools)
+    messages = [message.to_json() for message in told]
     wanted: dict[str, Any] = {
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -74,7 +78,8 @@ def build_call(
     if known.token_limit:
         thinks = bool(known.reasoning_field) or known.token_limit == "max_completion_tokens"  # noqa: S105
         factor = _THINKING_FACTOR if thinks else 1
-        optional[known.token_limit] = request.max_tokens * factor
+        tokens = request.max_tokens * factor
+        optional[known.token_limit] = min(tokens, known.most_tokens or tokens)
     tools = tuple(tool.to_json() for tool in request.tools) if known.tools is not False else ()
     own_stop = stop if "stop" not in optional else ()
     return Call(model, tuple(messages), optional, tools, prefill, own_stop)

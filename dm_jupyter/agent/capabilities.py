@@ -25,6 +25,7 @@ __all__ = [
     "OPTIONAL_FIELDS",
     "Capabilities",
     "CapabilityMemory",
+    "largest_limit",
     "named_field",
     "refuses_prefill",
 ]
@@ -50,6 +51,9 @@ _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "")
 """What the limit of an answer's length is called; where no name is taken, there is no limit."""
 _MOST_DOLLARS = 1e5
 """Per million tokens: nothing costs that much, and infinity is no price."""
+_TOO_LARGE = re.compile(
+    r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
+)
 _KEPT_S = 30 * 24 * 3600.0
 _MOST_KEPT = 200
 _CONTINUES = re.compile(
@@ -78,6 +82,8 @@ class Capabilities:
     """Whether the model reads pictures, where the list says it."""
     price: tuple[float, float] | None = None
     """Dollars per million tokens read and written, where the list says it."""
+    most_tokens: int = 0
+    """The largest limit of an answer's length that it takes; 0 where none is known."""
 
     def takes(self, field: str) -> bool:
         """Whether a field may be sent."""
@@ -120,6 +126,8 @@ class Capabilities:
     def described(self) -> list[tuple[str, bool | None, str]]:
         """Returns what a person reads of it: each ability, whether it is there, and how."""
         limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
+        if self.most_tokens:
+            limit += f" At most {self.most_tokens}."
         thinking = f"Comes in {self.reasoning_field}." if self.reasoning_field else "None was seen."
         if self.reasoning_field == HIDDEN:
             thinking = "It thinks, and does not show it."
@@ -168,6 +176,8 @@ class Capabilities:
             raise ValueError("an unknown field")
         if {found.continues_prefill, found.tools, found.images} - {None, True, False}:
             raise ValueError("a capability that is neither there nor not")
+        if type(found.most_tokens) is not int or found.most_tokens < 0:
+            raise ValueError("a limit that is none")
         return found
 
 
@@ -205,12 +215,24 @@ def named_field(body: object, sent: Iterable[str]) -> str:
     return min(found)[1] if found else ""
 
 
+def largest_limit(body: object, sent: int) -> int:
+    """Returns the largest limit of length that a refusal allows; 0 where it is of something else.
+
+    Args:
+        body: as for `named_field`.
+        sent: the limit that was refused.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    smaller = [int(number) for number in re.findall(r"(?<![\w.-])\d{2,9}\b", text)]
+    return max((one for one in smaller if one < sent), default=0) if _TOO_LARGE.search(text) else 0
+
+
 def _mention(field: str, text: str) -> re.Match[str] | None:
     # A single letter is a name only where it is marked as one.
     pattern = rf"(?<![\w-]){re.escape(field)}(?![\w-])"
-    return re.search(
-        rf"""['"`]{field}['"`]|\b{field} ?[=>]""" if len(field) == 1 else pattern, text
-    )
+    if len(field) == 1:
+        pattern = rf"""['"`]{field}['"`]|\b{field} ?[=>]|\b{field} (?:must|cannot|can't|should)\b"""
+    return re.search(pattern, text)
 
 
 def refuses_prefill(body: object) -> bool:

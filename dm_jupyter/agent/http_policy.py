@@ -16,6 +16,7 @@ from dm_jupyter.agent.capabilities import (
     OPTIONAL_FIELDS,
     Capabilities,
     CapabilityMemory,
+    largest_limit,
     named_field,
     refuses_prefill,
 )
@@ -86,6 +87,8 @@ _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature"
 """Fields of which nobody refuses one alone."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
 """Fields that are dropped first where a refusal names none."""
+_FLAGS = _EXTENSIONS[:2]
+"""Those of them that continue an opening."""
 
 
 class HttpPolicy:
@@ -214,13 +217,10 @@ class HttpPolicy:
         on_text: Callable[[str], None] = lambda _: None,
     ) -> list[Completion]:
         """Asks, and asks again without what the endpoint has refused."""
-        if request.prefill and request is not _PROBE:
-            async with self._learning:
-                if self._capabilities.continues_prefill is None:
-                    await self._learn_prefill()
+        await self._learn_for(request)
         known = self._capabilities
         for attempt in range(_ATTEMPTS):
-            if count > 1 and not self._capabilities.takes("n"):
+            if count > 1 and not self._draws_several(request):
                 return await one_each(partial(self._single, logprobs=logprobs), request, count)
             call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
             try:
@@ -234,6 +234,21 @@ class HttpPolicy:
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
 
+    async def _learn_for(self, request: SampleRequest) -> None:
+        """Finds out what decides how the request is put, unless it is a question about that."""
+        if request in (_PROBE, _ASK_FOR_CALL):
+            return
+        async with self._learning:
+            if request.tools and self._capabilities.tools is None:
+                await self._learn_tools()
+            if request.prefill and self._capabilities.continues_prefill is None:
+                await self._learn_prefill()
+
+    def _draws_several(self, request: SampleRequest) -> bool:
+        """Whether several answers can be asked for at once; without chance, vLLM refuses that."""
+        is_greedy = request.temperature == 0 and self._capabilities.takes("temperature")
+        return self._capabilities.takes("n") and not is_greedy
+
     def _learn_from(self, error: EndpointRefusedError, call: Call, attempt: int) -> bool:
         """Notes what a refusal teaches; returns whether asking again makes sense."""
         body = getattr(error.__cause__, "body", None)
@@ -245,15 +260,19 @@ class HttpPolicy:
         named = named_field(body, call.optional)
         if call.tools and not named and "tool" in str(body):
             return False
-        fields = [named] if named else [one for one in _EXTENSIONS if one in call.optional]
-        if attempt:  # a family that refuses two of them refuses more: all that can be left out
+        before = self._capabilities
+        is_limit = bool(named) and named == before.token_limit
+        if is_limit and (most := largest_limit(body, call.optional[named])):
+            self._capabilities = replace(before, most_tokens=most)
+            return True
+        fields = [named] if named else _suspects(call)
+        if attempt or not fields:  # who refuses two of them refuses more: all that can be left out
             fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
-            opens = False if call.prefill else self._capabilities.continues_prefill
-            self._capabilities = replace(self._capabilities, continues_prefill=opens)
+            opens = False if call.prefill else before.continues_prefill
+            self._capabilities = replace(before, continues_prefill=opens)
         for together in _TOGETHER:
             fields += together if together & set(fields) else ()
-        before = self._capabilities
-        self._capabilities = before.without(*fields)
+        self._capabilities = self._capabilities.without(*fields)
         return self._capabilities != before
 
     def _note(self, answers: AnswerStream, call: Call) -> None:
@@ -368,6 +387,15 @@ _WAYS_OUT = {
     404: " — check --model and --base-url",
     429: " — too many requests, and still after all retries; wait, or use another endpoint",
 }
+
+
+def _suspects(call: Call) -> list[str]:
+    """The fields that are dropped first where a refusal names none.
+
+    Those that continue an opening have worked, once the question about that has been answered.
+    """
+    proven = _FLAGS if call.prefill != PROBE_OPENING else ()
+    return [one for one in _EXTENSIONS if one in call.optional and one not in proven]
 
 
 def _reason(error: Any) -> str:

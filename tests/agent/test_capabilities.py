@@ -8,6 +8,7 @@ import pytest
 from dm_jupyter.agent.capabilities import (
     Capabilities,
     CapabilityMemory,
+    largest_limit,
     named_field,
     refuses_prefill,
 )
@@ -33,6 +34,8 @@ SENT = ("temperature", "top_p", "max_tokens", "stop", "n", "seed", "continue_fin
         ),
         ({"message": "'n' must be 1"}, "n"),
         ({"message": "only n=1 is supported"}, "n"),
+        ({"message": "n must be 1 when using greedy sampling, got 2."}, "n"),
+        ({"message": "n cannot be greater than 4"}, "n"),
         ({"message": "an error in one line of the request"}, ""),
         ({"message": "'logprobs' is not supported"}, ""),
         ("`stop` is not supported", "stop"),
@@ -41,6 +44,21 @@ SENT = ("temperature", "top_p", "max_tokens", "stop", "n", "seed", "continue_fin
 )
 def test_a_refusal_names_a_field_that_was_sent(body, field):
     assert named_field(body, SENT) == field
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("max_tokens=9000 cannot be greater than max_model_len=8192. (value=9000)", 8192),
+        ("max_tokens is too large: 9000. This model supports at most 4096 completion tokens", 4096),
+        ("max_tokens: 9000 > 8192, which is the maximum allowed number for this model", 8192),
+        ("`max_tokens` must be less than or equal to `8192`", 8192),
+        ("o3-2025-04-16 does not support 'max_tokens'. Use 'max_completion_tokens' instead.", 0),
+        ("max_tokens must be at least 16384", 0),
+    ],
+)
+def test_a_limit_that_is_too_large_tells_the_largest(text, most):
+    assert largest_limit({"message": text}, 9000) == most
 
 
 def test_a_refused_limit_has_another_name_and_then_none():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.core.dialects.tools import ToolsDialect, call_text
+from dm_jupyter.core.dialects.tools import TOOLS, ToolsDialect, call_text, in_words
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Answer, Brief, Completion, RunCell, Step, Trajectory, Void
 
@@ -135,3 +135,17 @@ def test_an_endpoint_gets_the_calls_in_its_own_shape():
         },
         {"role": "tool", "content": "3", "tool_call_id": "call_1_1"},
     ]
+
+
+def test_in_words_a_conversation_holds_tools_calls_and_results():
+    text = "Two.\n" + "\n".join(call_text("run_python", json.dumps({"code": x})) for x in "ab")
+    messages = in_words(DIALECT.messages(START.extended(step_of(text, "done"))), TOOLS)
+    assert [one.role for one in messages] == ["system", "user", "assistant", "user"]
+    assert not any(one.calls or one.call_id for one in messages)
+    for tool in TOOLS:
+        assert json.dumps(tool.to_json()["function"]) in messages[0].content
+    assert messages[2].content == text
+    assert messages[3].content.startswith("done\n")
+    assert "one call at a time" in messages[3].content
+    example = messages[0].content.replace("{...}", '{"code": "a"}')
+    assert DIALECT.parse(example).action == RunCell("a")

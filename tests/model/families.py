@@ -284,6 +284,7 @@ _LITELLM: dict[str, Any] = {
     "last_assistant": "continues",  # unverified through this proxy
     "reasoning": "reasoning_content",
 }
+_VLLM_GREEDY = "n must be 1 when using greedy sampling, got {n}."  # seen with vLLM 0.32.0
 _VLLM_BOTH = "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
 _OF_LITELLM = frozenset({"seed", "n", "logprobs", "top_logprobs", "logit_bias"})
 
@@ -313,6 +314,7 @@ _OWN = (
         model="Qwen/Qwen3-8B",
         listed={"max_model_len": 8_192},
         both_flags_says=_VLLM_BOTH,
+        greedy_says=_VLLM_GREEDY,
         error="vllm",
         last_assistant="flag",
         reasoning="reasoning",
@@ -326,6 +328,7 @@ _OWN = (
         ),
         model="Qwen/Qwen3-8B",
         both_flags_says=_VLLM_BOTH,
+        greedy_says=_VLLM_GREEDY,
         error="vllm",
         last_assistant="flag",
         reasoning="think",  # unverified

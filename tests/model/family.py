@@ -78,6 +78,10 @@ class Family:
     blank_stop_refused: bool = False
     refuses_names: bool = False
     """Whether a `name` in a message is an error."""
+    greedy_says: str = ""
+    """What it says to several answers at temperature 0."""
+    most_tokens: int = 0
+    """The largest `max_tokens` that it takes; 0 for any."""
     refusal_status: int = 400
     error: ErrorShape = "openai"
     unknown_says: str = "Unrecognized request argument supplied: {field}"

@@ -68,6 +68,7 @@ def _faults(family: Family, body: dict[str, Any]) -> Iterator[tuple[str, str, st
             yield sorted(names)[0], family.refused_says, "invalid_value"
     yield from _stop_faults(family, sent)
     yield from _flag_faults(family, sent)
+    yield from _size_faults(family, sent)
     yield from _message_faults(family, sent)
 
 
@@ -89,6 +90,19 @@ def _flag_faults(family: Family, sent: dict[str, Any]) -> Iterator[tuple[str, st
         yield "continue_final_message", family.both_flags_says, "invalid_value"
     if family.tools_refused and sent.get("tools") and sent.get("tool_choice") != "none":
         yield "tools", family.tools_refused, "invalid_value"
+
+
+def _size_faults(family: Family, sent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    count = sent.get("n", 1)
+    if family.greedy_says and count > 1 and sent.get("temperature") == 0:
+        yield "", family.greedy_says.format(n=count), "invalid_value"
+    asked = sent.get("max_completion_tokens") or sent.get("max_tokens") or 0
+    if family.most_tokens and asked > family.most_tokens:
+        says = (
+            f"max_tokens={asked} cannot be greater than max_model_len={family.most_tokens}. Please "
+            f"request fewer output tokens. (parameter=max_tokens, value={asked})"
+        )
+        yield "max_tokens", says, "invalid_value"
 
 
 def _message_faults(family: Family, sent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -29,6 +29,7 @@ QUESTIONS = range(1, 21)
 OPENING = "import pandas as pd\nimport numpy as np\n"
 MOST_LOST = 2
 ASKED = SampleRequest((Message("user", "How many?"),))
+OPENED = replace(ASKED, prefill="```python\nimport pandas\n", stop=("\n```",))
 families = pytest.mark.parametrize("one", FAMILIES, ids=lambda one: one.name)
 
 
@@ -50,6 +51,13 @@ def model(request: ScriptedModelRequest) -> ScriptedTurn:
     code = f"print('result is', {number} * 111)\n```\nThe output is 12345."
     opening = "" if request.prefill else "I compute it.\n```python\n"
     return ScriptedTurn(opening + code, "" if request.prefill else thought)
+
+
+def model_that_counts(request):
+    """Continues the opening that finds out whether it is continued; any other one, too."""
+    if "Count from one" in str(request.messages):
+        return ScriptedTurn(" four five six")
+    return ScriptedTurn("print(3)")
 
 
 def _call(number, printed):
@@ -192,10 +200,9 @@ async def test_turns_sampled_at_once_wait_for_what_is_learned():
             return ScriptedTurn(PROBE_OPENING)
         return ScriptedTurn("```python\nprint(3)\n```")
 
-    opened = replace(ASKED, prefill="```python\nimport pandas\n", stop=("\n```",))
     with StandIn(one, writes) as stand_in:
         async with HttpPolicy(endpoint_of(stand_in, one)) as policy, asyncio.TaskGroup() as group:
-            tasks = [group.create_task(policy.sample(opened, lambda _: None)) for _ in range(5)]
+            tasks = [group.create_task(policy.sample(OPENED, lambda _: None)) for _ in range(5)]
     assert {task.result().prefill for task in tasks} == {""}
     assert len(stand_in.bodies) == 6
 
@@ -212,3 +219,75 @@ async def test_a_wrong_key_or_an_outage_is_no_ability(fault, status, tmp_path):
                 await policy.learn()
             assert policy.capabilities == Capabilities()
         assert memory.recall(stand_in.base_url, one.model) is None
+
+
+async def test_several_turns_without_chance_are_asked_for_one_by_one():
+    """A vLLM refuses `n` at temperature 0, and that says nothing of what else it takes."""
+    one = family("vllm")
+    with StandIn(one, model_that_counts) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+            await policy.sample(OPENED, lambda _: None)
+            learned = policy.capabilities
+            drawn = await policy.sample_many(replace(OPENED, temperature=0.0), 3)
+            assert policy.capabilities == learned
+            assert learned.continues_prefill
+    assert [turn.prefill for turn in drawn] == [OPENED.prefill] * 3
+    assert all(turn.mean_probability for turn in drawn)
+    assert stand_in.refused == 0
+
+
+async def test_what_has_worked_is_not_dropped_for_a_refusal_that_names_nothing():
+    one = replace(family("vllm"), refuses={"n": ""}, refused_says="This can't be done.")
+    with StandIn(one, model_that_counts) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+            await policy.sample(OPENED, lambda _: None)
+            drawn = await policy.sample_many(OPENED, 3)
+            assert policy.capabilities.continues_prefill
+            assert policy.capabilities.takes("continue_final_message")
+            assert not policy.capabilities.takes("n")
+    assert [turn.prefill for turn in drawn] == [OPENED.prefill] * 3
+    assert stand_in.refused == 1
+
+
+async def test_a_limit_that_is_too_large_becomes_a_smaller_one(tmp_path):
+    one = replace(family("vllm"), most_tokens=700)
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with StandIn(one, model_that_counts) as stand_in:
+        for _ in range(2):
+            async with HttpPolicy(endpoint_of(stand_in, one), memory) as policy:
+                assert (await policy.sample(ASKED, lambda _: None)).text
+                assert (policy.capabilities.token_limit, policy.capabilities.refused) == (
+                    "max_tokens",
+                    frozenset(),
+                )
+        assert stand_in.bodies[-1]["max_tokens"] == 700
+        assert stand_in.refused == 1
+
+
+@pytest.mark.parametrize("name", ["vllm-plain", "vllm"])
+async def test_tools_that_an_endpoint_does_not_take_are_told_in_words(kernel, name):
+    """The dialect `tools` was chosen, and the model writes its calls as text."""
+    one = family(name)
+
+    def writes(request):
+        if "Count from one" in str(request.messages):
+            return ScriptedTurn(" four five six")
+        told = request.messages[0]["content"]
+        if request.tools or "<tool_call>" not in told or '"query"' not in told:
+            return ScriptedTurn("I can't.")
+        seen = str(request.messages[-1]["content"])
+        printed = re.findall(r"result is (\d+)", seen)
+        assert {one["role"] for one in request.messages} <= {"system", "user", "assistant"}
+        if len(request.messages) > 2:
+            assert "<tool_call>" in request.messages[-2]["content"]
+            assert printed
+        name, arguments = _call("7", printed)
+        call = json.dumps({"name": name, "arguments": json.loads(arguments)})
+        return ScriptedTurn(f"I multiply.\n<tool_call>\n{call}\n</tool_call>")
+
+    with StandIn(one, writes) as stand_in:
+        async with HttpPolicy(endpoint_of(stand_in, one)) as policy:
+            done = await answered(kernel, policy, 7, "tools")
+            assert policy.capabilities.tools is False
+    assert (done.stop, done.answer) == (StopReason.ANSWERED, "It is 777."), done.stop_detail
+    assert stand_in.refused <= 1

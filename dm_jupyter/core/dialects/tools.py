@@ -3,14 +3,14 @@
 The model gets the data's profile and nothing of the help for small models. In the text of a turn a
 call is written as Hermes and Qwen write it, so that a turn can be stored, parsed and learned from
 as text: `<tool_call>` and `</tool_call>` around one JSON object with `name` and `arguments`. The
-endpoint's client writes native calls so.
+endpoint's client writes native calls so. Where an endpoint takes no tools, they are told in words.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
@@ -19,7 +19,7 @@ from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
-__all__ = ["TOOLS", "ToolsDialect", "call_text"]
+__all__ = ["TOOLS", "ToolsDialect", "call_text", "in_words"]
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _JSON = re.compile(r"```\w*\s*(\{.*?\})\s*```|(?:\A|\n)(\{.*\})\s*\Z", re.DOTALL)
@@ -79,6 +79,28 @@ def call_text(name: str, arguments: str) -> str:
     return "<tool_call>\n" + written.replace("</", "<\\/") + "\n</tool_call>"
 
 
+def in_words(messages: Iterable[Message], tools: Sequence[Tool]) -> tuple[Message, ...]:
+    """Returns a conversation with calls as text alone, for an endpoint that takes no tools.
+
+    Args:
+        messages: of the conversation, a system message first.
+        tools: what the model may call.
+    """
+    listed = "\n".join(json.dumps(tool.to_json()["function"], ensure_ascii=False) for tool in tools)
+    told = prompts.fill("tools_in_words", tools=listed, example=tools[0].name)
+    plain: list[Message] = []
+    for message in messages:
+        calls = [call_text(call.name, call.arguments) for call in message.calls]
+        text = "\n".join([*([message.content] if message.content else []), *calls])
+        if message.role == "system":
+            plain.append(Message("system", f"{text}\n\n{told}"))
+        elif message.role == "tool" and plain[-1].role == "user":  # results of one turn
+            plain[-1] = Message("user", f"{plain[-1].content}\n{text}")
+        else:
+            plain.append(Message("user" if message.role == "tool" else message.role, text))
+    return tuple(plain)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolsDialect:
     """A thought, then one call of `run_python`, `run_sql` or `answer`."""
@@ -89,6 +111,7 @@ class ToolsDialect:
     tools: tuple[Tool, ...] = TOOLS
     prompts: tuple[str, ...] = (
         "tools_system",
+        "tools_in_words",
         "tools_one_call",
         "tools_silent",
         "tools_void",
