@@ -86,7 +86,7 @@ def in_words(messages: Iterable[Message], tools: Sequence[Tool]) -> tuple[Messag
         messages: of the conversation, a system message first.
         tools: what the model may call.
     """
-    listed = "\n".join(json.dumps(tool.to_json()["function"], ensure_ascii=False) for tool in tools)
+    listed = "\n".join(json.dumps(tool.to_json(), ensure_ascii=False) for tool in tools)
     told = prompts.fill("tools_in_words", tools=listed, example=tools[0].name)
     plain: list[Message] = []
     for message in messages:
