@@ -149,3 +149,62 @@ def test_in_words_a_conversation_holds_tools_calls_and_results():
     assert "one call at a time" in messages[3].content
     example = messages[0].content.rpartition(":\n")[2].replace("{...}", '{"code": "a"}')
     assert DIALECT.parse(example).action == RunCell("a")
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        # as a 0.5B model wrote it: one call, a brace too many, and another beginning
+        (
+            '{"name": "run_sql", "arguments": {"query": "SELECT 1"}}}, {"text": "There are 3."}}',
+            RunCell("SELECT 1", "sql"),
+        ),
+        (
+            'I count.\n```json\n{"name": "run_python", "arguments": {"code": "a"}}}\n```',
+            RunCell("a"),
+        ),
+        (
+            '{"name": "run_python", "arguments": {"code": "a"}}\n'
+            '{"name": "run_python", "arguments": {"code": "b"}}',
+            RunCell("a"),
+        ),
+    ],
+)
+def test_a_call_in_words_is_made_whatever_comes_after_it(text, action):
+    assert DIALECT.parse(text).action == action
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "run_python", "arguments": {"code": "print("a")"}}',
+        'Now:\n```json\n{"name": "answer", "arguments": {"text": }}\n```',
+        '{"name": "run_python", "arguments": {"cell": "a"}}',
+    ],
+)
+def test_a_broken_call_in_words_is_no_answer(text):
+    action = DIALECT.parse(text).action
+    assert isinstance(action, Void)
+    assert "JSON" in action.reason or "'code'" in action.reason
+
+
+def test_data_and_words_about_a_call_are_an_answer():
+    for text in (
+        '{"rows": 3}',
+        '{"name": "Anna", "arguments": 3}',
+        'I called run_python with {"code": "a"} and it printed 3.',
+    ):
+        assert DIALECT.parse(text).action == Answer(text)
+
+
+def test_json_without_end_or_depth_is_read_without_harm():
+    deep = '{"name": "run_python", "arguments": ' + "[" * 100_000
+    for text in (deep, f"<tool_call>{deep}</tool_call>", call_text("run_python", "[" * 100_000)):
+        assert isinstance(DIALECT.parse(text).action, Void)
+        DIALECT.messages(START.extended(step_of(text, "again")))
+
+
+def test_a_name_that_is_no_text_names_no_tool():
+    for name in ("{}", "[1]", "3"):
+        text = f'<tool_call>\n{{"name": {name}, "arguments": {{}}}}\n</tool_call>'
+        assert isinstance(DIALECT.parse(text).action, Void)

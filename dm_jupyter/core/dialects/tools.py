@@ -22,8 +22,10 @@ from kernel_sandbox.types import CellResult
 __all__ = ["TOOLS", "ToolsDialect", "call_text", "in_words"]
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_JSON = re.compile(r"```\w*\s*(\{.*?\})\s*```|(?:\A|\n)(\{.*\})\s*\Z", re.DOTALL)
-"""A call in the words, as models write it whose server does not read their calls."""
+_OPENED = re.compile(r"(?:\A|\n|```\w*)[ \t]*(?=\{)")
+"""Where JSON may begin in the words of a model whose server does not read its calls."""
+_FENCE = re.compile(r"```\w*\s*\Z")
+_DECODER = json.JSONDecoder(strict=False)
 _ENDS_IN_CODE = re.compile(r"```(?:python|py|sql)\b(?:(?!```).)*(?:```)?\s*\Z", re.DOTALL)
 
 
@@ -60,6 +62,7 @@ TOOLS = (
     ),
 )
 _ARGUMENTS = {tool.name: next(iter(tool.parameters["properties"])) for tool in TOOLS}
+_NAMES_TOOL = re.compile(rf'\{{\s*"name"\s*:\s*"(?:{"|".join(_ARGUMENTS)})"')
 
 
 def call_text(name: str, arguments: str) -> str:
@@ -71,7 +74,7 @@ def call_text(name: str, arguments: str) -> str:
     """
     try:
         value = json.loads(arguments or "{}", strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = arguments
     if not isinstance(value, dict):
         value = arguments
@@ -142,10 +145,9 @@ class ToolsDialect:
             call = _call_of(match[1])
             words = text[: match.start()].strip()
             return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
-        for match in _JSON.finditer(text):
-            call = _call_of(match[1] or match[2])
-            if not isinstance(call, str):
-                return Turn(text[: match.start()].strip(), _action(*call))
+        if found := _call_in_words(text):
+            words, call = found
+            return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
         return _words(text.strip())
 
     def is_well_formed(self, text: str) -> bool:
@@ -170,14 +172,28 @@ class ToolsDialect:
         return None
 
 
+def _call_in_words(text: str) -> tuple[str, tuple[str, str] | str] | None:
+    """What stands before the first call, and the call or what is wrong with it."""
+    for match in _OPENED.finditer(text):
+        at, end = match.end(), len(text)
+        try:
+            raw, end = _DECODER.raw_decode(text, at)
+            is_call = str(raw.get("name")) in _ARGUMENTS and "arguments" in raw
+        except (ValueError, RecursionError):
+            is_call = bool(_NAMES_TOOL.match(text, at))
+        if is_call:
+            return _FENCE.sub("", text[: match.end()]).strip(), _call_of(text[at:end])
+    return None
+
+
 def _call_of(text: str) -> tuple[str, str] | str:
     """The tool and its argument, or what is wrong with the call."""
     try:
         raw = json.loads(text, strict=False)
         name, arguments = raw["name"], raw["arguments"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return "The call is not valid JSON with a name and arguments."
-    if name not in _ARGUMENTS:
+    if not isinstance(name, str) or name not in _ARGUMENTS:
         return f"There is no tool {str(name)[:40]!r}."
     if not isinstance(arguments, dict):
         return f"The arguments of {name} are not valid JSON."
@@ -224,7 +240,7 @@ def _written(call_id: str, text: str) -> ToolCall:
     try:
         raw = json.loads(text, strict=False)
         name, arguments = str(raw["name"]), raw["arguments"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ToolCall(call_id, "unknown", "{}")
     whole = arguments if isinstance(arguments, dict) else {}
     return ToolCall(call_id, name, json.dumps(whole, ensure_ascii=False))
