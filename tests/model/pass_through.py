@@ -30,6 +30,8 @@ class PassThrough(LocalServer):
         """What was asked."""
         self.statuses: list[int] = []
         """How it was answered, in the same order where nobody asks two things at once."""
+        self.must_call = False
+        """Whether a request with tools is passed on with the order to call one."""
 
     @property
     def base_url(self) -> str:
@@ -52,8 +54,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Passes one request on, and the answer back as it comes."""
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.endpoint.bodies.append(json.loads(content))
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.endpoint.bodies.append(body)
+        must_call = self.endpoint.must_call and "tools" in body
+        content = json.dumps({**body, "tool_choice": "required"} if must_call else body).encode()
         url = self.endpoint.engine_url + self.path.removeprefix("/v1")
         headers = {name: self.headers[name] for name in ("Authorization", "Content-Type")}
         with httpx2.stream(

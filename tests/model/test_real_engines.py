@@ -233,6 +233,29 @@ async def test_a_call_is_read_as_the_model_wrote_it(engine: Engine, policy: Http
     assert not isinstance(DIALECT.parse(done.text).action, Void), done.text
 
 
+async def test_a_call_is_put_together_from_the_pieces_that_the_engine_streams(
+    engine: Engine,
+) -> None:
+    """The engine is made to call, so that a model that writes its calls as text calls, too."""
+    asked = [{"role": "user", "content": "Call the tool `ready` now."}]
+    tools = [TOOL_PROBE.to_json()]
+    message = await engine.says(messages=asked, tools=tools, tool_choice="required", max_tokens=64)
+    if not message.get("tool_calls"):
+        pytest.skip("this engine can't make this model call")
+    engine.way.must_call = True
+    try:
+        async with HttpPolicy(engine.endpoint()) as policy:
+            assert (await policy.learn()).tools
+            done = await sampled(policy, CALL)
+    finally:
+        engine.way.must_call = False
+    turn = DIALECT.parse(done.text)
+    assert done.text.startswith("<tool_call>\n")
+    assert DIALECT.is_well_formed(done.text), done.text
+    assert not isinstance(turn.action, Void)
+    assert done.finish_reason == "stop"
+
+
 async def test_a_call_and_its_result_go_back(engine: Engine, policy: HttpPolicy) -> None:
     text = "I multiply.\n" + call_text("run_python", json.dumps({"code": 'print("6 * 7 =", 42)'}))
     step = Step(Completion(text), DIALECT.parse(text), None, "6 * 7 = 42")
