@@ -277,6 +277,19 @@ async def test_a_conversation_that_is_too_long_is_full(engine: Engine, policy: H
     assert policy.capabilities == known
 
 
+async def test_a_limit_above_the_context_costs_nothing_else(
+    engine: Engine, policy: HttpPolicy
+) -> None:
+    stopped = replace(COUNT, stop=("9",), stop_unopened=("9",), max_tokens=1_000_000)
+    async with HttpPolicy(engine.endpoint(known=policy.capabilities)) as fresh:
+        done = await sampled(fresh, stopped)
+        assert replace(fresh.capabilities, most_tokens=0) == policy.capabilities
+        lost = engine.way.refused
+        await sampled(fresh, stopped)
+    assert "8" in done.text
+    assert engine.way.refused == lost
+
+
 async def test_a_model_that_is_not_there_is_named(engine: Engine) -> None:
     async with HttpPolicy(engine.endpoint("no-such-model")) as policy:
         if engine.name == "llama.cpp":  # serves one model, whatever it is called
