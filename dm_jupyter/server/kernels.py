@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 _REVIVAL_S = 20.0
 _REVIVAL_POLL_S = 0.1
 _VARIABLES_S = 2.0
+_BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
 _VARIABLES = Path(__file__).with_name("kernel_variables.py")
 
 
@@ -250,7 +251,7 @@ class Kernels:
         """Returns the kernel's variables; none while it is busy, which is known without asking."""
         try:
             kernel_id = await self.kernel_of(notebook_path)
-            if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") == "busy":
+            if await self._is_busy(kernel_id):
                 return Alive()
             attached = await self.attach(kernel_id)
         except (NoKernelError, KernelStartError, KeyError):
@@ -258,6 +259,14 @@ class Kernels:
         source = _VARIABLES.read_text("utf-8")
         text = await attached.evaluate(source, "_dm_jupyter_variables()", _VARIABLES_S)
         return alive_from_text(text or "")
+
+    async def _is_busy(self, kernel_id: str) -> bool:
+        """Whether the kernel works; the news of its end may be a moment late."""
+        for _ in range(_BUSY_LOOKS):
+            if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") != "busy":
+                return False
+            await asyncio.sleep(_BUSY_POLL_S)
+        return True
 
     def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
         """Returns how the code names a data file, and where it lies.

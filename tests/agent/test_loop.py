@@ -196,7 +196,7 @@ async def test_a_turn_that_its_length_cut_is_not_run(text, is_cut) -> None:
 async def test_garbage_three_times_in_a_row_ends_the_run() -> None:
     done = await run(TAGGED, ScriptedPolicy(["blah"]), ScriptedNotebook([]), SETTINGS, ignore)
     assert (done.stop, done.turns) == (StopReason.VOID, 3)
-    assert done.stop_detail == "3 turns in a row without code or an answer"
+    assert done.stop_detail.startswith("3 turns in a row without code or an answer; the last was ")
     assert "<code>" in done.steps[0].observation
 
 
@@ -440,3 +440,16 @@ async def test_the_same_error_twice_is_followed_by_a_fresh_start() -> None:
     assert "mistake was" not in anew.prefill
     assert anew.seed != first.seed
     assert anew.temperature > first.temperature
+
+
+async def test_an_answer_that_a_content_filter_ended_is_named() -> None:
+    class Filtered(ScriptedPolicy):
+        async def sample(self, request, on_text):
+            done = await super().sample(request, on_text)
+            return replace(done, finish_reason="content_filter")
+
+    policy = Filtered(["<answer>3</answer>"])
+    done = await run(TAGGED, policy, ScriptedNotebook([]), SETTINGS, ignore)
+    assert done.answer is None
+    assert done.stop is StopReason.VOID
+    assert "content filter" in done.stop_detail

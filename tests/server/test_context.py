@@ -51,7 +51,7 @@ async def test_the_notebook_around_a_question_is_told(
     server: JupyterServer, endpoint: ScriptedEndpoint, say, kernel: str
 ) -> None:
     say("print(12)\n```", "12.")
-    path = server.notebook("context.ipynb", kernel)
+    path = server.notebook(f"context-{kernel}.ipynb", kernel)
     await server.execute(path, SET_UP)
     told, parts = await _told(server, endpoint, path, cells=CELLS, selected=2)
     by_kind = {part["kind"]: part["text"] for part in parts}
