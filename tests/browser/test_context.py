@@ -1,0 +1,43 @@
+"""The model is told of the open notebook, and the person can look at what it was told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+from tests.cli.endpoint import ScriptedEndpoint
+
+pytestmark = pytest.mark.browser
+
+SOURCE = (
+    "import pandas as pd\ncosts = pd.DataFrame({'month': [1, 2], 'cost': [5, 7]})\ncosts.cost.sum()"
+)
+
+
+def test_the_selected_cell_and_the_variables_are_told_and_shown(
+    open_lab: Callable[..., Lab], endpoint: ScriptedEndpoint, say: Callable[..., None]
+) -> None:
+    lab = open_lab(sources=(SOURCE, "other = 2"))
+    lab.run_cell(lab.cells.first)
+    expect(lab.cells.first).to_contain_text("12")
+    say("print(costs.cost.sum())\n```", "It is 12.")
+    endpoint.bodies.clear()
+    lab.composer.fill("Where does this number come from?")
+    lab.composer.press("Enter")
+    lab.expect_run("answered")
+    told = json.dumps(endpoint.bodies[0]["messages"], ensure_ascii=False)
+    assert "The selected cell:\\n[1]\\nimport pandas" in told
+    assert "showed:\\nnp.int64(12)" in told
+    assert "other = 2" in told
+
+    lab.page.get_by_text("What the model saw").click()
+    shown = lab.button("told")
+    expect(shown).to_contain_text("costs.cost.sum()")
+    expect(shown).to_contain_text("Files near by")
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        lab.use_theme(theme)
+        assert lab.violations() == []
