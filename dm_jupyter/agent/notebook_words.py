@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import FileChange
@@ -9,6 +11,7 @@ from kernel_sandbox.types import FileChange
 __all__ = ["closing_words", "question_words"]
 
 _MOST_FILES = 20
+_CODE_OR_DOLLAR = re.compile(r"(?s)(?P<code>```.*?```|`[^`\n]*`)|(?<![\\$])\$(?=\d)")
 
 
 def question_words(task: Task) -> str:
@@ -23,13 +26,18 @@ def question_words(task: Task) -> str:
 def closing_words(trajectory: Trajectory) -> str:
     """Returns the words below the last cell: the answer, or why there is none."""
     if trajectory.stop is StopReason.ANSWERED:
-        words = f"## Answer\n\n{trajectory.answer}"
+        words = f"## Answer\n\n{_plain_dollars(trajectory.answer or '')}"
         if trajectory.unsupported:
             words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
         return words + _files_of(trajectory)
     detail = f" ({trajectory.stop_detail})" if trajectory.stop_detail else ""
     words = f"## No answer\n\nThe run ended without one: {trajectory.stop}{detail}."
     return words + _files_of(trajectory)
+
+
+def _plain_dollars(answer: str) -> str:
+    """The answer with its amounts of money marked: two of them would be taken for a formula."""
+    return _CODE_OR_DOLLAR.sub(lambda found: found["code"] or r"\$", answer)
 
 
 def _files_of(trajectory: Trajectory) -> str:

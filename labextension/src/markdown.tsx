@@ -9,6 +9,14 @@ import { loadClicked } from './remote';
 
 const MIME_TYPE = 'text/markdown';
 
+/** Marks amounts of money outside of code: two of them would be taken for a formula. */
+export function plainDollars(source: string): string {
+  return source.replace(
+    /(```[\s\S]*?```|`[^`\n]*`)|(?<![\\$])\$(?=\d)/g,
+    (_, code?: string) => code ?? '\\$'
+  );
+}
+
 /**
  * Text of the model as JupyterLab renders Markdown: sanitized, with formulas and code. Pictures
  * from elsewhere are loaded when they are clicked.
@@ -26,7 +34,7 @@ export const Markdown = memo(function Markdown(props: {
     }
     const renderer = rendermime.createRenderer(MIME_TYPE);
     const model = new MimeModel({
-      data: { [MIME_TYPE]: source },
+      data: { [MIME_TYPE]: plainDollars(source) },
       trusted: false
     });
     renderer.renderModel(model).catch(error => {
