@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
-from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.loop import SAME_LIMIT, RunSettings, run
 from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.profile_reader import ProfileReader
@@ -104,6 +104,8 @@ def why_no_answer(trajectory: Trajectory) -> str:
             return "the run was stopped"
         case StopReason.VOID:
             return "a turn held neither code nor an answer"
+    if trajectory.stop_detail.startswith(SAME_LIMIT):
+        return trajectory.stop_detail
     return f"the run reached its limit of {trajectory.stop_detail or trajectory.stop}"
 
 

@@ -29,6 +29,7 @@ from dm_jupyter.core.events import (
     TextSampled,
 )
 from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.limits_met import limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -41,7 +42,7 @@ from dm_jupyter.core.trajectory import (
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult
 
-__all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
+__all__ = ["SAME_LIMIT", "RunSettings", "begin", "give_up", "request_for", "run", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ _PROMPTS = (
 )
 SILENCE_S = 10
 """After which whoever waits is told that the model has not said anything."""
+SAME_LIMIT = "two cells "
+"""How the detail of a run begins that ended because its cells met the same limit twice."""
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
 _MOST_VOIDS = 3
@@ -229,12 +232,30 @@ def _exhausted(
         return StopReason.BUDGET, f"{settings.max_tokens} tokens"
     if remaining_s <= 0:
         return StopReason.BUDGET, f"{settings.max_seconds:g} seconds"
+    if detail := _same_limit(trajectory):
+        return StopReason.BUDGET, detail
+    detail = _voids(trajectory)
+    return (StopReason.VOID, detail) if detail else None
+
+
+def _voids(trajectory: Trajectory) -> str:
+    """How many turns in a row held nothing; empty while there are few."""
     last = [step.turn.action for step in trajectory.steps[-_MOST_VOIDS:]]
     reasons = [action.reason for action in last if isinstance(action, Void)]
     if len(reasons) == _MOST_VOIDS:
         detail = f"{_MOST_VOIDS} turns in a row without code or an answer"
-        return StopReason.VOID, f"{detail}; the last was {reasons[-1] or 'empty'}".rstrip(".")
-    return None
+        return f"{detail}; the last was {reasons[-1] or 'empty'}".rstrip(".")
+    return ""
+
+
+def _same_limit(trajectory: Trajectory) -> str:
+    """Which limit of the kernel two cells have met; empty for none: a third would meet it too."""
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    if not results or not (name := limit_met(results[-1])):
+        return ""
+    if sum(limit_met(result) == name for result in results) < 2:
+        return ""
+    return f"{SAME_LIMIT}{limit_words(name)}: {results[-1].message}".rstrip(". :")
 
 
 def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dm_jupyter.core.limits_met import is_own_error, limit_met
 from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
@@ -31,10 +32,10 @@ def describe(result: CellResult, limit_chars: int = 4000) -> str:
     parts = [shorten(shown, limit_chars)] if shown else []
     if result.cut_bytes:
         parts.append(f"[… {result.cut_bytes:,} more bytes of output were not kept …]")
-    if result.error is not None:
+    if result.error is not None and is_own_error(result):
         parts.append(_error_text(result.error))
     if result.message:
-        parts.append(result.message)
+        parts.append(_limit_text(result) or result.message)
     if result.state_lost:
         parts.append("The kernel is empty now: every variable is gone, load the data again.")
     if not parts and result.status is not CellStatus.OK:
@@ -63,6 +64,17 @@ def _without_warnings(text: str) -> str:
         and not (line.startswith("  ") and "Warning:" in before)
     ]
     return "\n".join(kept).strip()
+
+
+def _limit_text(result: CellResult) -> str:
+    """The limit by its name, and the line of the cell that it interrupted; empty for no limit."""
+    name = limit_met(result)
+    if not name:
+        return ""
+    is_interrupted = result.error is not None and not is_own_error(result)
+    line = failing_line(result.error) if result.error and is_interrupted else ""
+    where = f"line: {line}\n" if line else ""
+    return f"{where}{name}: {result.message}"
 
 
 def _error_text(error: CellError) -> str:

@@ -1,7 +1,8 @@
 """What the loop takes a model's text for, once the dialect has parsed it.
 
 Repetitions say nothing, and small slips of a cell are mended before it runs: an import that it
-forgot, a column that it spells otherwise than the file.
+forgot, a column that it spells otherwise than the file. Comments that the opening of a turn puts
+into the model's mouth are for the model alone: the cell that runs goes without them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
     if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
         is_told = bool(turn.thought) and not turn.thought.endswith(":")
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
+    turn = _without_notes(turn, completion.prefill, dialect.prefill(trajectory))
     match turn.action:
         case RunCell(language="python") as cell if dialect.is_aided:
             earlier, brief = _ran(trajectory), trajectory.brief
@@ -42,6 +44,31 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
                 source = with_columns(source, brief.columns, earlier)
             return replace(turn, action=replace(cell, source=source))
     return turn
+
+
+def _without_notes(turn: Turn, *openings: str) -> Turn:
+    """The turn with a cell that holds no comment of an opening, nor what the model made of one.
+
+    The last of them may be left open, and what follows on its line is the model's.
+    """
+    if not isinstance(turn.action, RunCell):
+        return turn
+    sign = "--" if turn.action.language == "sql" else "#"
+    notes = tuple(
+        line
+        for opening in openings
+        for line in opening.splitlines(keepends=True)
+        if line.startswith(f"{sign} ")
+    )
+    kept = [
+        line
+        for line in f"{turn.action.source}\n".splitlines(keepends=True)
+        if not line.startswith(notes)
+    ]
+    source = "".join(kept).strip("\n")
+    if not source.strip():
+        return replace(turn, action=Void("a comment alone"))
+    return replace(turn, action=replace(turn.action, source=source))
 
 
 def _is_cut(dialect: Dialect, text: str, turn: Turn) -> bool:

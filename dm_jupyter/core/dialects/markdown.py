@@ -18,6 +18,7 @@ from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -44,6 +45,7 @@ class MarkdownDialect:
         "markdown_system_sql",
         "markdown_print",
         "markdown_failed",
+        "markdown_limit",
         "markdown_silent",
         "markdown_missing",
         "markdown_undefined",
@@ -111,6 +113,9 @@ class MarkdownDialect:
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
         """The output, and what is wanted next: a corrected cell, what is missing, the answer."""
+        if limit_met(result):
+            language = "sql" if _speaks_sql(trajectory) else "python"
+            return prompts.fill("markdown_limit", output=text, language=language)
         if not result.ok:
             what = "query" if _speaks_sql(trajectory) else "cell"
             return prompts.fill("markdown_failed", output=text, what=what)
@@ -211,6 +216,9 @@ def _needs_code(trajectory: Trajectory) -> bool:
     last = trajectory.steps[-1]
     if last.objection:
         return True
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    if results and limit_met(results[-1]):  # it may say that it can't be done, or ask
+        return False
     if last.result is None:
         return not any(step.result and step.result.ok for step in trajectory.steps)
     return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
@@ -240,7 +248,10 @@ def _begins_anew(steps: tuple[Step, ...]) -> bool:
     """
     if steps and steps[-1].objection:
         return True
-    errors = [step.result.error if step.result else None for step in steps[-2:]]
+    results = [step.result for step in steps[-2:]]
+    if any(result is not None and limit_met(result) for result in results):
+        return False
+    errors = [result.error if result else None for result in results]
     if len(errors) < 2 or errors[0] is None or errors[1] is None:
         return False
     return (errors[0].name, errors[0].message) == (errors[1].name, errors[1].message)

@@ -1,0 +1,57 @@
+"""Which limit of its kernel a cell has met: its name, and words for a person."""
+
+from __future__ import annotations
+
+from kernel_sandbox.types import CellResult, CellStatus
+
+__all__ = ["is_own_error", "limit_met", "limit_words"]
+
+_KERNEL_ENDED = "KernelEnded"
+_BY_KIND = {
+    "timeout": "TimeLimit",
+    "deadline": "TimeLimit",
+    "memory": "MemoryLimit",
+    "disk": "DiskLimit",
+    "processes": "ProcessLimit",
+    "output": "OutputLimit",
+    "processor": "ProcessorLimit",
+}
+_BY_STATUS = {
+    CellStatus.TIMEOUT: "TimeLimit",
+    CellStatus.MEMORY: "MemoryLimit",
+    CellStatus.KILLED: _KERNEL_ENDED,
+}
+_WORDS = {
+    "TimeLimit": "met the time limit",
+    "MemoryLimit": "met the memory limit",
+    "DiskLimit": "met the limit of disk space",
+    "ProcessLimit": "met the limit of processes",
+    "OutputLimit": "met the output limit",
+    "ProcessorLimit": "met the limit of processor time",
+    _KERNEL_ENDED: "ended the kernel",
+}
+_INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
+
+
+def limit_met(result: CellResult) -> str:
+    """Returns the name of the limit that a cell met, such as `TimeLimit`; empty where it met none.
+
+    Args:
+        result: what became of the cell.
+    """
+    return _BY_KIND.get(result.ended_by) or _BY_STATUS.get(result.status, "")
+
+
+def limit_words(name: str) -> str:
+    """Returns what a cell did that met a limit, as in "met the time limit".
+
+    Args:
+        name: as `limit_met` gives it.
+    """
+    return _WORDS[name]
+
+
+def is_own_error(result: CellResult) -> bool:
+    """Returns whether the cell's exception is its own, not the interrupt that enforced a limit."""
+    error = result.error
+    return error is not None and not (limit_met(result) and error.name in _INTERRUPTS)
