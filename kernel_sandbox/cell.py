@@ -201,8 +201,8 @@ class CellRun:
         if not collector.cut_bytes:
             return ""
         return (
-            f"{collector.cut_bytes} bytes of output were cut: the limit is "
-            f"{self._limits.output_bytes}. Print a summary instead."
+            f"{collector.cut_bytes:,} bytes of output were cut: the limit is "
+            f"{self._limits.output_bytes:,} bytes. Print a summary instead."
         )
 
     def _flooded(self) -> _Outcome:

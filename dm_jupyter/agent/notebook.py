@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
@@ -158,7 +158,8 @@ def _finished_cell(source: str, result: CellResult) -> Any:
         fence = "````" if "```" in source else "```"
         return _text_cell(f"{fence}python\n{source}\n{fence}\n\n> {why}")
     cell = new_code_cell(source, execution_count=result.execution_count)
-    outputs = (inert_output(output.to_nbformat()) for output in result.outputs)
+    shown = filter(None, (*result.outputs, cut_words(result)))
+    outputs = (inert_output(output.to_nbformat()) for output in shown)
     cell.outputs = [nbformat.from_dict(output) for output in outputs]
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it

@@ -6,9 +6,9 @@ import re
 
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from kernel_sandbox.types import FileChange
+from kernel_sandbox.types import CellResult, FileChange, Stream
 
-__all__ = ["closing_words", "question_words"]
+__all__ = ["closing_words", "cut_words", "question_words"]
 
 _MOST_FILES = 20
 _CODE_OR_DOLLAR = re.compile(r"(?s)(?P<code>```.*?```|`[^`\n]*`)|(?<![\\$])\$(?=\d)")
@@ -38,6 +38,18 @@ def closing_words(trajectory: Trajectory) -> str:
 def _plain_dollars(answer: str) -> str:
     """The answer with its amounts of money marked: two of them would be taken for a formula."""
     return _CODE_OR_DOLLAR.sub(lambda found: found["code"] or r"\$", answer)
+
+
+def cut_words(result: CellResult) -> Stream | None:
+    """Returns the last output of a cell of which output was cut; `None` where none was.
+
+    Args:
+        result: what became of the cell.
+    """
+    if not result.cut_bytes:
+        return None
+    words = f"[{result.cut_bytes:,} bytes of output were cut here. Print a summary instead.]"
+    return Stream("stderr", f"{words}\n")
 
 
 def _files_of(trajectory: Trajectory) -> str:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from nbformat.corpus.words import generate_corpus_id
 
-from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.inert import inert_markdown
+from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.server.approvals import Approvals
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveNotebook"]
 
-_LIMIT_NAMES = {
-    CellStatus.TIMEOUT: "TimeLimit",
-    CellStatus.MEMORY: "MemoryLimit",
-    CellStatus.KILLED: "KernelEnded",
-    CellStatus.DENIED: "NotAllowed",
-}
 _RESULT_NAME = re.compile(r"result_(\d{1,9})\.csv")
 _SKIPPED = "the person skipped this cell and it did not run: try another way"
 
@@ -185,6 +180,7 @@ class LiveNotebook:
                 message=result.message,
                 state_lost=result.state_lost,
                 files=result.files,
+                cut_bytes=result.cut_bytes,
             )
 
     async def _decided(self, written: _Written) -> bool:
@@ -232,14 +228,22 @@ class LiveNotebook:
             self._journal.operate(SetExecution(cell_id, False, count))
         return await self._gate.end(cell_id, self.step, result)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The ids of the cells that the run has put into the notebook, the last first."""
+        return tuple(one.cell_id for one in reversed(self._written))
+
     async def close(self) -> None:
         """Called when the run has ended: no more of its cells writes files."""
         await self._gate.close()
 
     def _say_limit(self, written: _Written, result: CellResult) -> None:
-        """Puts into the cell itself which limit it met; its other outputs stay."""
-        name = _LIMIT_NAMES.get(result.status)
-        if name is not None and result.message:
+        """Puts into the cell itself which limit it met, or what was cut; its outputs stay."""
+        if cut := cut_words(result):
+            self._journal.operate(AppendOutput(written.cell_id, cut.to_nbformat()))
+        is_denied = result.status is CellStatus.DENIED
+        name = "NotAllowed" if is_denied else limit_met(result)
+        if name and result.message:
             error = CellError(name, result.message, (f"{name}: {result.message}",))
             self._journal.operate(AppendOutput(written.cell_id, error.to_nbformat()))
 
@@ -252,13 +256,12 @@ class LiveNotebook:
         is_text = cell_type == "markdown"
         written = _Written(generate_corpus_id(), inert_markdown(source) if is_text else source)
         # Below the last of our own cells that is still there, else where the person stood.
-        own = tuple(one.cell_id for one in reversed(self._written))
         self._journal.operate(
             InsertCell(
                 cell_id=written.cell_id,
                 cell_type="markdown" if is_text else "code",
                 source=written.source,
-                after=(*own[:8], *self._anchors),
+                after=(*self.written[:8], *self._anchors),
                 metadata=metadata,
             )
         )

@@ -42,6 +42,8 @@ export interface IStepPicture {
   readonly isEdited: boolean;
   readonly message: string;
   readonly isStateLost: boolean;
+  /** Bytes of the cell's output that were not kept. */
+  readonly cutBytes: number;
   /** What the cell did to files of the notebook's folder, or is to do once the person agrees. */
   readonly files: readonly IFileChange[];
   /** Paths of those that were dropped because nobody said yes to them. */
@@ -166,6 +168,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     isEdited: false,
     message: '',
     isStateLost: false,
+    cutBytes: 0,
     files: [],
     discarded: [],
     tokens: 0,

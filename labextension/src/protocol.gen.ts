@@ -314,6 +314,7 @@ export interface ICellClosed {
   message: string;
   state_lost: boolean;
   files: IFileChange[];
+  cut_bytes: number;
 }
 
 /** A turn is over. */
@@ -401,7 +402,7 @@ export interface IFilesWanted {
 export interface IRefused {
   kind: 'refused';
   request_id: string;
-  reason: 'kernel' | 'busy' | 'file' | 'link' | 'data' | 'model' | 'notebook' | 'unknown';
+  reason: 'kernel' | 'no_kernel' | 'busy' | 'file' | 'link' | 'data' | 'model' | 'notebook' | 'unknown';
   message: string;
   files: IWantedFile[];
   candidates: ICandidate[];

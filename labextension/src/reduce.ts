@@ -203,6 +203,7 @@ function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
     cellSeconds: message.seconds,
     message: message.message,
     isStateLost: message.state_lost,
+    cutBytes: message.cut_bytes ?? 0,
     files: message.files
   }));
   const isCounted = message.status !== 'skipped';

@@ -57,7 +57,8 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
   const [choice, setChoice] = useState<boolean | null>(null);
   const bodyId = useId();
   const toggle = useRef<HTMLButtonElement>(null);
-  const isLimit = LIMIT_STATUSES.includes(step.status);
+  const isCut = step.cutBytes > 0;
+  const isLimit = isCut || LIMIT_STATUSES.includes(step.status);
   const isOpen = choice ?? (isLatest || isLimit || waits(step));
   const words = stepWords(step.status, trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
@@ -79,6 +80,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
           </span>
           <span className="jp-dm-Status">
             <span aria-hidden="true">{words.sign}</span> {words.text}
+            {isCut && ` · ${trans.__('output cut')}`}
           </span>
           {seconds > 0 && (
             <span className="jp-dm-Seconds">

@@ -118,6 +118,16 @@ async def test_a_cell_that_can_not_run_again_becomes_words_with_the_reason(
     assert cell.cell_type == "code"
 
 
+async def test_a_cell_of_which_output_was_cut_says_so_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    result = CellResult(CellStatus.OK, (Stream("stdout", "3\n"),), cut_bytes=5_000)
+    await HeadlessNotebook(ScriptedRunner([result]), path=path).run(RunCell("much()"), "")
+    kept, cut = nbformat.read(path, as_version=nbformat.NO_CONVERT).cells[-1].outputs
+    assert kept.text == "3\n"
+    assert cut.name == "stderr"
+    assert cut.text.startswith("[5,000 bytes of output were cut here.")
+
+
 async def test_the_question_stands_at_the_top(tmp_path: Path) -> None:
     notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "n.ipynb")
     files = (Path("/secret/place/a.csv"), Path("b.csv"))

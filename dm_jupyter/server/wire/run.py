@@ -162,6 +162,8 @@ class CellClosed:
     """Whether the kernel's variables are gone."""
     files: tuple[FileChange, ...] = ()
     """What the cell did to files of the notebook's folder."""
+    cut_bytes: int = 0
+    """Bytes of its output that were not kept."""
 
 
 @dataclass(frozen=True, slots=True)

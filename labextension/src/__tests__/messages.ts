@@ -95,6 +95,7 @@ export function cellClosed(part: Partial<ICellClosed> = {}): ICellClosed {
     message: '',
     state_lost: false,
     files: [],
+    cut_bytes: 0,
     ...part
   };
 }

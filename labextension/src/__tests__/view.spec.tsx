@@ -1048,6 +1048,20 @@ describe('PanelView', () => {
     expect(analyst.said).toEqual([['rebuild', RUN]]);
   });
 
+  it('says of a cell that has run that output was cut, and how much', async () => {
+    begin();
+    const message = '9,000 bytes of output were cut: the limit is 4 bytes.';
+    analyst.model.receive(cellClosed({ cut_bytes: 9000, message }));
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(stepOpened(7, 2));
+    await show();
+    const [step] = Array.from(
+      document.querySelectorAll('[data-testid="dm-step"]')
+    );
+    expect(step.textContent).toContain('Done · output cut');
+    expect(step.textContent).toContain(message);
+  });
+
   it('says that another tab writes, and takes over', async () => {
     analyst.model.receive({
       kind: 'attached',
