@@ -92,7 +92,7 @@ async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff
             )
         notice = ""
         if request.into != "output" and not alone:
-            handoff = await hand_over(shell, request)
+            handoff = await hand_over(shell, request, is_patient=_is_restricted())
             if handoff is not None:
                 return handoff
             if request.into == "cells":

@@ -17,7 +17,7 @@ from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.example_questions import questions_about
-from dm_jupyter.server.handoff import Found, Handoffs, Handover, files_of
+from dm_jupyter.server.handoff import Found, Handoffs, Handover, LaterCells, files_of
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernel_news import KernelNews
@@ -103,6 +103,7 @@ class Analyst:
         self.files = files
         self._runs: dict[str, Run] = {}
         self._reserved = Reservations()
+        self._later = LaterCells()
         self._news = KernelNews(desks, kernels)
         kernels.on_attached = self._listen
 
@@ -379,7 +380,10 @@ class Analyst:
                 wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
-            run = await self.ask(handover.ask(path, tuple(found.files), tuple(found.agreed)))
+            ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
+            run = await self.ask(self._later.below(ask))
+            if run.task is not None and (cell := "".join(ask.after)):
+                run.task.add_done_callback(lambda _: self._later.keep(cell, run.written))
         except (RefusedError, NoKernelError, FileNotFoundError, ValueError) as error:
             return {"kind": "refused", "message": str(error)}
         except Exception:  # noqa: BLE001  (the boundary of one hand-over: anything may come)

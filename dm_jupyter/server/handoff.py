@@ -1,29 +1,34 @@
 """Takes the questions that `%%analyze` hands over from inside a kernel.
 
-The magic opens the comm `dm-jupyter`; one message answers it: `{"kind": "accepted", "run_id": …}`
-or `{"kind": "refused", "message": …}`. Code in the kernel can forge all that it sends, so it is
-given no more than that kernel has: which notebook it is comes from the server's own session table,
-a restricted kernel's files are those that it can read itself, and of the options none can name an
-endpoint or a key. Other files wait for the person's click in the panel.
+The magic opens the comm `dm-jupyter` and is told `{"kind": "seen"}` at once. Work begins when it
+says `{"kind": "waits"}`: from then on it does not work on the question itself. One message answers
+it: `{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`.
+
+Code in the kernel can forge all that it sends, so it is given no more than that kernel has: which
+notebook it is comes from the server's own session table, a restricted kernel's files are those
+that it can read itself, and of the options none can name an endpoint or a key. Other files wait for
+the person's click in the panel.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.wire import Ask, WantedFile
 
-__all__ = ["TARGET", "Found", "Handoffs", "Handover", "files_of"]
+__all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "files_of"]
 
 TARGET = "dm-jupyter"
 _MAX_CHARS = 20_000
 _MAX_NAME_CHARS = 4_096
 _MAX_FILES = 50
+_MOST_ASKING = 100
+_MOST_ANCHORS = 8
 _MOST_AT_ONCE = 4
 """Questions of one kernel that are looked at; a person hands over one."""
 
@@ -50,30 +55,91 @@ class Handoffs:
         self._answer = answer
         self._abandon = abandon
         self._spawn = spawn
+        self._seen: dict[str, Mapping[str, Any]] = {}
+        """Questions whose magic has not said yet that it waits, by comm."""
         self._runs: dict[str, str] = {}
-        self._at_work = 0
+        self._at_work: dict[str, bool] = {}
+        """The comms whose questions are taken, and whether their magic still waits."""
+        self._telling = 0
 
     def hear(self, kind: str, content: Mapping[str, Any]) -> None:
         """Takes a comm's message; others than our target's are none of our business."""
+        comm_id, data = content["comm_id"], content.get("data")
+        told = data.get("kind") if isinstance(data, Mapping) else None
         if kind == "comm_open" and content["target_name"] == TARGET:
-            if self._at_work < _MOST_AT_ONCE:
-                self._at_work += 1
-                self._spawn(self._work(content["comm_id"], content.get("data")))
+            self._see(comm_id, data if isinstance(data, Mapping) else {})
+        elif kind == "comm_msg" and told == "waits" and comm_id in self._seen:
+            self._begin(comm_id)
         elif kind == "comm_close":
-            run_id = self._runs.pop(content["comm_id"], None)
-            data = content.get("data")
-            is_abandoned = isinstance(data, Mapping) and data.get("kind") == "abandoned"
-            if run_id is not None and is_abandoned:
+            self._seen.pop(comm_id, None)
+            if comm_id in self._at_work:
+                self._at_work[comm_id] = False
+            run_id = self._runs.pop(comm_id, None)
+            if run_id is not None and told == "abandoned":
                 self._abandon(run_id)
 
-    async def _work(self, comm_id: str, data: object) -> None:
+    def _see(self, comm_id: str, question: Mapping[str, Any]) -> None:
+        if self._telling >= _MOST_AT_ONCE:
+            return
+        while len(self._seen) >= _MOST_AT_ONCE:  # those that were given up without a word
+            del self._seen[next(iter(self._seen))]
+        self._seen[comm_id] = question
+        self._telling += 1
+        self._spawn(self._tell(comm_id))
+
+    async def _tell(self, comm_id: str) -> None:
         try:
-            answer = await self._take(data if isinstance(data, Mapping) else {})
-            if answer["kind"] == "accepted":
-                self._runs = {comm_id: answer["run_id"]}
-            await self._answer(comm_id, answer)
+            await self._answer(comm_id, {"kind": "seen"})
         finally:
-            self._at_work -= 1
+            self._telling -= 1
+
+    def _begin(self, comm_id: str) -> None:
+        question = self._seen.pop(comm_id)
+        if len(self._at_work) < _MOST_AT_ONCE and comm_id not in self._at_work:
+            self._at_work[comm_id] = True
+            self._spawn(self._work(comm_id, question))
+
+    async def _work(self, comm_id: str, question: Mapping[str, Any]) -> None:
+        try:
+            answer = await self._take(question)
+            is_wanted = self._at_work[comm_id]
+            if answer["kind"] == "accepted" and not is_wanted:
+                self._abandon(answer["run_id"])
+            elif answer["kind"] == "accepted":
+                self._runs = {comm_id: answer["run_id"]}
+            if is_wanted:
+                await self._answer(comm_id, answer)
+        finally:
+            del self._at_work[comm_id]
+
+
+class LaterCells:
+    """What cells that ask had written below them: what they ask next goes below that."""
+
+    def __init__(self) -> None:
+        """Knows of none yet."""
+        self._written: dict[str, tuple[str, ...]] = {}
+
+    def below(self, ask: Ask) -> Ask:
+        """Returns a question that goes below the runs that its cell has asked for before.
+
+        Args:
+            ask: as the cell hands it over.
+        """
+        written = self._written.get(ask.after[0], ()) if ask.after else ()
+        return replace(ask, after=(*written, *ask.after))
+
+    def keep(self, cell_id: str, written: tuple[str, ...]) -> None:
+        """Takes note of what a run wrote.
+
+        Args:
+            cell_id: of the cell that asked.
+            written: the ids of the run's cells, the last first.
+        """
+        before = self._written.pop(cell_id, ())
+        self._written[cell_id] = (*written[:_MOST_ANCHORS], *before)[:_MOST_ANCHORS]
+        while len(self._written) > _MOST_ASKING:
+            del self._written[next(iter(self._written))]
 
 
 @dataclass(frozen=True, slots=True)

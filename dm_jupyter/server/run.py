@@ -182,6 +182,11 @@ class Run:
         self._approvals.decide_files(decision)
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """The ids of the cells that it has put into the notebook, the last first."""
+        return self._notebook.written
+
+    @property
     def passing(self) -> TextDelta | None:
         """The text of the turn that is being sampled, for a tab that has just come."""
         if not self._is_sampling:

@@ -21,6 +21,7 @@ class Listener:
         """Prepares the replies: pairs of a message type and its data."""
         self.replies = replies
         self.questions: list[dict[str, Any]] = []
+        self.told: list[dict[str, Any]] = []
         self.closings: list[dict[str, Any]] = []
         self.client: NotebookClient | None = None
 
@@ -42,7 +43,11 @@ class _Client(NotebookClient):
 
     def handle_comm_msg(self, outs: list[Any], msg: dict[str, Any], cell_index: int) -> None:
         super().handle_comm_msg(outs, msg, cell_index)
-        if self.listener is not None and msg["msg_type"] == "comm_close":
+        if self.listener is None:
+            return
+        if msg["msg_type"] == "comm_msg":
+            self.listener.told.append(msg["content"]["data"])
+        if msg["msg_type"] == "comm_close":
             self.listener.closings.append(msg["content"]["data"])
 
 

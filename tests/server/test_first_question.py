@@ -127,13 +127,14 @@ async def test_a_kernel_names_no_file_by_its_words(server: JupyterServer, data: 
         "said = []\n"
         "comm = Comm(target_name='dm-jupyter', data={'question': %r, 'files': []})\n"
         "comm.on_msg(lambda m: said.append(m['content']['data']))\n"
+        "comm.send({'kind': 'waits'})\n"
     )
     async with asyncio.timeout(60), Panel(server) as panel:
         await panel.attach(path)
         await panel.until("kernel_meter")
         await server.execute(path, hand_over % "Show @elsewhere.csv")
         said = ""
-        while "kind" not in said:
+        while "refused" not in said:
             said = await server.execute(path, "print(said)")
         assert "refused" in said
         assert "names none of the files" in said
