@@ -37,6 +37,11 @@ export interface IRefusedAsk {
   readonly refusal: IRefused;
 }
 
+function cursorOf(panel: NotebookPanel): string {
+  const { activeCellIndex, widgets } = panel.content;
+  return widgets[activeCellIndex]?.model.id ?? '';
+}
+
 /** Wires the channel, the model and the open notebooks. */
 export class Analyst implements IAnalyst {
   constructor(
@@ -134,14 +139,16 @@ export class Analyst implements IAnalyst {
     performance.mark('dm:enter');
     const isOwn = this._usesOwnKernel(panel);
     const approval = question.approval ?? this.choices.approval;
+    const requestId = UUID.uuid4();
+    this._cursors.set(requestId, cursorOf(panel));
     const ask: IAsk = {
       kind: 'ask',
-      request_id: UUID.uuid4(),
+      request_id: requestId,
       notebook_path: path,
       question: question.text,
       files: [...(question.files ?? [])],
       variables: [...(question.variables ?? [])],
-      after: anchors(panel.content),
+      after: anchors(panel.content, this._followed(panel)),
       model: this.choices.model,
       ...this.choices.sampling,
       ...notebookView(panel.content, this.choices.withheld),
@@ -292,8 +299,26 @@ export class Analyst implements IAnalyst {
     return kernelId !== undefined && this._ownKernels.has(kernelId);
   }
 
+  /** The run below which the next one goes: the last one, unless the person has moved since. */
+  private _followed(panel: NotebookPanel): string | null {
+    const { past, runs } = this.model.notebook(panel.context.localPath);
+    const last = runs[runs.length - 1];
+    if (!last) {
+      // Nobody has moved yet in a notebook whose first cell is active.
+      return panel.content.activeCellIndex > 0
+        ? null
+        : (past[0]?.run_id ?? null);
+    }
+    const isThere = this._cursors.get(last.requestId) === cursorOf(panel);
+    return isThere ? last.runId : null;
+  }
+
   private _again(ask: IAsk): boolean {
     const again: IAsk = { ...ask, request_id: UUID.uuid4() };
+    const cursor = this._cursors.get(ask.request_id);
+    if (cursor !== undefined) {
+      this._cursors.set(again.request_id, cursor);
+    }
     this.model.asked(again);
     return this._send(again);
   }
@@ -364,6 +389,8 @@ export class Analyst implements IAnalyst {
   private readonly _lost = new LostQuestions(this.model, ask =>
     this._onLost(ask)
   );
+  /** Where the person stood when they asked, by the question's request. */
+  private readonly _cursors = new Map<string, string>();
   private readonly _ownKernels = new Set<string>();
   private _status: IStatus | null = null;
   private _statusError = '';
@@ -374,5 +401,9 @@ export class Analyst implements IAnalyst {
   /** Refusals that are a question to the person. */
   private readonly _choices: {
     readonly [reason in IRefused['reason']]?: Signal<this, IRefusedAsk>;
-  } = { kernel: this._kernelRefused, link: this._linkRefused };
+  } = {
+    kernel: this._kernelRefused,
+    no_kernel: this._kernelRefused,
+    link: this._linkRefused
+  };
 }

@@ -1,13 +1,14 @@
 /**
  * What the analyst reads in an open notebook.
  */
+import type { ISharedCell } from '@jupyter/ydoc';
 import { isCodeCellModel } from '@jupyterlab/cells';
 import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { isError } from '@jupyterlab/nbformat';
 import type { IError } from '@jupyterlab/nbformat';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 
-import { indexOfCell } from './operations';
+import { MARK, indexOfCell } from './operations';
 import type { IAsk, INotebookCell, PartKind } from './protocol.gen';
 
 const ANCHORS = 20;
@@ -28,14 +29,33 @@ export interface ICellError {
   readonly value: string;
 }
 
-/** Returns the cells below which to write: the active one, then those above it, nearest first. */
-export function anchors(notebook: Notebook): string[] {
+/**
+ * Returns the cells below which to write, nearest first: the last cell of the run to follow, if it
+ * still has one, else the active cell. Where a run stands right below the active cell, its cells
+ * come first: what is new may use what they made, and must run after them.
+ */
+export function anchors(notebook: Notebook, followed: string | null): string[] {
   const { activeCellIndex, widgets } = notebook;
+  const runs = (notebook.model?.sharedModel.cells ?? []).map(runOf);
+  let last = followed === null ? -1 : runs.lastIndexOf(followed);
+  if (last < 0) {
+    last = activeCellIndex;
+    const isInRun = Boolean(runs[last]);
+    while (!isInRun && runs[last + 1]) {
+      last += 1;
+    }
+  }
   return widgets
-    .slice(0, activeCellIndex + 1)
+    .slice(0, last + 1)
     .reverse()
     .slice(0, ANCHORS)
     .map(cell => cell.model.id);
+}
+
+/** The run that wrote a cell; empty for a cell of the person's. */
+function runOf(cell: ISharedCell): string {
+  const mark = cell.getMetadata(MARK) as { run?: unknown } | undefined;
+  return typeof mark?.run === 'string' ? mark.run : '';
 }
 
 /**

@@ -34,9 +34,8 @@ function trackerOf(panel: NotebookPanel): INotebookTracker {
   } as unknown as INotebookTracker;
 }
 
-function openPanel(context: FakeContext): NotebookPanel {
-  const panel = panelOf(context);
-  const widgets = ['a', 'b', 'c'].map(id => ({
+function widgetsOf(...ids: string[]): unknown[] {
+  return ids.map(id => ({
     model: {
       id,
       type: 'markdown',
@@ -44,6 +43,11 @@ function openPanel(context: FakeContext): NotebookPanel {
       getMetadata: () => (id === 'c' ? { role: 'answer' } : undefined)
     }
   }));
+}
+
+function openPanel(context: FakeContext): NotebookPanel {
+  const panel = panelOf(context);
+  const widgets = widgetsOf('a', 'b', 'c');
   return Object.assign(panel, {
     content: { ...panel.content, widgets, activeCellIndex: 1 },
     disposed: new Signal({}),
@@ -57,6 +61,7 @@ function openPanel(context: FakeContext): NotebookPanel {
 describe('Analyst', () => {
   let analyst: Analyst;
   let context: FakeContext;
+  let panel: NotebookPanel;
 
   beforeEach(async () => {
     Object.assign(performance, { mark: jest.fn() });
@@ -67,7 +72,8 @@ describe('Analyst', () => {
       pathChanged: new Signal({}),
       disposed: new Signal({})
     });
-    analyst = new Analyst(trackerOf(openPanel(context)), {
+    panel = openPanel(context);
+    analyst = new Analyst(trackerOf(panel), {
       contents: file.contents,
       serverSettings: ServerConnection.makeSettings({
         WebSocket: FakeSocket as unknown as typeof WebSocket,
@@ -147,6 +153,47 @@ describe('Analyst', () => {
       '',
       'text of c'
     ]);
+  });
+
+  describe('after a run whose cell stands at the end', () => {
+    beforeEach(async () => {
+      for (const id of ['a', 'b', 'c', 'ran']) {
+        const mark = { dm_jupyter: { run: RUN, role: 'cell' } };
+        panel.content.model!.sharedModel.addCell({
+          cell_type: 'code',
+          id,
+          source: '',
+          metadata: id === 'ran' ? mark : {}
+        });
+      }
+      Object.assign(panel.content, {
+        widgets: widgetsOf('a', 'b', 'c', 'ran')
+      });
+      await analyst.ask(PATH, { text: 'How?' });
+      const [first] = sent('ask') as IAsk[];
+      receive(runOpened({ request_id: first.request_id }));
+    });
+
+    it('asks below that, from where the person stands', async () => {
+      await analyst.ask(PATH, { text: 'And?' });
+      const after = ['ran', 'c', 'b', 'a'];
+      expect(sent('ask')[1]).toMatchObject({ after });
+    });
+
+    it('asks below another cell that the person has selected', async () => {
+      Object.assign(panel.content, { activeCellIndex: 0 });
+      await analyst.ask(PATH, { text: 'And?' });
+      expect(sent('ask')[1]).toMatchObject({ after: ['a'] });
+      // Asked again in the kernel that was chosen, from where it was asked first.
+      const asked = refuse('kernel');
+      analyst.askAgain(asked, PATH, 'restricted');
+      const [, , again] = sent('ask') as IAsk[];
+      receive(
+        runOpened({ run_id: 'run-2', request_id: again.request_id, seq: 1 })
+      );
+      await analyst.ask(PATH, { text: 'And then?' });
+      expect(sent('ask')[3]).toMatchObject({ after: ['a'] });
+    });
   });
 
   it('asks as often again in the kernel that the person chose', async () => {
