@@ -3,16 +3,21 @@
  * unless the person says so: a kernel's variables would be lost.
  */
 import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReactElement } from 'react';
 
 import type { Analyst, IRefusedAsk } from './analyst';
+import type { IRefused } from './protocol.gen';
 import { asSentence } from './wording';
 import { RESTRICTED_KERNEL, folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
 type Choice = 'switch' | 'new' | 'own';
+
+/** The kernel that was started last for a notebook that had none. */
+const started = new WeakMap<NotebookPanel, string>();
 
 /** Asks the person, and does what they chose; a question that is not sent is put back. */
 export async function chooseKernel(
@@ -25,7 +30,20 @@ export async function chooseKernel(
   let path = ask.notebook_path;
   let problem = '';
   try {
-    const choice = await chosen(kernelRefusal, analyst, workspace, trans);
+    const isGone = kernelRefusal.refusal.reason === 'no_kernel';
+    if (isGone) {
+      await startKernel(analyst.panel(path), kernelRefusal.refusal, trans);
+      const text = trans.__(
+        'The notebook’s kernel had ended, so a new one was started. It has no variables yet: run the notebook’s cells again if the question needs them.'
+      );
+      analyst.model.notify(path, text);
+      if (analyst.askAgain(ask, path, 'restricted')) {
+        return;
+      }
+      problem = trans.__('there is no connection to the analyst');
+    }
+    const choice =
+      !isGone && (await chosen(kernelRefusal, analyst, workspace, trans));
     if (choice) {
       path = await placeFor(choice, path, analyst, workspace, trans);
       const kernel = choice === 'own' ? 'own' : 'restricted';
@@ -42,6 +60,30 @@ export async function chooseKernel(
     const text = trans.__('“%1” was not sent: %2', ask.question, problem);
     analyst.model.notify(path, text);
   }
+}
+
+/** Starts a kernel of the notebook's own kind where it has none; nothing can be lost by that. */
+async function startKernel(
+  panel: NotebookPanel | null,
+  refusal: IRefused,
+  trans: TranslationBundle
+): Promise<void> {
+  const context = panel?.sessionContext;
+  const known = context?.session?.kernel?.id ?? '';
+  if (!panel || !context || (known && started.get(panel) === known)) {
+    throw new Error(refusal.message);
+  }
+  const spec = panel.model?.getMetadata('kernelspec') as
+    { name?: string } | undefined;
+  // The page may hold on to a session that the server does not know any more.
+  context.session?.dispose();
+  const kernel = await context.changeKernel({
+    name: spec?.name ?? RESTRICTED_KERNEL
+  });
+  if (!kernel) {
+    throw new Error(trans.__('the notebook’s kernel could not be started'));
+  }
+  started.set(panel, kernel.id);
 }
 
 /** Returns what the person chose; `null` when they would rather not ask. */

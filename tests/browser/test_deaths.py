@@ -20,7 +20,7 @@ ANSWER = "There was not enough memory."
 
 
 def test_a_kernel_out_of_memory_names_the_limit_and_is_filled_again(lab: Lab, say) -> None:
-    say(HOG, "print('less of it')\n```", ANSWER)
+    say(HOG, "```python\nprint('less of it')\n```", ANSWER)
     lab.write_cell(lab.cells.first, "mine = 41")
     lab.run_cell(lab.cells.first)
     expect(lab.prompt("mine = 41")).to_have_text("[1]:")
@@ -64,3 +64,11 @@ def test_a_server_that_crashes_ends_the_run_and_loses_no_output(
     assert lab.lines(r"line (\d+)") == list(range(len(lines)))
     expect(lab.prompt("time.sleep")).not_to_have_text("[*]:")
     expect(lab.questions).to_have_count(0)
+    # Its kernel died with it: a new one is started, without a choice among kernels that are gone.
+    say("print('sum', df.sales.sum())\n```", "It is 40.")
+    lab.dismiss_news()
+    lab.run.get_by_role("button", name="Ask again").click()
+    lab.expect_run("answered")
+    expect(lab.questions).to_have_count(0)
+    expect(lab.panel).to_contain_text("a new one was started")
+    expect(lab.cell("sum 40")).to_be_visible()

@@ -107,8 +107,11 @@ class Refused:
 
     kind: ClassVar[str] = "refused"
     request_id: str
-    reason: Literal["kernel", "busy", "file", "link", "data", "model", "notebook", "unknown"]
-    """`kernel`: the notebook's kernel is not restricted, the person must choose. `link`: files are
+    reason: Literal[
+        "kernel", "no_kernel", "busy", "file", "link", "data", "model", "notebook", "unknown"
+    ]
+    """`kernel`: the notebook's kernel is not restricted, the person must choose. `no_kernel`: it
+    has none, as after an end of the server; the page starts one and asks again. `link`: files are
     links, the person must agree to read where they lead. `data`: nothing says what the question is
     about, or a word of it names nothing; the person must choose."""
     message: str

@@ -95,6 +95,76 @@ describe('chooseKernel', () => {
     expect(drafts.get(path).text).toBe('');
   });
 
+  describe('in a notebook that has no kernel', () => {
+    let kernelId: string;
+    let panel: unknown;
+    const dispose = jest.fn();
+    const names: unknown[] = [];
+
+    beforeEach(() => {
+      kernelId = 'gone';
+      names.length = 0;
+      dispose.mockReset();
+      panel = {
+        model: { getMetadata: () => ({ name: 'python3' }) },
+        sessionContext: {
+          get session() {
+            return { kernel: { id: kernelId }, dispose };
+          },
+          changeKernel: async ({ name }: { name: string }) => {
+            names.push(name);
+            kernelId = `started-${names.length}`;
+            return { id: kernelId };
+          }
+        }
+      };
+    });
+
+    async function refuse(): Promise<void> {
+      const analyst = {
+        model,
+        drafts,
+        panel: () => panel,
+        askAgain: (...args: unknown[]) => {
+          asked.push(args);
+          return isConnected;
+        }
+      } as unknown as Analyst;
+      const refusal: IRefused = {
+        ...REFUSAL,
+        reason: 'no_kernel',
+        message: 'it has no running kernel'
+      };
+      const trans = nullTranslator.load('dm_jupyter');
+      await chooseKernel(
+        { ask: ASK, refusal },
+        analyst,
+        {} as unknown as Workspace,
+        trans
+      );
+    }
+
+    it('starts one of its kind, says so and asks again without a dialog', async () => {
+      await refuse();
+      expect(document.querySelector('.jp-Dialog')).toBeNull();
+      expect(dispose).toHaveBeenCalled();
+      expect(names).toEqual(['python3']);
+      expect(asked).toEqual([[ASK, PATH, 'restricted']]);
+      expect(notices(PATH)[0]).toContain('It has no variables yet');
+    });
+
+    it('starts no second one when that does not help', async () => {
+      await refuse();
+      await refuse();
+      expect(names).toHaveLength(1);
+      expect(asked).toHaveLength(1);
+      expect(drafts.get(PATH).text).toBe('How many?');
+      expect(notices(PATH)[1]).toBe(
+        '“How many?” was not sent: it has no running kernel'
+      );
+    });
+  });
+
   it('puts the question back when the person would rather not', async () => {
     await choose(null);
     expect(asked).toEqual([]);
