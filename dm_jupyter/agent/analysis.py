@@ -14,6 +14,7 @@ from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import SAME_LIMIT, RunSettings, run
 from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.profile import HEAD_BYTES, check_head
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
@@ -80,7 +81,7 @@ def task_about(files: Iterable[str | Path], question: str, answer_format: str = 
 
     Raises:
         UsageError: there is no file, or the question is empty.
-        DataFileError: a file is missing.
+        DataFileError: a file is missing, or plainly none that can be read.
     """
     paths = tuple(Path(name) for name in files)
     if not paths:
@@ -90,7 +91,18 @@ def task_about(files: Iterable[str | Path], question: str, answer_format: str = 
     for path in paths:
         if not os.path.exists(path):  # noqa: PTH110  (unlike Path.exists, takes any length)
             raise DataFileError(f"{path}: there is no such file; check the name and the folder")
+        check_head(str(path), _head(path))
     return Task(id=paths[0].stem, question=question, files=paths, answer_format=answer_format)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file; none of what can't be opened, which is told when it is read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(HEAD_BYTES) or b""
+    except OSError:
+        return b""
 
 
 def why_no_answer(trajectory: Trajectory) -> str:

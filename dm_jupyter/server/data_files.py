@@ -20,7 +20,7 @@ from dm_jupyter.server.file_search import FileSearch, is_data_file, whole_name
 from dm_jupyter.server.wire import WantedFile
 from kernel_sandbox import beneath
 
-__all__ = ["DataFiles", "LinkedFilesError", "copied_into"]
+__all__ = ["DataFiles", "LinkedFilesError", "copied_into", "head_of"]
 
 _CHUNK_BYTES = 1024 * 1024
 _MOST_COPIES = 1000
@@ -193,6 +193,21 @@ class DataFiles:
 
 def _missing(name: str) -> FileNotFoundError:
     return FileNotFoundError(f"{name}: there is no such file here")
+
+
+def head_of(file: Path, size: int) -> bytes:
+    """Returns the first bytes of a file; none where it can't be opened or is a link by now.
+
+    Args:
+        file: without links, as `DataFiles.place` gives it.
+        size: the most to read, bytes.
+    """
+    here = Path(file.anchor)
+    try:
+        with beneath.held(here) as root, beneath.read(root, file.relative_to(here)) as source:
+            return source.read(size)
+    except OSError:
+        return b""
 
 
 def copied_into(folder: Path, file: Path) -> Path:

@@ -13,11 +13,12 @@ from weakref import WeakValueDictionary
 from jupyter_core.utils import ensure_async
 
 from dm_jupyter.agent.brief import brief_of
-from dm_jupyter.agent.profile import FileProfile
+from dm_jupyter.agent.profile import HEAD_BYTES, FileProfile, check_head
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import Brief
-from dm_jupyter.server.data_files import copied_into
+from dm_jupyter.server.data_files import copied_into, head_of
+from dm_jupyter.server.file_search import is_data_file
 from dm_jupyter.server.kernel_tables import Alive, alive_from_text
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
@@ -25,7 +26,7 @@ from kernel_sandbox.attached import AttachedKernel, sandbox_of
 from kernel_sandbox.cell import describe_death
 from kernel_sandbox.contain.probe import layers_without_view, probe
 from kernel_sandbox.containment import Containment, LayerState
-from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
 from kernel_sandbox.workspace_layer import WorkspaceLayer
@@ -332,6 +333,23 @@ class Kernels:
             SandboxError: there is no worker to read it.
         """
         return await self._reader.profile(file, name)
+
+    async def refuse_unreadable(self, files: Iterable[Path]) -> None:
+        """Refuses files that hold no table, before anything is done with them.
+
+        By their first bytes; one whose name is that of no data file is read, in a worker.
+
+        Args:
+            files: as for `briefed`.
+
+        Raises:
+            DataFileError: one is none that can be read; the message says what can.
+        """
+        for file in files:
+            check_head(file.name, await asyncio.to_thread(head_of, file, HEAD_BYTES))
+            if not is_data_file(file.name):
+                with contextlib.suppress(SandboxError):  # the run will say so
+                    await self._reader.profile(file, file.name)
 
     async def close(self) -> None:
         """Lets go of all kernels."""

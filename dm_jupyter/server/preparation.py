@@ -10,6 +10,7 @@ from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook_context import ContextPart, NotebookView, notebook_context
+from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.server.background import told_before
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.history import History
@@ -113,6 +114,10 @@ class Preparation:
             raise RefusedError("file", str(error)) from error
         except LinkedFilesError as error:
             raise RefusedError("link", str(error), error.files) from error
+        try:
+            await self._kernels.refuse_unreadable(files)
+        except DataFileError as error:
+            raise RefusedError("file", str(error)) from error
         self._make_way(ask)
         place = RunPlace(
             kernel_id=kernel_id,
@@ -157,7 +162,7 @@ class Preparation:
         try:
             kernel_id = await self._kernels.kernel_of(ask.notebook_path)
         except NoKernelError as error:
-            raise RefusedError("kernel", str(error)) from error
+            raise RefusedError("no_kernel", str(error)) from error
         is_restricted = self._kernels.is_restricted(kernel_id)
         if not is_restricted and ask.kernel != "own":
             off = "" if self._kernels.are_confined else ": the server's sandbox is switched off"

@@ -17,13 +17,16 @@ from dm_jupyter.agent.profile.model import (
     to_json,
 )
 from dm_jupyter.agent.profile.render import render
+from dm_jupyter.agent.profile.sniff import HEAD_BYTES, check_head
 
 __all__ = [
+    "HEAD_BYTES",
     "ColumnProfile",
     "FileProfile",
     "ForeignKey",
     "TableProfile",
     "check_file",
+    "check_head",
     "from_json",
     "profile_file",
     "render",

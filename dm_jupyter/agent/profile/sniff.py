@@ -11,7 +11,7 @@ from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.source import Source, compression_of
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["Sniffed", "sniff"]
+__all__ = ["HEAD_BYTES", "Sniffed", "check_head", "sniff"]
 
 HEAD_BYTES = 8192
 _OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -30,6 +30,8 @@ _FOREIGN = (
     (b"Rar!", "a rar archive", "unpack it first"),
     (b"\x7fELF", "a program", "name a data file instead"),
 )
+_DOCUMENT_SUFFIXES = {".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".odp"}
+_READABLE = "Files that can be read: csv, tsv, json, jsonl, parquet, xlsx, xls, ods, SQLite."
 _HTML = re.compile(rb"(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body|table|meta)\b", re.I | re.S)
 _TABLE_MEMBERS = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson"}
 
@@ -43,6 +45,33 @@ class Sniffed:
     source: Source
     warning: str | None = None
     """Said when name and content disagree."""
+
+
+def check_head(name: str, head: bytes) -> None:
+    """Refuses what its first bytes or its name's ending show to be no table.
+
+    It looks for fixed marks alone, so it is safe in any process; what else can't be read is found
+    when the file is.
+
+    Args:
+        name: of the file, as the person wrote it.
+        head: its first bytes, 8 or more where it has so many.
+
+    Raises:
+        DataFileError: with what it is, and which kinds can be read.
+    """
+    for magic, what, way_out in _FOREIGN:
+        if head.startswith(magic):
+            raise DataFileError(f"{name}: this is {what}, not a table: {way_out}. {_READABLE}")
+    if Path(name).suffix.lower() in _DOCUMENT_SUFFIXES:
+        raise _document(name)
+
+
+def _document(name: str) -> DataFileError:
+    return DataFileError(
+        f"{name}: this is a text or slide document, not a table: copy its tables into a workbook. "
+        f"{_READABLE}"
+    )
 
 
 def sniff(path: Path, name: str) -> Sniffed:
@@ -111,7 +140,7 @@ def _ole2_kind(path: Path, name: str) -> str:
             "program, remove the password and save it again."
         )
     if "WordDocument".encode("utf-16-le") in content:
-        raise DataFileError(f"{name}: this is a Word document. Copy its tables into a workbook.")
+        raise _document(name)
     return "xls"
 
 
@@ -132,12 +161,13 @@ def _zip_kind(path: Path, name: str) -> str | None:
         if "content.xml" in members and "META-INF/manifest.xml" in members:
             return "ods"
         if "word/document.xml" in members or "ppt/presentation.xml" in members:
-            raise DataFileError(f"{name}: this is a text or slide document, not a table.")
+            raise _document(name)
         if len(members) == 1 and Path(members[0]).suffix.lower() in _TABLE_MEMBERS:
             return None
     raise DataFileError(
         f"{name}: a zip archive of {len(members)} files, not one table "
-        f"({', '.join(map(repr, members[:5]))} …). Unpack it and name one of its files."
+        f"({', '.join(map(repr, members[:5]))} …). Unpack it and name one of its files. "
+        f"{_READABLE}"
     )
 
 
@@ -153,9 +183,7 @@ def _refuse_foreign(name: str, head: bytes, suffix: str) -> None:
     Raises:
         DataFileError: with what it is and how to convert it.
     """
-    for magic, what, way_out in _FOREIGN:
-        if head.startswith(magic):
-            raise DataFileError(f"{name}: this is {what}, not a table: {way_out}.")
+    check_head(name, head)
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if _HTML.match(start):
         raise DataFileError(
@@ -185,7 +213,7 @@ def _refuse_foreign(name: str, head: bytes, suffix: str) -> None:
     if _is_binary(head.replace(b"\0", b"")):  # zeros alone are UTF-16 without its mark, or damage
         raise DataFileError(
             f"{name}: this is no text, and no kind of data file that can be read. Check that it "
-            "is the right file, or download it again."
+            f"is the right file, or download it again. {_READABLE}"
         )
 
 

@@ -9,7 +9,7 @@ from importlib import util as import_util
 
 import pytest
 
-from dm_jupyter.agent.profile import profile_file
+from dm_jupyter.agent.profile import check_head, profile_file
 from dm_jupyter.core.errors import DataFileError
 
 OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -139,3 +139,25 @@ def test_import_loads_no_pandas():
         "sys.exit(any(m in sys.modules for m in ('pandas', 'numpy', 'openpyxl', 'pyarrow')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("report.pdf", b"%PDF-1.4", "report.pdf: this is a PDF document"),
+        ("sales.csv", b"%PDF-1.4", "sales.csv: this is a PDF document"),
+        ("chart.png", b"\x89PNG\r\n", "chart.png: this is an image"),
+        ("letter.docx", b"PK\x03\x04", "letter.docx: this is a text or slide document"),
+        ("old.doc", OLE2, "old.doc: this is a text or slide document"),
+    ],
+)
+def test_what_is_plainly_no_table_is_refused_by_its_head(name, content, words):
+    with pytest.raises(DataFileError, match=words) as refused:
+        check_head(name, content)
+    assert "Files that can be read: csv, tsv, json" in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"", b"PAR1", b"PK\x03\x04", OLE2])
+def test_what_may_be_a_table_is_not_refused_by_its_head(content):
+    check_head("sales.csv", content)
+    check_head("sales.xlsx", content)
