@@ -35,6 +35,7 @@ __all__ = [
     "Analysis",
     "AnalysisSettings",
     "analyze",
+    "refuse_archives",
     "task_about",
     "warnings_of",
     "why_no_answer",
@@ -93,6 +94,23 @@ def task_about(files: Iterable[str | Path], question: str, answer_format: str = 
             raise DataFileError(f"{path}: there is no such file; check the name and the folder")
         check_head(str(path), _head(path))
     return Task(id=paths[0].stem, question=question, files=paths, answer_format=answer_format)
+
+
+async def refuse_archives(task: Task) -> None:
+    """Looks into the archives among a task's files, before a model is started for them.
+
+    Args:
+        task: as `task_about` makes it.
+
+    Raises:
+        DataFileError: one holds no table, or several files.
+        SandboxError: no worker can be started to read it.
+    """
+    archives = [path for path in task.files if path.suffix.lower() == ".zip"]
+    if archives:
+        async with ProfileReader() as reader:
+            for path in archives:
+                await reader.profile(path.resolve(), str(path))
 
 
 def _head(path: Path) -> bytes:

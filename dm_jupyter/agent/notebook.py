@@ -158,7 +158,8 @@ def _finished_cell(source: str, result: CellResult) -> Any:
         fence = "````" if "```" in source else "```"
         return _text_cell(f"{fence}python\n{source}\n{fence}\n\n> {why}")
     cell = new_code_cell(source, execution_count=result.execution_count)
-    shown = filter(None, (*result.outputs, cut_words(result)))
+    cut = cut_words(result)
+    shown = (*result.outputs, cut) if cut else result.outputs
     outputs = (inert_output(output.to_nbformat()) for output in shown)
     cell.outputs = [nbformat.from_dict(output) for output in outputs]
     if result.status is CellStatus.ERROR:

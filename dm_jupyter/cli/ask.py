@@ -17,6 +17,7 @@ from dm_jupyter.agent.analysis import (
     Analysis,
     AnalysisSettings,
     analyze,
+    refuse_archives,
     task_about,
     warnings_of,
     why_no_answer,
@@ -74,6 +75,7 @@ def ask_files(options: AskOptions) -> int:
 
 async def _ask(options: AskOptions) -> int:
     task = _task(options)
+    await refuse_archives(task)
     if options.dialect != AUTO:
         dialect_named(options.dialect)
     choice = model_choice(options.model, options.base_url, options.api_key_file)

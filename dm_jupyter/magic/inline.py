@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze
+from dm_jupyter.agent.analysis import AnalysisSettings, analyze, refuse_archives
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.config import model_choice
@@ -46,6 +46,7 @@ async def answer_here(
         SandboxError: the restricted kernel can't start.
         asyncio.CancelledError: interrupted; what has been shown stays.
     """
+    await refuse_archives(task)
     choice = model_choice(request.model, request.base_url, request.api_key_file)
     pane, progress = _pane(shell), Progress()
 

@@ -9,12 +9,11 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReactElement } from 'react';
 
 import type { Analyst, IRefusedAsk } from './analyst';
-import type { IRefused } from './protocol.gen';
 import { asSentence } from './wording';
 import { RESTRICTED_KERNEL, folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
-type Choice = 'switch' | 'new' | 'own';
+type Choice = 'switch' | 'new' | 'own' | 'here';
 
 /** The kernel that was started last for a notebook that had none. */
 const started = new WeakMap<NotebookPanel, string>();
@@ -26,24 +25,16 @@ export async function chooseKernel(
   workspace: Workspace,
   trans: TranslationBundle
 ): Promise<void> {
-  const { ask } = kernelRefusal;
+  const { ask, refusal } = kernelRefusal;
   let path = ask.notebook_path;
   let problem = '';
   try {
-    const isGone = kernelRefusal.refusal.reason === 'no_kernel';
-    if (isGone) {
-      await startKernel(analyst.panel(path), kernelRefusal.refusal, trans);
-      const text = trans.__(
-        'The notebook’s kernel had ended, so a new one was started. It has no variables yet: run the notebook’s cells again if the question needs them.'
-      );
-      analyst.model.notify(path, text);
-      if (analyst.askAgain(ask, path, 'restricted')) {
-        return;
-      }
-      problem = trans.__('there is no connection to the analyst');
+    let choice: Choice | null = 'here';
+    if (refusal.reason === 'no_kernel') {
+      await startKernel(analyst, kernelRefusal, trans);
+    } else {
+      choice = await chosen(kernelRefusal, analyst, workspace, trans);
     }
-    const choice =
-      !isGone && (await chosen(kernelRefusal, analyst, workspace, trans));
     if (choice) {
       path = await placeFor(choice, path, analyst, workspace, trans);
       const kernel = choice === 'own' ? 'own' : 'restricted';
@@ -64,10 +55,11 @@ export async function chooseKernel(
 
 /** Starts a kernel of the notebook's own kind where it has none; nothing can be lost by that. */
 async function startKernel(
-  panel: NotebookPanel | null,
-  refusal: IRefused,
+  analyst: Analyst,
+  { ask, refusal }: IRefusedAsk,
   trans: TranslationBundle
 ): Promise<void> {
+  const panel = analyst.panel(ask.notebook_path);
   const context = panel?.sessionContext;
   const known = context?.session?.kernel?.id ?? '';
   if (!panel || !context || (known && started.get(panel) === known)) {
@@ -84,6 +76,10 @@ async function startKernel(
     throw new Error(trans.__('the notebook’s kernel could not be started'));
   }
   started.set(panel, kernel.id);
+  const text = trans.__(
+    'The notebook had no running kernel, so a new one was started. It has no variables yet: run the notebook’s cells again if the question needs them.'
+  );
+  analyst.model.notify(ask.notebook_path, text);
 }
 
 /** Returns what the person chose; `null` when they would rather not ask. */

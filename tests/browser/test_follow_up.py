@@ -81,12 +81,9 @@ def test_after_a_reload_a_follow_up_comes_below_the_last_run(lab: Lab, say) -> N
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("kernel", ["dm-sandbox"])
-def test_cells_that_ask_have_their_runs_below_them(
-    open_lab: OpenLab, say, kernel: str
-) -> None:
+def test_cells_that_ask_have_their_runs_below_them(open_lab: OpenLab, say) -> None:
     first, second = "%%analyze sales.csv\nThe sum?", "%%analyze sales.csv\nThe half?"
-    lab = open_lab(sources=("%load_ext dm_jupyter", first, second, "other = 2"), kernel=kernel)
+    lab = open_lab(sources=("%load_ext dm_jupyter", first, second, "other = 2"))
     lab.run_cell(lab.cells.first)
     expect(lab.prompt("load_ext")).to_have_text("[1]:")
     for count, (cell, asking) in enumerate(

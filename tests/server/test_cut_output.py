@@ -10,7 +10,10 @@ from tests.server.jupyter import JupyterServer, Panel
 async def test_output_that_was_cut_is_told_in_the_step_and_in_the_cell(
     server: JupyterServer, say
 ) -> None:
-    say("for _ in range(70):\n    print('x' * 99_999, flush=True)\nprint(df.sales.sum())\n```", "Much.")
+    say(
+        "for _ in range(70):\n    print('x' * 99_999, flush=True)\nprint(df.sales.sum())\n```",
+        "Much.",
+    )
     path = server.notebook("cut.ipynb")
     async with asyncio.timeout(90), Panel(server, client_id="cut") as panel:
         await panel.attach(path)
