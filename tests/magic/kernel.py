@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,15 @@ LOAD = "%load_ext dm_jupyter"
 class Listener:
     """Whoever shows the notebook: answers the comm that the magic opens, and keeps what it got."""
 
-    def __init__(self, *replies: tuple[str, Any]) -> None:
-        """Prepares the replies: pairs of a message type and its data."""
+    def __init__(self, *replies: tuple[str, Any], late: tuple[tuple[str, Any], ...] = ()) -> None:
+        """Prepares the replies: pairs of a message type and its data.
+
+        Args:
+            *replies: sent at once.
+            late: sent half a second after the magic says that it waits.
+        """
         self.replies = replies
+        self.late = late
         self.questions: list[dict[str, Any]] = []
         self.told: list[dict[str, Any]] = []
         self.closings: list[dict[str, Any]] = []
@@ -29,10 +36,19 @@ class Listener:
         """Answers one question."""
         content = message["content"]
         self.questions.append(content["data"])
+        self._reply(content["comm_id"], self.replies)
+
+    def hear(self, content: dict[str, Any]) -> None:
+        """Takes what the magic says after its question."""
+        self.told.append(content["data"])
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.5, self._reply, content["comm_id"], self.late)
+
+    def _reply(self, comm_id: str, replies: tuple[tuple[str, Any], ...]) -> None:
         assert self.client is not None
         client = self.client.kc
-        for kind, data in self.replies:
-            reply = {"comm_id": content["comm_id"], "data": data}
+        for kind, data in replies:
+            reply = {"comm_id": comm_id, "data": data}
             client.shell_channel.send(client.session.msg(kind, reply))
 
 
@@ -46,7 +62,7 @@ class _Client(NotebookClient):
         if self.listener is None:
             return
         if msg["msg_type"] == "comm_msg":
-            self.listener.told.append(msg["content"]["data"])
+            self.listener.hear(msg["content"])
         if msg["msg_type"] == "comm_close":
             self.listener.closings.append(msg["content"]["data"])
 

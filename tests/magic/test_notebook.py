@@ -72,6 +72,35 @@ async def test_a_listener_takes_the_question_and_the_cell_ends_at_once(folder: P
     assert listener.closings == [{"kind": "received"}]
 
 
+async def test_a_slow_start_is_not_taken_for_nobody(folder: Path) -> None:
+    accepted = ("comm_msg", {"kind": "accepted", "run_id": "r1"})
+    listener = Listener(("comm_msg", {"kind": "seen"}), late=(accepted,))
+    _, asking, using = await executed(
+        "import dm_jupyter.magic.handoff as handoff; handoff._SEEN_S = 0.4",
+        f"{ANALYZE}\nHow many rows?",
+        "_.run_id",
+        listener=listener,
+    )
+    assert texts(asking) == ["The analyst is working in the cells below."]
+    assert texts(using) == ["'r1'"]
+    assert len(listener.questions) == 1
+    assert listener.closings == [{"kind": "received"}]
+
+
+async def test_a_question_that_was_seen_and_not_answered_is_not_worked_on_here(
+    folder: Path,
+) -> None:
+    listener = Listener(("comm_msg", {"kind": "seen"}))
+    _, asking = await executed(
+        "import dm_jupyter.magic.handoff as handoff; handoff._ANSWER_S = 0.2",
+        f"{ANALYZE}\nHow many rows?",
+        listener=listener,
+    )
+    assert [output.output_type for output in asking.outputs] == ["error"]
+    assert "look at its panel, then ask again" in texts(asking)[0]
+    assert listener.closings == [{"kind": "abandoned"}]
+
+
 async def test_a_refusal_and_a_missing_file_are_one_line_each(folder: Path) -> None:
     listener = Listener(
         ("comm_msg", {"kind": "hello"}),
