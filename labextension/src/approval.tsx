@@ -5,7 +5,9 @@ import { liveSource } from './cells';
 import { usePanel } from './context';
 import { FileList } from './filechanges';
 import { countWords } from './filewords';
+import { Code } from './markdown';
 import type { IFileChange } from './protocol.gen';
+import { asSentence } from './wording';
 
 /** Asks the person about a cell that waits: run it, run it changed, or leave it out. */
 export function Approval(props: {
@@ -13,11 +15,12 @@ export function Approval(props: {
   cellId: string;
   because: string;
   source: string;
+  language: string;
   /** Takes the focus when the person has decided, and the buttons go. */
   focusAfter: RefObject<HTMLElement>;
 }): ReactElement {
   const { analyst, trans } = usePanel();
-  const { because, cellId, focusAfter, runId, source } = props;
+  const { because, cellId, focusAfter, language, runId, source } = props;
   const [edited, setEdited] = useState<string | null>(null);
   const reasonId = useId();
   const isEditing = edited !== null;
@@ -38,8 +41,12 @@ export function Approval(props: {
       aria-labelledby={reasonId}
       className="jp-dm-Approval"
     >
-      <p id={reasonId}>{trans.__('This cell waits for you: %1', because)}</p>
-      <CellText source={source} edited={edited} onEdit={setEdited} />
+      <p id={reasonId}>{trans.__('Run this cell? %1', asSentence(because))}</p>
+      {edited === null ? (
+        <Code source={source} language={language} />
+      ) : (
+        <CellEditor text={edited} onEdit={setEdited} />
+      )}
       <div className="jp-dm-Buttons">
         <button
           type="button"
@@ -47,7 +54,7 @@ export function Approval(props: {
           data-testid="dm-approve"
           onClick={approve}
         >
-          {isEditing ? trans.__('Run the edited cell') : trans.__('Run cell')}
+          {isEditing ? trans.__('Run the edited cell') : trans.__('Run')}
         </button>
         <button
           type="button"
@@ -138,26 +145,21 @@ function useFocusPassedOn(
   }, [from, to]);
 }
 
-/** The cell's text, to read or to change. */
-function CellText(props: {
-  source: string;
-  edited: string | null;
+/** The cell's text, to change. */
+function CellEditor(props: {
+  text: string;
   onEdit: (text: string) => void;
 }): ReactElement {
   const { trans } = usePanel();
-  const { edited, onEdit, source } = props;
-  return edited === null ? (
-    <pre className="jp-dm-Code" tabIndex={0}>
-      {source}
-    </pre>
-  ) : (
+  const { onEdit, text } = props;
+  return (
     <textarea
       autoFocus
       aria-label={trans.__('Text of the cell')}
       className="jp-dm-Code"
-      rows={Math.min(16, edited.split('\n').length + 1)}
+      rows={Math.min(16, text.split('\n').length + 1)}
       spellCheck={false}
-      value={edited}
+      value={text}
       onChange={event => onEdit(event.target.value)}
     />
   );

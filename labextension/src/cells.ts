@@ -159,13 +159,13 @@ function lastError(cell: ICodeCellModel): IError | null {
 }
 
 /** Fences a cell's text, with a fence longer than any in it. */
-function fenced(source: string): string {
+export function fenced(source: string, language = 'python'): string {
   const longest = Math.max(
     2,
     ...(source.match(/`+/g) ?? []).map(x => x.length)
   );
   const fence = '`'.repeat(longest + 1);
-  return `${fence}python\n${source}\n${fence}`;
+  return `${fence}${language}\n${source}\n${fence}`;
 }
 
 /** Words the question about a cell's error; English, because the model reads it. */

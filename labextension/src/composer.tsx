@@ -92,22 +92,28 @@ export function Composer(props: {
           onDismiss={settle}
         />
       )}
-      <Chips path={path} files={draft.files} variables={draft.variables} />
-      <QuestionField
-        path={path}
-        text={draft.text}
-        focusCount={focusCount}
-        onSubmit={() => void send()}
-      />
-      <div className="jp-dm-Composer-foot">
-        <Pickers status={status}>
-          <ModelsButton
-            button={props.modelsButton}
-            isOpen={props.isModels}
-            onClick={props.onModels}
-          />
-        </Pickers>
-        {running ? <StopButton run={running} /> : <SendButton can={canSend} />}
+      <div className="jp-dm-Composer-box">
+        <Chips path={path} files={draft.files} variables={draft.variables} />
+        <QuestionField
+          path={path}
+          text={draft.text}
+          focusCount={focusCount}
+          onSubmit={() => void send()}
+        />
+        <div className="jp-dm-Composer-foot">
+          <Pickers status={status}>
+            <ModelsButton
+              button={props.modelsButton}
+              isOpen={props.isModels}
+              onClick={props.onModels}
+            />
+          </Pickers>
+          {running ? (
+            <StopButton run={running} />
+          ) : (
+            <SendButton can={canSend} />
+          )}
+        </div>
       </div>
       <UnseenWrites meter={notebook.meter} />
       {lacksModel ? (

@@ -46,7 +46,7 @@ export function FileChanges(props: {
       {files.length > SHOWN ? (
         <button
           type="button"
-          className="jp-dm-Step-toggle"
+          className="jp-dm-Fold"
           aria-expanded={isOpen}
           aria-controls={listId}
           onClick={() => setIsOpen(!isOpen)}

@@ -5,6 +5,7 @@ import type { ReactElement } from 'react';
 import { usePanel } from './context';
 import { stateOfStop } from './reduce';
 import type { ExportFormat, IRunSummary } from './rest';
+import { StatusMark } from './steps';
 import { answeredByWords, stateWords } from './wording';
 
 const SEARCH_DELAY_MS = 250;
@@ -86,8 +87,8 @@ function HistoryItem(props: {
       <p className="jp-dm-Question">{run.question}</p>
       {run.answer && <p className="jp-dm-Snippet">{run.answer}</p>}
       <p className="jp-dm-Meter">
-        <span aria-hidden="true">{words.sign}</span> {words.text} ·{' '}
-        {run.notebook_path} · {new Date(run.at * 1000).toLocaleString()}
+        <StatusMark words={words} isBrief={false} /> · {run.notebook_path} ·{' '}
+        {new Date(run.at * 1000).toLocaleString()}
         {answeredBy && ` · ${answeredBy}`}
       </p>
       <div className="jp-dm-Buttons">
@@ -138,7 +139,7 @@ function useRunActions(
 }
 
 /** Hands a file to the browser's downloads. */
-function download(file: { name: string; content: Blob }): void {
+export function download(file: { name: string; content: Blob }): void {
   const url = URL.createObjectURL(file.content);
   const link = document.createElement('a');
   link.href = url;

@@ -12,3 +12,16 @@ export const analystIcon = new LabIcon({
   </g>
 </svg>`
 });
+
+/** Several tries that become one answer. */
+export const tryHarderIcon = new LabIcon({
+  name: 'dm-jupyter:try-harder',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
+  <g class="jp-icon3" fill="#616161">
+    <circle cx="4" cy="5" r="2.5"/>
+    <circle cx="4" cy="12" r="2.5"/>
+    <circle cx="4" cy="19" r="2.5"/>
+    <path d="M8 4h3l5 7h1.5V8l5 4-5 4v-3H16l-5 7H8v-2h2l3.5-5H8v-2h5.5L10 6H8z"/>
+  </g>
+</svg>`
+});

@@ -1,4 +1,4 @@
-import { ILayoutRestorer } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -46,7 +46,8 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     ILayoutRestorer,
     IFileBrowserFactory,
     IDefaultFileBrowser,
-    ILauncher
+    ILauncher,
+    ILabShell
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -60,7 +61,8 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     restorer: ILayoutRestorer | null,
     browsers: IFileBrowserFactory | null,
     browser: IDefaultFileBrowser | null,
-    launcher: ILauncher | null
+    launcher: ILauncher | null,
+    labShell: ILabShell | null
   ): IAnalyst => {
     const trans = (translator ?? nullTranslator).load('dm_jupyter');
     const analyst = new Analyst(tracker, app.serviceManager);
@@ -69,7 +71,8 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
       analyst,
       workspace,
       rendermime: quiet(rendermime, trans),
-      trans
+      trans,
+      hasOwnWidth: hasOwnWidth(labShell)
     });
 
     cutLongText(rendermime, {
@@ -114,6 +117,12 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     return analyst;
   }
 };
+
+/** Whether the layout that was put back has a width for the right side, where it was open. */
+async function hasOwnWidth(shell: ILabShell | null): Promise<boolean> {
+  const layout = await shell?.restored;
+  return !layout?.fresh && (layout?.relativeSizes?.[2] ?? 0) > 0;
+}
 
 async function followSettings(
   registry: ISettingRegistry | null,

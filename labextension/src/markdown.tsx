@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 import { memo, useEffect, useRef } from 'react';
 import type { ReactElement } from 'react';
 
+import { fenced } from './cells';
 import { usePanel } from './context';
 import { loadClicked } from './remote';
 
@@ -60,3 +61,23 @@ export const Markdown = memo(function Markdown(props: {
     />
   );
 });
+
+/** The text of a cell, coloured as the notebook colours it. */
+export function Code(props: {
+  source: string;
+  language: string;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { language, source } = props;
+  return (
+    <div
+      className="jp-dm-Code"
+      role="group"
+      aria-label={trans.__('Text of the cell')}
+      // What scrolls must be reached with the keyboard.
+      tabIndex={0}
+    >
+      <Markdown source={fenced(source, language || 'python')} />
+    </div>
+  );
+}

@@ -1,12 +1,18 @@
 import { Clipboard } from '@jupyterlab/apputils';
+import { copyIcon, refreshIcon, undoIcon } from '@jupyterlab/ui-components';
+import type { LabIcon } from '@jupyterlab/ui-components';
 import { useEffect, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { download } from './history';
+import { tryHarderIcon } from './icon';
 import { Markdown } from './markdown';
+import { MenuButton } from './menu';
 import type { IRunPicture } from './pictures';
+import type { ExportFormat } from './rest';
 import { canTryHarder, tryHarder } from './tryharder';
-import { agreeingWords, meterWords, stopWords } from './wording';
+import { agreeingWords, meterWords, secondsWords, stopWords } from './wording';
 
 /** How a run ended: the answer, or why there is none. */
 export function Outcome(props: { run: IRunPicture }): ReactElement | null {
@@ -27,7 +33,7 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
       )}
       {agreeing && (
         <p
-          className={run.agreeing > 1 ? undefined : 'jp-dm-Warning'}
+          className={run.agreeing > 1 ? 'jp-dm-Agreeing' : 'jp-dm-Warning'}
           data-testid="dm-agreeing"
         >
           {agreeing}
@@ -49,21 +55,26 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
   );
 }
 
-/** What the run has used so far, counting while it goes on. */
+/** How long the run has gone on, counting; what else it used is in the tooltip. */
 export function Meter(props: { run: IRunPicture }): ReactElement {
   const { trans } = usePanel();
   const { run } = props;
   const isRunning = run.totals.seconds === null && run.state === 'running';
   const now = useClock(isRunning);
   const elapsed = Math.max(0, now / 1000 - run.openedAt);
+  const seconds = run.totals.seconds ?? elapsed;
   return (
-    <p className="jp-dm-Meter" data-testid="dm-meter">
-      {meterWords(run, run.totals.seconds ?? elapsed, trans)}
-    </p>
+    <span
+      className="jp-dm-Meter"
+      data-testid="dm-meter"
+      title={meterWords(run, seconds, trans)}
+    >
+      {secondsWords(isRunning ? Math.floor(seconds) : seconds, trans)}
+    </span>
   );
 }
 
-/** What can be done with an ended run. */
+/** What can be done with an ended run: icons, *Undo* apart, the rest in a menu. */
 export function RunButtons(props: { run: IRunPicture }): ReactElement {
   const { analyst, trans } = usePanel();
   const { run } = props;
@@ -74,51 +85,111 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
     void analyst.ask(path, { text, files, variables });
   };
   return (
-    <div className="jp-dm-Buttons">
-      {run.state !== 'undone' && (
-        <button
-          type="button"
-          className="jp-dm-Button"
-          data-testid="dm-undo"
-          onClick={() => analyst.undo(runId)}
-        >
-          {trans.__('Undo this run')}
-        </button>
+    <div className="jp-dm-RunButtons">
+      {answer && (
+        <IconButton
+          id="dm-copy"
+          label={trans.__('Copy answer')}
+          icon={copyIcon}
+          onClick={() => void Clipboard.copyToSystem(answer)}
+        />
       )}
-      <button
-        type="button"
-        className="jp-dm-Button"
-        data-testid="dm-retry"
-        disabled={!analyst.isConnected}
+      <IconButton
+        id="dm-retry"
+        label={trans.__('Ask again')}
+        icon={refreshIcon}
+        // Without an answer it is what to do next.
+        isNamed={!answer}
+        isDisabled={!analyst.isConnected}
         onClick={askAgain}
-      >
-        {trans.__('Ask again')}
-      </button>
+      />
       {canTryHarder(run) && (
-        <button
-          type="button"
-          className="jp-dm-Button"
-          data-testid="dm-try-harder"
-          aria-haspopup="dialog"
-          aria-label={trans.__(
+        <IconButton
+          id="dm-try-harder"
+          label={trans.__(
             'Try harder: ask several times and take what most answers say'
           )}
-          disabled={!analyst.isConnected}
+          icon={tryHarderIcon}
+          opensDialog
+          isDisabled={!analyst.isConnected}
           onClick={() => void tryHarder(run, analyst, trans)}
-        >
-          {trans.__('Try harder')}
-        </button>
+        />
       )}
-      {answer && (
-        <button
-          type="button"
-          className="jp-dm-Button"
-          onClick={() => Clipboard.copyToSystem(answer)}
-        >
-          {trans.__('Copy answer')}
-        </button>
-      )}
+      <span className="jp-dm-Apart">
+        <Meter run={run} />
+        {run.state !== 'undone' && (
+          <IconButton
+            id="dm-undo"
+            label={trans.__('Undo this run')}
+            text={trans.__('Undo')}
+            icon={undoIcon}
+            isNamed
+            onClick={() => analyst.undo(runId)}
+          />
+        )}
+        <More run={run} />
+      </span>
     </div>
+  );
+}
+
+/** What is wanted less often, and what the run used. */
+function More(props: { run: IRunPicture }): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { run } = props;
+  const path = analyst.model.pathOf(run.runId) ?? run.notebookPath;
+  const save = (format: ExportFormat) => () => {
+    analyst.rest
+      .export(run.runId, format)
+      .then(download, error => analyst.model.notify(path, error.message));
+  };
+  const edit = () => {
+    const { files, question: text, variables } = run;
+    analyst.drafts.change(path, { text, files, variables });
+  };
+  return (
+    <MenuButton
+      label={trans.__('More about this run')}
+      items={[
+        { label: trans.__('Change the question'), act: edit },
+        { label: trans.__('Download as a notebook'), act: save('notebook') },
+        {
+          label: trans.__('Download as a trajectory (JSONL)'),
+          act: save('trajectory')
+        }
+      ]}
+      note={meterWords(run, run.totals.seconds ?? 0, trans)}
+    />
+  );
+}
+
+/** A button that is an icon, with its name in the tooltip; or beside it where it is named. */
+function IconButton(props: {
+  id: string;
+  label: string;
+  /** What is read on it, where that is not the whole label. */
+  text?: string;
+  icon: LabIcon;
+  isNamed?: boolean;
+  isDisabled?: boolean;
+  opensDialog?: boolean;
+  onClick: () => void;
+}): ReactElement {
+  const { icon: Icon, isNamed, label } = props;
+  return (
+    <button
+      type="button"
+      className={`jp-dm-IconButton${isNamed ? ' jp-mod-named' : ''}`}
+      data-testid={props.id}
+      aria-label={label}
+      aria-haspopup={props.opensDialog ? 'dialog' : undefined}
+      title={label}
+      disabled={props.isDisabled}
+      onClick={props.onClick}
+    >
+      <Icon.react tag="span" />
+      {isNamed && <span>{props.text ?? label}</span>}
+    </button>
   );
 }
 

@@ -2,6 +2,8 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
+import { SplitPanel } from '@lumino/widgets';
+import type { Widget } from '@lumino/widgets';
 import type { ReactElement } from 'react';
 
 import { PanelContext } from './context';
@@ -17,6 +19,11 @@ import type { Workspace } from './workspace';
 
 export const PANEL_ID = 'dm-jupyter-panel';
 
+/** Wide enough for a line of code, where the person has chosen no width yet. */
+const WIDTH_PX = 384;
+/** Of the window, so that the notebook stays the larger. */
+const MOST_SHARE = 0.4;
+
 /** The side panel. */
 export class AnalystPanel extends ReactWidget {
   constructor(options: {
@@ -24,9 +31,12 @@ export class AnalystPanel extends ReactWidget {
     workspace: Workspace;
     rendermime: IRenderMimeRegistry;
     trans: TranslationBundle;
+    /** Whether JupyterLab has put back a width that the person gave to this side. */
+    hasOwnWidth: Promise<boolean>;
   }) {
     super();
     this._context = options;
+    this._hasOwnWidth = options.hasOwnWidth;
     const { trans } = options;
     this.id = PANEL_ID;
     this.addClass('jp-dm-Panel');
@@ -81,12 +91,22 @@ export class AnalystPanel extends ReactWidget {
     super.onAfterShow(msg);
     if (!this._state.wasShown) {
       this._setState({ wasShown: true });
+      void this._makeRoom();
     }
   }
 
   protected override onBeforeDetach(msg: Message): void {
     this._dropTarget.unlisten();
     super.onBeforeDetach(msg);
+  }
+
+  /** Takes more of the window at the first opening; later the width is the person's. */
+  private async _makeRoom(): Promise<void> {
+    if (await this._hasOwnWidth) {
+      return;
+    }
+    // The window is laid out anew for the panel first.
+    requestAnimationFrame(() => widen(this));
   }
 
   private async _showRun(run: IRunSummary): Promise<void> {
@@ -122,10 +142,37 @@ export class AnalystPanel extends ReactWidget {
 
   private readonly _context: IPanelContext;
   private readonly _dropTarget: FileDropTarget;
+  private readonly _hasOwnWidth: Promise<boolean>;
   private _state: IViewState = {
     page: 'runs',
     shownRun: null,
     focusCount: 0,
     wasShown: false
   };
+}
+
+/** Gives a panel at the window's edge its width, at the cost of the widest beside it. */
+function widen(panel: Widget): void {
+  let child = panel;
+  let split = panel.parent;
+  while (split && !(split instanceof SplitPanel)) {
+    child = split;
+    split = split.parent;
+  }
+  if (!split || split.orientation !== 'horizontal') {
+    return;
+  }
+  const place = split.widgets.indexOf(child);
+  const windowPx = split.node.clientWidth;
+  const wanted = Math.min(WIDTH_PX / windowPx, MOST_SHARE);
+  const sizes = split.relativeSizes();
+  const missing = wanted - sizes[place];
+  const widest = sizes.indexOf(Math.max(...sizes));
+  // Between two others it is not at the edge: the person has put it among the documents.
+  const isAtEdge = place === 0 || place === sizes.length - 1;
+  if (missing > 0 && widest !== place && isAtEdge) {
+    sizes[place] += missing;
+    sizes[widest] -= missing;
+    split.setRelativeSizes(sizes);
+  }
 }

@@ -1,6 +1,7 @@
 /**
  * What the panel shows, as immutable values: a run is what its messages add up to.
  */
+import type { Outputs } from './outputs';
 import type {
   Approval,
   IAsk,
@@ -97,6 +98,8 @@ export interface IRunPicture {
   readonly steps: readonly IStepPicture[];
   /** The text of the run's cells, by cell id. */
   readonly sources: { readonly [cellId: string]: string };
+  /** What they showed, short, by cell id. */
+  readonly outputs: Outputs;
   readonly totals: IRunTotals;
   readonly stop: string | null;
   readonly detail: string;

@@ -1,6 +1,7 @@
 /**
  * A run's picture after one more message.
  */
+import { withOutput } from './outputs';
 import { emptyStep, isOpenStatus } from './pictures';
 import type { IRunPicture, IStepPicture, RunState } from './pictures';
 import type {
@@ -82,6 +83,7 @@ function opened(message: IRunOpened): IRunPicture {
     told: [],
     steps: [],
     sources: {},
+    outputs: {},
     totals: { turns: 0, tokens: 0, cells: 0, seconds: null },
     stop: null,
     detail: '',
@@ -163,7 +165,8 @@ function withCell(
 
 function withOperation(run: IRunPicture, operation: Operation): IRunPicture {
   if (operation.op !== 'insert_cell' && operation.op !== 'set_source') {
-    return run;
+    const outputs = withOutput(run.outputs, operation);
+    return outputs === run.outputs ? run : { ...run, outputs };
   }
   const sources = { ...run.sources, [operation.cell_id]: operation.source };
   return { ...run, sources };

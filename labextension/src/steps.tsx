@@ -5,12 +5,24 @@ import type { ReactElement, RefObject } from 'react';
 import { Approval, FilesApproval } from './approval';
 import { usePanel } from './context';
 import { FileChanges } from './filechanges';
-import { Markdown } from './markdown';
+import { Code, Markdown } from './markdown';
+import type { IOutputPicture } from './outputs';
 import { isOpenStatus, waits } from './pictures';
 import type { IRunPicture, IStepPicture } from './pictures';
 import { goToCell } from './showing';
+import { stepTitle } from './steptitle';
+import type { IStepPlace } from './steptitle';
 import { StreamingText } from './streaming';
 import { asSentence, secondsWords, stepWords } from './wording';
+import type { IStatusWords } from './wording';
+
+/** Statuses that the sign alone tells, to those who see it. */
+const PLAIN_STATUSES: readonly string[] = [
+  'ok',
+  'answer',
+  'thinking',
+  'running'
+];
 
 /** Statuses of a cell whose message the person should read at once. */
 const LIMIT_STATUSES: readonly string[] = [
@@ -20,10 +32,12 @@ const LIMIT_STATUSES: readonly string[] = [
   'denied'
 ];
 
-/** The turns of a run, the latest open. */
+const NONE: readonly IOutputPicture[] = [];
+
+/** The turns of a run, a line each. */
 export function Steps(props: { run: IRunPicture }): ReactElement {
   const { run } = props;
-  const last = run.steps.length - 1;
+  const answers = run.steps.filter(step => step.status === 'answer');
   return (
     <ol className="jp-dm-Steps">
       {run.steps.map((step, index) => (
@@ -31,38 +45,40 @@ export function Steps(props: { run: IRunPicture }): ReactElement {
           key={step.step}
           runId={run.runId}
           step={step}
-          source={
-            step.status === 'waiting'
-              ? (run.sources[step.cellId ?? ''] ?? '')
-              : ''
-          }
-          isLatest={run.state === 'running' && index === last}
+          source={run.sources[step.cellId ?? ''] ?? ''}
+          outputs={run.outputs[step.cellId ?? ''] ?? NONE}
+          isSentBack={index < run.steps.length - 1}
+          isSecondAnswer={answers.length > 1 && answers[0] !== step}
         />
       ))}
     </ol>
   );
 }
 
-interface IStepProps {
+interface IStepProps extends IStepPlace {
   runId: string;
   step: IStepPicture;
-  /** The text of the step's cell while it waits for the person. */
+  /** The text of the step's cell. */
   source: string;
-  isLatest: boolean;
+  /** What the cell showed. */
+  outputs: readonly IOutputPicture[];
 }
 
 const Step = memo(function Step(props: IStepProps): ReactElement {
   const { trans } = usePanel();
-  const { isLatest, runId, step } = props;
+  const { outputs, runId, source, step } = props;
   const [choice, setChoice] = useState<boolean | null>(null);
   const bodyId = useId();
   const toggle = useRef<HTMLButtonElement>(null);
   const isCut = step.cutBytes > 0;
   const isLimit = isCut || LIMIT_STATUSES.includes(step.status);
-  const isOpen = choice ?? (isLatest || isLimit || waits(step));
-  const words = stepWords(step.status, trans);
+  const isOpen =
+    choice ?? (step.status === 'thinking' || isLimit || waits(step));
+  const unfold = () => setChoice(!isOpen);
+  const title = stepTitle(step, source, outputs, props, trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   const seconds = step.sampleSeconds + step.cellSeconds;
+  const hasCell = step.cellId !== null && step.status !== 'skipped';
   return (
     <li className="jp-dm-Step" data-testid="dm-step" data-status={step.status}>
       <div className="jp-dm-Step-head">
@@ -70,30 +86,34 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
           ref={toggle}
           type="button"
           className="jp-dm-Step-toggle"
+          aria-label={trans.__('Details of step %1', step.step)}
           aria-expanded={isOpen}
           aria-controls={bodyId}
-          onClick={() => setChoice(!isOpen)}
+          onClick={unfold}
         >
           <Caret.react tag="span" className="jp-dm-Caret" />
-          <span className="jp-dm-Step-title">
-            {title(step) || trans.__('Step %1', step.step)}
-          </span>
-          <span className="jp-dm-Status">
-            <span aria-hidden="true">{words.sign}</span> {words.text}
-            {isCut && ` · ${trans.__('output cut')}`}
-          </span>
-          {seconds > 0 && (
-            <span className="jp-dm-Seconds">
-              {secondsWords(seconds, trans)}
-            </span>
-          )}
         </button>
-        {step.cellId && step.status !== 'skipped' && (
-          <CellLink runId={runId} cellId={step.cellId} number={step.step} />
+        <Row
+          runId={runId}
+          title={title}
+          status={step.status}
+          isCut={isCut}
+          cellId={hasCell ? step.cellId : null}
+          onUnfold={unfold}
+        />
+        {seconds > 0 && (
+          <span className="jp-dm-Seconds">{secondsWords(seconds, trans)}</span>
         )}
       </div>
       <div id={bodyId} hidden={!isOpen} className="jp-dm-Step-body">
-        {isOpen && <StepBody {...props} isLimit={isLimit} toggle={toggle} />}
+        {isOpen && (
+          <StepBody
+            {...props}
+            title={title}
+            isLimit={isLimit}
+            toggle={toggle}
+          />
+        )}
       </div>
       {step.files.length > 0 && !isOpenStatus(step.status) && (
         <FileChanges runId={runId} step={step} />
@@ -102,15 +122,65 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
   );
 });
 
+/** How a step or a run stands: a sign in its colour, and words where the sign is not enough. */
+export function StatusMark(props: {
+  words: IStatusWords;
+  /** Whether the words are for screen readers only. */
+  isBrief: boolean;
+}): ReactElement {
+  const { isBrief, words } = props;
+  return (
+    <span className="jp-dm-Status" data-tone={words.tone}>
+      <span aria-hidden="true" className="jp-dm-Sign">
+        {words.sign}
+      </span>{' '}
+      <span className={isBrief ? 'jp-dm-Unseen' : undefined}>{words.text}</span>
+    </span>
+  );
+}
+
+/** What the step did; a click goes to its cell, or unfolds a step that has none. */
+function Row(props: {
+  runId: string;
+  title: string;
+  status: string;
+  isCut: boolean;
+  cellId: string | null;
+  onUnfold: () => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { cellId, isCut, onUnfold, runId, status, title } = props;
+  const words = stepWords(status, trans);
+  const show = useShownCell(runId);
+  return (
+    <button
+      type="button"
+      className="jp-dm-Step-row"
+      title={cellId ? trans.__('Show the cell in the notebook') : undefined}
+      onClick={() => (cellId ? void show(cellId) : onUnfold())}
+    >
+      <span className="jp-dm-Step-title">{title}</span>{' '}
+      <StatusMark words={words} isBrief={PLAIN_STATUSES.includes(status)} />
+      {isCut && (
+        <span className="jp-dm-Status"> {trans.__('output cut')}</span>
+      )}
+    </button>
+  );
+}
+
 function StepBody(
   props: IStepProps & {
+    title: string;
     isLimit: boolean;
     toggle: RefObject<HTMLElement>;
   }
 ): ReactElement {
   const { trans } = usePanel();
-  const { isLimit, runId, source, step, toggle } = props;
+  const { isLimit, outputs, runId, source, step, title, toggle } = props;
   const isThinking = step.status === 'thinking';
+  const isWaiting = step.status === 'waiting' && step.cellId !== null;
+  // One sentence stands in the row already.
+  const says = !isThinking && step.thought.length > title.length + 1;
   return (
     <>
       {isThinking && step.text && (
@@ -122,20 +192,25 @@ function StepBody(
           <p>{step.reasoning}</p>
         </details>
       )}
-      {!isThinking && step.thought && <Markdown source={step.thought} />}
+      {says && <Markdown source={step.thought} />}
       {step.isEdited && <p>{trans.__('You changed this cell.')}</p>}
+      {source && !isWaiting && (
+        <Code source={source} language={step.language} />
+      )}
+      {outputs.length > 0 && <CellOutputs outputs={outputs} />}
       {step.message && (
         <p className={isLimit ? 'jp-dm-Warning' : undefined}>
           {asSentence(step.message)}
         </p>
       )}
       {step.isStateLost && <StateLost runId={runId} step={step} />}
-      {step.status === 'waiting' && step.cellId && (
+      {isWaiting && step.cellId && (
         <Approval
           runId={runId}
           cellId={step.cellId}
           because={step.waitsBecause}
           source={source}
+          language={step.language}
           focusAfter={toggle}
         />
       )}
@@ -148,6 +223,39 @@ function StepBody(
         />
       )}
     </>
+  );
+}
+
+/** What the cell showed, small: the notebook has it whole. */
+function CellOutputs(props: {
+  outputs: readonly IOutputPicture[];
+}): ReactElement {
+  const { trans } = usePanel();
+  return (
+    <div
+      className="jp-dm-Outputs"
+      role="group"
+      aria-label={trans.__('What the cell showed')}
+      // What scrolls must be reached with the keyboard.
+      tabIndex={0}
+      data-testid="dm-outputs"
+    >
+      {props.outputs.map((output, index) =>
+        output.image ? (
+          <img
+            key={index}
+            src={output.image}
+            alt={output.text || trans.__('A picture that the cell drew')}
+          />
+        ) : (
+          output.text.trim() && (
+            <pre key={index} data-tone={output.isError ? 'failed' : undefined}>
+              {output.text.trimEnd()}
+            </pre>
+          )
+        )
+      )}
+    </div>
   );
 }
 
@@ -168,14 +276,10 @@ function StateLost(props: { runId: string; step: IStepPicture }): ReactElement {
   );
 }
 
-function CellLink(props: {
-  runId: string;
-  cellId: string;
-  number: number;
-}): ReactElement {
+/** Returns what goes to a cell of the run, or says that it is gone. */
+export function useShownCell(runId: string): (cellId: string) => Promise<void> {
   const { analyst, trans } = usePanel();
-  const { cellId, number, runId } = props;
-  const show = async () => {
+  return async cellId => {
     const path = analyst.model.pathOf(runId) ?? '';
     const panel = analyst.panel(path);
     if (!panel || !(await goToCell(panel, cellId))) {
@@ -185,20 +289,4 @@ function CellLink(props: {
       );
     }
   };
-  return (
-    <button
-      type="button"
-      className="jp-dm-Link"
-      aria-label={trans.__('Show the cell of step %1', number)}
-      onClick={() => void show()}
-    >
-      {trans.__('Cell')}
-    </button>
-  );
-}
-
-/** The first line of the thought, without the marks of Markdown that a single line shows. */
-function title(step: IStepPicture): string {
-  const line = step.thought.split('\n').find(one => one.trim()) ?? '';
-  return line.replace(/[*_`#]+/g, '').trim();
 }

@@ -1,3 +1,4 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { memo, useEffect, useId, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
@@ -8,9 +9,9 @@ import { waits } from './pictures';
 import type { INotebookPicture, IRunPicture } from './pictures';
 import { stateOfStop } from './reduce';
 import type { IRunSummary } from './rest';
-import { Steps } from './steps';
-import { besideCellWords, phaseWords, stateWords } from './wording';
+import { StatusMark, Steps } from './steps';
 import { Told } from './told';
+import { besideCellWords, phaseWords, stateWords } from './wording';
 
 /** The runs of a notebook, oldest first: former ones as a line each, this tab's whole. */
 export function Timeline(props: {
@@ -44,8 +45,13 @@ export function Timeline(props: {
       ))}
       {pending && (
         <article className="jp-dm-Run" aria-label={pending.question}>
-          <h3 className="jp-dm-Question">{pending.question}</h3>
-          <p className="jp-dm-Phase">{trans.__('Sending…')}</p>
+          <div className="jp-dm-Bubble">
+            <h3 className="jp-dm-Question">{pending.question}</h3>
+          </div>
+          <p className="jp-dm-Phase">
+            <span className="jp-dm-Spinner" aria-hidden="true" />
+            {trans.__('Sending…')}
+          </p>
         </article>
       )}
     </>
@@ -60,7 +66,6 @@ const Run = memo(function Run(props: {
   isTitled?: boolean;
   isShown?: boolean;
 }): ReactElement {
-  const { trans } = usePanel();
   const { isLatest, isShown = false, isTitled = false, run } = props;
   const node = useRef<HTMLElement>(null);
   useScrolledTo(node, isShown);
@@ -74,45 +79,79 @@ const Run = memo(function Run(props: {
       data-state={run.state}
       aria-label={run.question}
     >
-      {!isTitled && (
-        <h3 className="jp-dm-Question" title={run.question}>
-          {run.question}
-        </h3>
-      )}
-      {run.tries > 1 && (
-        <p className="jp-dm-Files" data-testid="dm-tries">
-          {trans.__('%1 tries', run.tries)}
-        </p>
-      )}
-      {run.files.length > 0 && (
-        <p className="jp-dm-Files">{run.files.join(', ')}</p>
-      )}
+      <Bubble run={run} isTitled={isTitled} />
       <StepList run={run} isLatest={isLatest || isRunning} />
+      <Told run={run} />
       <Phase run={run} />
       <Outcome run={run} />
-      <Told run={run} />
-      <Meter run={run} />
       {!isRunning && <RunButtons run={run} />}
     </article>
   );
 });
 
-/** What a run waits for; after its end, how running its cells again goes on. */
+/** The question and what it is about, as the person said it. */
+function Bubble(props: {
+  run: IRunPicture;
+  isTitled: boolean;
+}): ReactElement | null {
+  const { trans } = usePanel();
+  const { isTitled, run } = props;
+  const about = run.files.join(', ');
+  if (isTitled && !about && run.tries < 2) {
+    return null;
+  }
+  return (
+    <div className="jp-dm-Bubble">
+      {!isTitled && (
+        <h3 className="jp-dm-Question" title={run.question}>
+          {run.question}
+        </h3>
+      )}
+      {about && <p className="jp-dm-Files">{about}</p>}
+      {run.tries > 1 && (
+        <p className="jp-dm-Files" data-testid="dm-tries">
+          {trans.__('%1 tries', run.tries)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** What a run does or waits for, in one line; after its end, how running its cells again goes on. */
 function Phase(props: { run: IRunPicture }): ReactElement | null {
   const { trans } = usePanel();
   const { run } = props;
-  const isAtCell = run.steps.some(
-    step => step.status === 'running' || waits(step)
-  );
-  let text = '';
+  const isRunning = run.state === 'running';
+  const isAsking = run.steps.some(waits) && !run.isStopping;
+  const text = statusLine(run, trans);
+  return text ? (
+    <p className="jp-dm-Phase" data-testid="dm-status">
+      {isAsking ? (
+        <span className="jp-dm-Sign" data-tone="asks" aria-hidden="true">
+          ?
+        </span>
+      ) : (
+        <span className="jp-dm-Spinner" aria-hidden="true" />
+      )}
+      <span>{text}</span>
+      {isRunning && <Meter run={run} />}
+    </p>
+  ) : null;
+}
+
+function statusLine(run: IRunPicture, trans: TranslationBundle): string {
   if (run.isStopping) {
-    text = trans.__('Stopping…');
-  } else if (run.state !== 'running') {
-    text = run.phase;
-  } else {
-    text = isAtCell ? besideCellWords(run.phase) : phaseWords(run.phase, trans);
+    return trans.__('Stopping…');
   }
-  return text ? <p className="jp-dm-Phase">{text}</p> : null;
+  if (run.state !== 'running') {
+    return run.phase;
+  }
+  if (run.steps.some(waits)) {
+    return besideCellWords(run.phase) || trans.__('Waits for you');
+  }
+  return run.steps.some(step => step.status === 'running')
+    ? besideCellWords(run.phase) || trans.__('Running the cell…')
+    : phaseWords(run.phase, trans);
 }
 
 function StepList(props: {
@@ -132,7 +171,7 @@ function StepList(props: {
     <>
       <button
         type="button"
-        className="jp-dm-Step-toggle jp-dm-StepCount"
+        className="jp-dm-Fold jp-dm-StepCount"
         aria-expanded={isOpen}
         aria-controls={listId}
         onClick={() => setChoice(!isOpen)}
@@ -184,17 +223,20 @@ function PastRun(props: {
     <div ref={node} className="jp-dm-PastRun">
       <button
         type="button"
-        className="jp-dm-Step-toggle"
+        className="jp-dm-Fold"
         aria-expanded={isOpen}
         onClick={() => setIsOpen(!isOpen)}
       >
         <Caret.react tag="span" className="jp-dm-Caret" />
         <span className="jp-dm-Step-title">{summary.question}</span>
-        <span className="jp-dm-Status">
-          <span aria-hidden="true">{words.sign}</span> {words.text}
-        </span>
+        <StatusMark words={words} isBrief={false} />
       </button>
-      {isOpen && !run && <p className="jp-dm-Phase">{trans.__('Loading…')}</p>}
+      {isOpen && !run && (
+        <p className="jp-dm-Phase">
+          <span className="jp-dm-Spinner" aria-hidden="true" />
+          {trans.__('Loading…')}
+        </p>
+      )}
       {isOpen && run && <Run run={run} isLatest isTitled />}
     </div>
   );

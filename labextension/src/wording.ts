@@ -5,34 +5,39 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IRunPicture, RunState, StepStatus } from './pictures';
 
+/** What a colour stands for; the sign and the words say it too. */
+export type Tone = 'done' | 'failed' | 'asks' | 'busy' | 'quiet';
+
 /** A status in words, with a sign beside them. */
 export interface IStatusWords {
   readonly sign: string;
   readonly text: string;
+  readonly tone: Tone;
 }
 
 export function stepWords(
   status: StepStatus,
   trans: TranslationBundle
 ): IStatusWords {
-  const words: { [status: string]: IStatusWords } = {
-    thinking: { sign: '…', text: trans.__('Thinking') },
-    waiting: { sign: '?', text: trans.__('Waits for you') },
-    files_wait: { sign: '?', text: trans.__('Files wait for you') },
-    running: { sign: '▸', text: trans.__('Running') },
-    ok: { sign: '✓', text: trans.__('Done') },
-    answer: { sign: '✓', text: trans.__('Answer') },
-    error: { sign: '✗', text: trans.__('Error') },
-    timeout: { sign: '✗', text: trans.__('Out of time') },
-    memory: { sign: '✗', text: trans.__('Out of memory') },
-    killed: { sign: '✗', text: trans.__('Kernel ended') },
-    denied: { sign: '✗', text: trans.__('Not allowed') },
-    interrupted: { sign: '■', text: trans.__('Interrupted') },
-    unfinished: { sign: '■', text: trans.__('Not finished') },
-    skipped: { sign: '–', text: trans.__('Skipped') },
-    void: { sign: '–', text: trans.__('No code') }
+  const words: { [status: string]: [string, Tone, string] } = {
+    thinking: ['…', 'busy', trans.__('Thinking')],
+    waiting: ['?', 'asks', trans.__('Waits for you')],
+    files_wait: ['?', 'asks', trans.__('Files wait for you')],
+    running: ['▸', 'busy', trans.__('Running')],
+    ok: ['✓', 'done', trans.__('Done')],
+    answer: ['✓', 'done', trans.__('Done')],
+    error: ['✗', 'failed', trans.__('Error')],
+    timeout: ['✗', 'failed', trans.__('Out of time')],
+    memory: ['✗', 'failed', trans.__('Out of memory')],
+    killed: ['✗', 'failed', trans.__('Kernel ended')],
+    denied: ['✗', 'failed', trans.__('Not allowed')],
+    interrupted: ['■', 'quiet', trans.__('Interrupted')],
+    unfinished: ['■', 'quiet', trans.__('Not finished')],
+    skipped: ['–', 'quiet', trans.__('Skipped')],
+    void: ['–', 'quiet', trans.__('No code')]
   };
-  return words[status] ?? { sign: '–', text: status };
+  const [sign, tone, text] = words[status] ?? ['–', 'quiet', status];
+  return { sign, text, tone };
 }
 
 export function stateWords(
@@ -41,15 +46,15 @@ export function stateWords(
 ): IStatusWords {
   switch (state) {
     case 'running':
-      return { sign: '▸', text: trans.__('Running') };
+      return { sign: '▸', text: trans.__('Running'), tone: 'busy' };
     case 'answered':
-      return { sign: '✓', text: trans.__('Answered') };
+      return { sign: '✓', text: trans.__('Answered'), tone: 'done' };
     case 'stopped':
-      return { sign: '■', text: trans.__('Stopped') };
+      return { sign: '■', text: trans.__('Stopped'), tone: 'quiet' };
     case 'failed':
-      return { sign: '✗', text: trans.__('Failed') };
+      return { sign: '✗', text: trans.__('No answer'), tone: 'failed' };
     case 'undone':
-      return { sign: '↶', text: trans.__('Undone') };
+      return { sign: '↶', text: trans.__('Undone'), tone: 'quiet' };
   }
 }
 
@@ -62,13 +67,13 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
       return '';
     case 'turn_limit':
       return trans.__(
-        'The run took all of its %1 turns without an answer. Its cells stay: ask for the next part, or ask a narrower question.',
+        'No answer after %1 steps, the most that a run may take. Its cells stay: ask for the next part, or ask a narrower question.',
         limits.turns
       );
     case 'budget':
       return withDetail(
         trans.__(
-          'The run met one of its limits. Its cells stay: ask for the next part, or ask a narrower question.'
+          'The run reached one of its limits before it had an answer. Its cells stay: ask for the next part, or ask a narrower question.'
         ),
         detail
       );
@@ -83,7 +88,7 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
     default:
       return withDetail(
         trans.__(
-          'The run failed. Ask again; if it fails once more, look into the server’s log.'
+          'Something broke before there was an answer. Ask again; if it happens once more, look into the server’s log.'
         ),
         detail
       );
@@ -138,24 +143,28 @@ export function secondsWords(
   return trans.__('%1 min %2 s', Math.floor(whole / 60), rest);
 }
 
-/** What a run has used: `3 turns · 512 tokens of 20,000 · 14 s · 2 cells`. */
+/** What a run has used, without what it has none of: `14 s · 3 steps · 2 cells · 512 of 20,000 tokens`. */
 export function meterWords(
   run: IRunPicture,
   seconds: number,
   trans: TranslationBundle
 ): string {
   const { cells, tokens, turns } = run.totals;
+  const steps = Math.max(turns, run.steps.length);
   return [
-    trans._n('%1 turn', '%1 turns', turns),
-    trans.__(
-      '%1 tokens of %2',
-      tokens.toLocaleString(),
-      run.limits.tokens.toLocaleString()
-    ),
     secondsWords(seconds, trans),
-    trans._n('%1 cell', '%1 cells', cells),
-    ...[answeredByWords(run, trans)].filter(words => words !== '')
-  ].join(' · ');
+    steps > 0 && trans._n('%1 step', '%1 steps', steps),
+    cells > 0 && trans._n('%1 cell', '%1 cells', cells),
+    tokens > 0 &&
+      trans.__(
+        '%1 of %2 tokens',
+        tokens.toLocaleString(),
+        run.limits.tokens.toLocaleString()
+      ),
+    answeredByWords(run, trans)
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** Which model answered elsewhere, and where; empty for a model of the server's machine. */

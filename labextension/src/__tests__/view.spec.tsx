@@ -34,6 +34,7 @@ import {
   cellOpened,
   insertCell,
   operated,
+  printed,
   runClosed,
   runOpened,
   stepClosed,
@@ -428,6 +429,14 @@ describe('PanelView', () => {
 
   async function click(id: string): Promise<void> {
     await act(async () => one(id).click());
+    await settle();
+  }
+
+  /** Shows or hides what a step did in full. */
+  async function unfold(index: number): Promise<void> {
+    const steps = host.querySelectorAll('[data-testid="dm-step"]');
+    const toggle = steps[index].querySelector('.jp-dm-Step-toggle');
+    await act(async () => (toggle as HTMLElement).click());
     await settle();
   }
 
@@ -864,6 +873,7 @@ describe('PanelView', () => {
     analyst.model.receive(cellClosed());
     analyst.model.receive(stepClosed({ reasoning: 'Rows, not columns.' }));
     await show();
+    await unfold(0);
     const thoughts = one('dm-step').querySelector('details');
     expect(thoughts?.open).toBe(false);
     expect(thoughts?.textContent).toContain('Rows, not columns.');
@@ -877,13 +887,14 @@ describe('PanelView', () => {
     analyst.model.receive(runClosed({ unsupported: ['4711'] }));
     await show();
     expect(one('dm-run').dataset.state).toBe('answered');
-    expect(one('dm-step').textContent).toContain('Count the rows.');
+    expect(one('dm-step').textContent).toContain('Count the rows');
     expect(one('dm-answer').textContent).toContain('There are **3**.');
     expect(one('dm-run').textContent).toContain(
       'Not found in the outputs: 4711'
     );
-    expect(one('dm-meter').textContent).toBe(
-      '2 turns · 80 tokens of 20,000 · 10 s · 1 cell'
+    expect(one('dm-meter').textContent).toBe('10 s');
+    expect(one('dm-meter').title).toBe(
+      '10 s · 2 steps · 1 cell · 80 of 20,000 tokens'
     );
     expect(await violations()).toEqual([]);
     await click('dm-undo');
@@ -892,6 +903,93 @@ describe('PanelView', () => {
       ['undo', RUN],
       ['ask', PATH, { text: 'How many?', files: [], variables: [] }]
     ]);
+  });
+
+  it('shows the code and what it printed and drew, once a step is unfolded', async () => {
+    begin();
+    analyst.model.receive(operated(4, printed('cell-1', '3 rows')));
+    const data = { 'image/png': 'AAAA', 'text/plain': '<Axes: month>' };
+    const output = { output_type: 'display_data', data, metadata: {} };
+    analyst.model.receive(
+      operated(5, { op: 'append_output', cell_id: 'cell-1', output })
+    );
+    analyst.model.receive(cellClosed({ seq: 6 }));
+    analyst.model.receive(stepClosed({ seq: 7, thought: '' }));
+    await show();
+    none('dm-outputs');
+    await unfold(0);
+    expect(one('dm-step').textContent).toContain('print(1)');
+    const shown = one('dm-outputs');
+    expect(shown.textContent).toBe('3 rows');
+    const image = shown.querySelector('img');
+    expect(image?.src).toBe('data:image/png;base64,AAAA');
+    expect(image?.alt).toBe('<Axes: month>');
+    expect(await violations()).toEqual([]);
+    await unfold(0);
+    none('dm-outputs');
+  });
+
+  it('goes to the cell by a click on the step’s row', async () => {
+    begin();
+    analyst.model.receive(cellClosed());
+    const looked: string[] = [];
+    analyst.panel = ((path: string) => {
+      looked.push(path);
+      return null;
+    }) as never;
+    await show();
+    const row = one('dm-step').querySelector<HTMLElement>('.jp-dm-Step-row');
+    await act(async () => row?.click());
+    await settle();
+    expect(looked).toEqual([PATH]);
+    expect(host.textContent).toContain('not in the notebook any more');
+  });
+
+  it('shows one answer where the first was sent back', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    analyst.model.receive(stepClosed({ seq: 3, action: 'answer' }));
+    analyst.model.receive(stepOpened(4, 2));
+    analyst.model.receive(stepClosed({ seq: 5, step: 2, action: 'answer' }));
+    analyst.model.receive(runClosed({ cells: 0 }));
+    await show();
+    const rows = [...host.querySelectorAll('.jp-dm-Step-title')];
+    expect(rows.map(row => row.textContent)).toEqual([
+      'Drafted an answer',
+      'Checked the answer again'
+    ]);
+  });
+
+  it('offers the rest in a menu, which the arrow keys go through', async () => {
+    begin();
+    analyst.model.receive(runClosed());
+    await show();
+    expect(one('dm-more').getAttribute('aria-expanded')).toBe('false');
+    await click('dm-more');
+    const entries = [
+      ...host.querySelectorAll<HTMLElement>('[role="menuitem"]')
+    ];
+    expect(document.activeElement).toBe(entries[0]);
+    expect(host.querySelector('.jp-dm-Menu')?.textContent).toContain(
+      '80 of 20,000 tokens'
+    );
+    expect(await violations()).toEqual([]);
+    const strike = async (key: string) =>
+      act(async () => {
+        document.activeElement?.dispatchEvent(
+          new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true })
+        );
+      });
+    await strike('ArrowUp');
+    expect(document.activeElement).toBe(entries[entries.length - 1]);
+    await strike('Escape');
+    expect(host.querySelector('[role="menu"]')).toBeNull();
+    expect(document.activeElement).toBe(one('dm-more'));
+    await click('dm-more');
+    await act(async () =>
+      host.querySelector<HTMLElement>('[role="menuitem"]')?.click()
+    );
+    expect(analyst.drafts.get(PATH).text).toBe('How many?');
   });
 
   it('asks again about the same variables, which no try in a fresh kernel has', async () => {
@@ -934,6 +1032,26 @@ describe('PanelView', () => {
     expect(await violations()).toEqual([]);
   });
 
+  it('says in one line what a run does, and why one has no answer', async () => {
+    analyst.model.receive(runOpened());
+    await show();
+    expect(one('dm-status').textContent).toContain('Thinking…');
+    analyst.model.receive(stepOpened(2));
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened());
+    await settle();
+    expect(one('dm-status').textContent).toContain('Running the cell…');
+    analyst.model.receive(
+      runClosed({ stop: 'fault', answer: null, turns: 0, cells: 0, tokens: 0 })
+    );
+    await settle();
+    none('dm-status');
+    none('dm-copy');
+    expect(one('dm-run').textContent).toContain('Something broke');
+    expect(one('dm-retry').textContent).toBe('Ask again');
+    expect(one('dm-meter').title).toBe('10 s · 1 step');
+  });
+
   it('neither tries harder without an answer nor without a server', async () => {
     begin();
     await show();
@@ -962,7 +1080,7 @@ describe('PanelView', () => {
   it('lets a waiting cell be run, changed or left out', async () => {
     begin('it writes a file');
     await show();
-    expect(one('dm-step').textContent).toContain('it writes a file');
+    expect(one('dm-step').textContent).toContain('It writes a file');
     expect(host.querySelector('.jp-dm-Unseen')?.textContent).toContain(
       'A cell waits for you'
     );

@@ -80,7 +80,7 @@ describe('stopWords', () => {
   });
 
   it.each([
-    ['turn_limit', 'all of its 10 turns'],
+    ['turn_limit', 'after 10 steps'],
     ['budget', '(20000 tokens)'],
     ['cancelled', 'was stopped'],
     ['void', 'another model'],
