@@ -69,7 +69,9 @@ export function Meter(props: { run: IRunPicture }): ReactElement {
       data-testid="dm-meter"
       title={meterWords(run, seconds, trans)}
     >
-      {secondsWords(isRunning ? Math.floor(seconds) : seconds, trans)}
+      {isRunning && seconds < 10
+        ? trans.__('%1 s', Math.floor(seconds))
+        : secondsWords(seconds, trans)}
     </span>
   );
 }

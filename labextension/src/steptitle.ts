@@ -54,11 +54,10 @@ function plainTitle(
 ): string {
   switch (step.status) {
     case 'thinking':
-      return trans.__('Thinking');
+      return step.text ? trans.__('Writing') : trans.__('Thinking');
     case 'waiting':
-      return trans.__('Wrote a cell');
     case 'running':
-      return trans.__('Running a cell');
+      return trans.__('Wrote a cell');
     case 'void':
       return trans.__('Wrote no code');
     case 'skipped':

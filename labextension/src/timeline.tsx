@@ -1,3 +1,4 @@
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { memo, useEffect, useId, useRef, useState } from 'react';
@@ -96,7 +97,10 @@ function Bubble(props: {
 }): ReactElement | null {
   const { trans } = usePanel();
   const { isTitled, run } = props;
-  const about = run.files.join(', ');
+  // What the question names already is not said twice.
+  const about = run.files
+    .filter(file => !run.question.includes(PathExt.basename(file)))
+    .join(', ');
   if (isTitled && !about && run.tries < 2) {
     return null;
   }
@@ -168,7 +172,7 @@ function StepList(props: {
   const isOpen = choice ?? isLatest;
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
-    <>
+    <div>
       <button
         type="button"
         className="jp-dm-Fold jp-dm-StepCount"
@@ -182,7 +186,7 @@ function StepList(props: {
       <div id={listId} hidden={!isOpen}>
         {isOpen && <Steps run={run} />}
       </div>
-    </>
+    </div>
   );
 }
 

@@ -86,12 +86,14 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
         'The model wrote neither code nor an answer. Ask again in other words, or choose another model.'
       );
     default:
-      return withDetail(
-        trans.__(
-          'Something broke before there was an answer. Ask again; if it happens once more, look into the server’s log.'
-        ),
-        detail
-      );
+      return detail
+        ? trans.__(
+            'There is no answer, because something broke: %1. Ask again; if it happens once more, look into the server’s log.',
+            detail.replace(/\.$/, '')
+          )
+        : trans.__(
+            'There is no answer, because something broke. Ask again; if it happens once more, look into the server’s log.'
+          );
   }
 }
 
