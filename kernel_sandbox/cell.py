@@ -245,6 +245,16 @@ def outcome_of_reply(reply: Mapping[str, Any], *, was_interrupted: bool) -> _Out
     return CellStatus.ERROR, "", ""
 
 
+_DEATHS = {
+    "SIGKILL": "was ended from outside, as happens when the machine runs out of memory",
+    "SIGTERM": "was told to end",
+    "SIGSEGV": "crashed: compiled code used memory that it has not",
+    "SIGBUS": "crashed: compiled code used memory that it has not",
+    "SIGABRT": "crashed: compiled code gave up",
+}
+"""What a signal that ended a kernel means, in a person's words."""
+
+
 def describe_death(status: int | None, limits: Limits) -> str:
     """Returns what a person should know about a kernel that ended by itself.
 
@@ -257,10 +267,11 @@ def describe_death(status: int | None, limits: Limits) -> str:
         return f"the kernel ended with status {status}; its variables are gone"
     if name == "SIGXCPU":
         return (
-            f"the kernel used up its {limits.cpu_s} s of processor time and was killed (SIGXCPU); "
+            f"the kernel used up its {limits.cpu_s} s of processor time and was ended; "
             "its variables are gone. Do less work, or raise the limit."
         )
-    return f"the kernel was killed by {name}; its variables are gone"
+    why = _DEATHS.get(name, f"was ended by a signal ({name})")
+    return f"the kernel {why}; its variables are gone"
 
 
 def _signal_name(status: int | None) -> str:

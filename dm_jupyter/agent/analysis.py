@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.file_names import names_for
-from dm_jupyter.agent.loop import SAME_LIMIT, RunSettings, run
+from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.profile import HEAD_BYTES, check_head
@@ -20,7 +20,7 @@ from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.core.trajectory import Brief, Trajectory
 from kernel_sandbox.containment import Containment
 from kernel_sandbox.packages import PackageInstaller, WithPackages
 from kernel_sandbox.profile import Profile, weaknesses
@@ -38,7 +38,6 @@ __all__ = [
     "refuse_archives",
     "task_about",
     "warnings_of",
-    "why_no_answer",
 ]
 
 
@@ -121,22 +120,6 @@ def _head(path: Path) -> bytes:
             return file.read(HEAD_BYTES) or b""
     except OSError:
         return b""
-
-
-def why_no_answer(trajectory: Trajectory) -> str:
-    """Returns why an ended run has no answer; empty when it has one."""
-    match trajectory.stop:
-        case StopReason.ANSWERED:
-            return ""
-        case StopReason.FAULT:
-            return trajectory.stop_detail
-        case StopReason.CANCELLED:
-            return "the run was stopped"
-        case StopReason.VOID:
-            return "a turn held neither code nor an answer"
-    if trajectory.stop_detail.startswith(SAME_LIMIT):
-        return trajectory.stop_detail
-    return f"the run reached its limit of {trajectory.stop_detail or trajectory.stop}"
 
 
 def warnings_of(trajectory: Trajectory) -> tuple[str, ...]:

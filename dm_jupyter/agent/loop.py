@@ -29,7 +29,7 @@ from dm_jupyter.core.events import (
     TextSampled,
 )
 from dm_jupyter.core.hints import hint_for
-from dm_jupyter.core.limits_met import limit_met, limit_words
+from dm_jupyter.core.limits_met import SAME_LIMIT, limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -42,7 +42,7 @@ from dm_jupyter.core.trajectory import (
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellResult
 
-__all__ = ["SAME_LIMIT", "RunSettings", "begin", "give_up", "request_for", "run", "step"]
+__all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,6 @@ _PROMPTS = (
 )
 SILENCE_S = 10
 """After which whoever waits is told that the model has not said anything."""
-SAME_LIMIT = "two cells "
-"""How the detail of a run begins that ended because its cells met the same limit twice."""
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
 _MOST_VOIDS = 3

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from dm_jupyter.core.limits_met import SAME_LIMIT
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellResult, FileChange, Stream
 
-__all__ = ["closing_words", "cut_words", "question_words"]
+__all__ = ["closing_words", "cut_words", "question_words", "why_no_answer"]
 
 _MOST_FILES = 20
 _CODE_OR_DOLLAR = re.compile(r"(?s)(?P<code>```.*?```|`[^`\n]*`)|(?<![\\$])\$(?=\d)")
@@ -30,8 +31,8 @@ def closing_words(trajectory: Trajectory) -> str:
         if trajectory.unsupported:
             words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
         return words + _files_of(trajectory)
-    detail = f" ({trajectory.stop_detail})" if trajectory.stop_detail else ""
-    words = f"## No answer\n\nThe run ended without one: {trajectory.stop}{detail}."
+    why = why_no_answer(trajectory).rstrip(".")
+    words = f"## No answer\n\n{why[:1].upper()}{why[1:]}. {_way_out(trajectory.stop)}"
     return words + _files_of(trajectory)
 
 
@@ -50,6 +51,33 @@ def cut_words(result: CellResult) -> Stream | None:
         return None
     words = f"[{result.cut_bytes:,} bytes of output were cut here. Print a summary instead.]"
     return Stream("stderr", f"{words}\n")
+
+
+def why_no_answer(trajectory: Trajectory) -> str:
+    """Returns why an ended run has no answer, as a clause; empty when it has one."""
+    detail = trajectory.stop_detail
+    match trajectory.stop:
+        case StopReason.ANSWERED:
+            return ""
+        case StopReason.FAULT:
+            return detail or "something broke"
+        case StopReason.CANCELLED:
+            return f"the run was stopped: {detail}" if detail else "the run was stopped"
+        case StopReason.VOID:
+            return detail or "the model wrote neither code nor an answer"
+    if detail.startswith(SAME_LIMIT):
+        return detail
+    return f"the run reached its limit of {detail or 'turns'}"
+
+
+def _way_out(stop: StopReason | None) -> str:
+    """What the person can do next."""
+    match stop:
+        case StopReason.TURN_LIMIT | StopReason.BUDGET:
+            return "Ask for the next part, or ask a narrower question."
+        case StopReason.VOID:
+            return "Ask again in other words, or choose another model."
+    return "Ask again; the cells that ran stay."
 
 
 def _files_of(trajectory: Trajectory) -> str:

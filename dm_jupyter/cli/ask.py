@@ -20,10 +20,10 @@ from dm_jupyter.agent.analysis import (
     refuse_archives,
     task_about,
     warnings_of,
-    why_no_answer,
 )
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
+from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import model_choice, packages_folder

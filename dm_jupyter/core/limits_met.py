@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kernel_sandbox.types import CellResult, CellStatus
 
-__all__ = ["is_own_error", "limit_met", "limit_words"]
+__all__ = ["SAME_LIMIT", "is_own_error", "limit_met", "limit_words"]
 
+SAME_LIMIT = "two cells "
+"""How the detail of a run begins that ended because its cells met the same limit twice."""
 _KERNEL_ENDED = "KernelEnded"
 _BY_KIND = {
     "timeout": "TimeLimit",

@@ -10,7 +10,7 @@ from typing import Any
 
 import nbformat
 
-from dm_jupyter.agent.analysis import why_no_answer
+from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.plain_text import harmless_text

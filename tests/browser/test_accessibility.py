@@ -32,6 +32,12 @@ def test_a_run_has_no_serious_violation(themed_lab: Lab, say) -> None:
     lab.ask("Sum")
     lab.expect_run("answered")
     lab.steps.first.get_by_role("button").first.click()
+    expect(lab.button("outputs")).to_contain_text("40")
+    lab.button("more").click()
+    expect(lab.panel.get_by_role("menuitem").first).to_be_focused()
+    assert lab.violations() == []
+    lab.page.keyboard.press("Escape")
+    expect(lab.button("more")).to_be_focused()
     say(RISKY, "Done.")
     lab.ask("List")
     expect(lab.button("approve")).to_be_visible()

@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenLab
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, until
 from tests.server.jupyter import JupyterServer
 
 pytestmark = pytest.mark.browser
@@ -44,6 +44,42 @@ def test_a_question_becomes_cells_outputs_and_an_answer(lab: Lab, say) -> None:
     assert picture.data["image/png"]
     assert document.cells[2].execution_count == 1
     assert ANSWER in document.cells[3].source
+
+
+def test_the_panel_opens_wide_enough_and_then_keeps_the_persons_width(lab: Lab) -> None:
+    width = "document.querySelector('#dm-jupyter-panel').clientWidth"
+    until(lab.page, lambda: 360 <= lab.page.evaluate(width) <= 400, "a wide panel")
+    box = lab.page.locator("#dm-jupyter-panel").bounding_box()
+    assert box is not None
+    edge = box["x"] - 1
+    lab.page.mouse.move(edge, 400)
+    lab.page.mouse.down()
+    lab.page.mouse.move(edge + 100, 400, steps=5)
+    lab.page.mouse.up()
+    narrow = lab.page.evaluate(width)
+    assert 240 <= narrow < 340
+    lab.page.wait_for_timeout(1500)  # JupyterLab keeps the layout some moments later
+    lab.reload()
+    assert abs(lab.page.evaluate(width) - narrow) < 15
+
+
+def test_a_step_goes_to_its_cell_and_shows_its_code_and_picture(lab: Lab, say) -> None:
+    say(CHART, ANSWER)
+    lab.ask("What is the sum of sales?")
+    lab.expect_run("answered")
+    step = lab.steps.first
+    expect(step).to_contain_text("Drew a chart")
+    lab.page.locator(".jp-Notebook").evaluate("node => node.scrollTo(0, 0)")
+    step.get_by_role("button", name="Drew a chart").click()
+    expect(lab.cell("the sum is")).to_be_in_viewport()
+    toggle = step.get_by_role("button", name="Details of step 1")
+    toggle.click()
+    expect(step.locator(".jp-dm-Code")).to_contain_text("ax = df.plot(")
+    expect(step.locator(".jp-dm-Code span").first).to_be_visible()  # it is coloured
+    expect(lab.button("outputs")).to_contain_text("the sum is 40")
+    expect(lab.button("outputs").locator("img")).to_be_visible()
+    toggle.click()
+    expect(lab.button("outputs")).to_have_count(0)
 
 
 def test_of_a_long_output_the_ends_are_drawn_and_all_is_kept(lab: Lab, say) -> None:

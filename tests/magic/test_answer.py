@@ -8,9 +8,9 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from IPython.lib.pretty import pretty
 
-from dm_jupyter.agent.analysis import why_no_answer
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
@@ -64,9 +64,11 @@ async def test_no_answer_says_why() -> None:
     [
         (StopReason.ANSWERED, "", ""),
         (StopReason.TURN_LIMIT, "2 turns", "the run reached its limit of 2 turns"),
-        (StopReason.VOID, "", "a turn held neither code nor an answer"),
+        (StopReason.VOID, "", "the model wrote neither code nor an answer"),
         (StopReason.FAULT, "nothing answers", "nothing answers"),
+        (StopReason.FAULT, "", "something broke"),
         (StopReason.CANCELLED, "", "the run was stopped"),
+        (StopReason.CANCELLED, "why", "the run was stopped: why"),
     ],
 )
 def test_every_end_without_an_answer_has_a_reason(stop: StopReason, detail: str, why: str) -> None:
