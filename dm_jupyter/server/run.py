@@ -234,7 +234,9 @@ class Run:
         place, settings = self._place, self._place.settings
         if self._tries.count == 1:
             return model, settings
-        self._phase(f"trying {self._tries.count} times in fresh kernels")
+        trying = f"trying {self._tries.count} times in fresh kernels"
+        self._phase(trying)
+        self._tries.on_ended = lambda ended: self._phase(f"{trying}: {ended} ended")
         clock = asyncio.get_running_loop().time
         began = clock()
         limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)

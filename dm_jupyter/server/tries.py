@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.core.events import Event, StepFinished
+from dm_jupyter.core.events import Event, RunFinished, StepFinished
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.kernels import Kernels
 from kernel_sandbox.profile import Profile
@@ -38,6 +38,9 @@ class Tries:
         self.count = count
         self._settings = settings
         self._tokens = 0
+        self._ended = 0
+        self.on_ended: Callable[[int], None] = _nobody
+        """Told how many tries have ended, each time that one has."""
         self._rehearsal: Rehearsal | None = None
 
     @property
@@ -92,6 +95,9 @@ class Tries:
     def _count(self, event: Event) -> None:
         if isinstance(event, StepFinished):
             self._tokens += event.step.completion.completion_tokens
+        elif isinstance(event, RunFinished):
+            self._ended += 1
+            self.on_ended(self._ended)
 
     def tokens(self, ended: Trajectory) -> int:
         """Returns what was sampled in all: for the tries, also unfinished ones, and the run."""
@@ -102,6 +108,10 @@ class Tries:
     def agreeing(self, ended: Trajectory) -> int:
         """Returns how many tries say what the run's answer says."""
         return self._rehearsal.agreeing_with(ended) if self._rehearsal is not None else 0
+
+
+def _nobody(_: int) -> None:
+    return
 
 
 async def limits_of_tries(kernels: Kernels, kernel_id: str, notebook_path: str) -> Limits:

@@ -102,13 +102,15 @@ function withDetail(text: string, detail: string): string {
 }
 
 /** What the server says while a run is tried several times. */
-const TRYING = /^trying (\d+) times in fresh kernels$/;
+const TRYING = /^trying (\d+) times in fresh kernels(?:: (\d+) ended)?$/;
 
 /** Translates what a run waits for, as far as it is known. */
 export function phaseWords(phase: string, trans: TranslationBundle): string {
-  const tries = TRYING.exec(phase)?.[1];
+  const [, tries, ended] = TRYING.exec(phase) ?? [];
   if (tries) {
-    return trans.__('Trying %1 times in fresh kernels…', tries);
+    return ended
+      ? trans.__('Trying in fresh kernels: %1/%2 done', ended, tries)
+      : trans.__('Trying %1 times in fresh kernels…', tries);
   }
   switch (phase) {
     case '':

@@ -104,6 +104,9 @@ async def test_the_notebook_gets_once_what_most_tries_say(
     assert (opened["tries"], opened["max_tokens"]) == (3, 60_000)
     phases = [message["text"] for message in panel.of("phase")]
     assert phases.index("trying 3 times in fresh kernels") < phases.index("thinking")
+    assert [text for text in phases if text.endswith(" ended")] == [
+        f"trying 3 times in fresh kernels: {ended} ended" for ended in (1, 2, 3)
+    ]
     assert len(_sources(panel)) == 1
     outputs = [
         message["operation"]["output"]

@@ -302,6 +302,7 @@ describe('PanelView', () => {
     // The accessibility check measures icons where there is a canvas.
     HTMLCanvasElement.prototype.getContext = () => null;
     Object.assign(performance, { mark: jest.fn() });
+    Element.prototype.scrollIntoView = jest.fn();
     Object.assign(globalThis, {
       IS_REACT_ACT_ENVIRONMENT: true,
       ResizeObserver: class {
@@ -907,14 +908,14 @@ describe('PanelView', () => {
 
   it('shows the code and what it printed and drew, once a step is unfolded', async () => {
     begin();
-    analyst.model.receive(operated(4, printed('cell-1', '3 rows')));
+    analyst.model.receive(operated(5, printed('cell-1', '3 rows')));
     const data = { 'image/png': 'AAAA', 'text/plain': '<Axes: month>' };
     const output = { output_type: 'display_data', data, metadata: {} };
     analyst.model.receive(
-      operated(5, { op: 'append_output', cell_id: 'cell-1', output })
+      operated(6, { op: 'append_output', cell_id: 'cell-1', output })
     );
-    analyst.model.receive(cellClosed({ seq: 6 }));
-    analyst.model.receive(stepClosed({ seq: 7, thought: '' }));
+    analyst.model.receive(cellClosed({ seq: 7 }));
+    analyst.model.receive(stepClosed({ seq: 8, thought: '' }));
     await show();
     none('dm-outputs');
     await unfold(0);

@@ -41,9 +41,9 @@ function runOf(...messages: RunMessage[]): IRunPicture {
 describe('meterWords', () => {
   it('says which endpoint answered, and nothing of this machine', () => {
     const here = runOf(stepOpened(2, 1));
-    expect(meterWords(here, 3, trans)).toMatch(/0 cells$/);
+    expect(meterWords(here, 3, trans)).toMatch(/1 step$/);
     const there = { ...here, model: 'big', endpoint: 'http://far:8000/v1' };
-    expect(meterWords(there, 3, trans)).toMatch(/0 cells · big at far:8000$/);
+    expect(meterWords(there, 3, trans)).toMatch(/1 step · big at far:8000$/);
   });
 });
 
@@ -178,6 +178,9 @@ describe('trying harder', () => {
   it('is what a run waits for', () => {
     const phase = 'trying 3 times in fresh kernels';
     expect(phaseWords(phase, trans)).toBe('Trying 3 times in fresh kernels…');
+    expect(phaseWords(`${phase}: 1 ended`, trans)).toBe(
+      'Trying in fresh kernels: 1/3 done'
+    );
   });
 
   it.each([
