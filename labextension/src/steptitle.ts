@@ -12,6 +12,9 @@ const SENTENCE_END = /[.!?:](?=\s+\S|\s*$)/g;
 /** Points that end no sentence. */
 const SHORT_FORM = /(?:\b(?:e\.g|i\.e|vs|cf|approx|no|dr|mr|mrs|st)|^\d+)$/i;
 
+/** Lines of code before what a cell is about. */
+const PREPARES = /^\s*(?:import|from|%)|=\s*pd\.read_\w+\(/;
+
 /** The part that a step has in its run, which its own messages do not tell. */
 export interface IStepPlace {
   /** Whether the step's answer was sent back, so that the model looked at it again. */
@@ -99,7 +102,7 @@ function comment(source: string): string {
     if (found) {
       return firstSentence(found[1]);
     }
-    if (line.trim() && !/^\s*(?:import|from|%)/.test(line)) {
+    if (line.trim() && !PREPARES.test(line)) {
       break;
     }
   }

@@ -48,7 +48,8 @@ describe('firstSentence', () => {
 
 describe('stepTitle', () => {
   it('takes the model’s words, else those of the code, else plain ones', () => {
-    const code = 'import pandas as pd\n# Mean by species\ndf.mean()';
+    const code =
+      'import pandas as pd\ndf = pd.read_csv("a.csv")\n# Mean by species\ndf.mean()';
     expect(titleOf({ thought: 'Take the mean.' }, code)).toBe('Take the mean');
     expect(titleOf({}, code)).toBe('Mean by species');
     expect(titleOf({}, 'df.mean()\n# late')).toBe('Ran a cell');
