@@ -31,6 +31,7 @@ export function Approval(props: {
     const panel = analyst.panel(analyst.model.pathOf(runId) ?? '');
     setEdited(liveSource(panel, cellId) ?? source);
   };
+  const reason = asSentence(because).replace(/\.?$/, '.');
   const approve = () =>
     analyst.decide(runId, cellId, 'approve', edited ?? undefined);
 
@@ -41,7 +42,7 @@ export function Approval(props: {
       aria-labelledby={reasonId}
       className="jp-dm-Approval"
     >
-      <p id={reasonId}>{trans.__('Run this cell? %1', asSentence(because))}</p>
+      <p id={reasonId}>{trans.__('Run this cell? %1', reason)}</p>
       {edited === null ? (
         <Code source={source} language={language} />
       ) : (
