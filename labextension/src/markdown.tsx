@@ -24,10 +24,12 @@ export function plainDollars(source: string): string {
  */
 export const Markdown = memo(function Markdown(props: {
   source: string;
+  /** Whether it is shown to the letter, as code is that a person is to approve. */
+  isVerbatim?: boolean;
 }): ReactElement {
   const { rendermime } = usePanel();
   const host = useRef<HTMLDivElement>(null);
-  const { source } = props;
+  const { isVerbatim = false, source } = props;
   useEffect(() => {
     const node = host.current;
     if (!node) {
@@ -35,7 +37,7 @@ export const Markdown = memo(function Markdown(props: {
     }
     const renderer = rendermime.createRenderer(MIME_TYPE);
     const model = new MimeModel({
-      data: { [MIME_TYPE]: plainDollars(source) },
+      data: { [MIME_TYPE]: isVerbatim ? source : plainDollars(source) },
       trusted: false
     });
     renderer.renderModel(model).catch(error => {
@@ -52,7 +54,7 @@ export const Markdown = memo(function Markdown(props: {
       MessageLoop.sendMessage(renderer, Widget.Msg.AfterDetach);
       renderer.dispose();
     };
-  }, [rendermime, source]);
+  }, [isVerbatim, rendermime, source]);
   return (
     <div
       ref={host}
@@ -77,7 +79,7 @@ export function Code(props: {
       // What scrolls must be reached with the keyboard.
       tabIndex={0}
     >
-      <Markdown source={fenced(source, language || 'python')} />
+      <Markdown source={fenced(source, language || 'python')} isVerbatim />
     </div>
   );
 }

@@ -1097,6 +1097,18 @@ describe('PanelView', () => {
     ]);
   });
 
+  it('shows a waiting cell to the letter', async () => {
+    const source = "# ```\nprint('$5 and $6')\n";
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    analyst.model.receive(operated(3, insertCell('cell-1', source)));
+    analyst.model.receive(cellOpened({ waits_because: 'it prints' }));
+    await show();
+    expect(one('dm-step').querySelector('.jp-dm-Code')?.textContent).toContain(
+      source
+    );
+  });
+
   it.each([
     ['dm-approve', CELL_APPROVED],
     ['dm-skip', cellClosed({ status: 'skipped' })]
