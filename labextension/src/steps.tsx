@@ -161,9 +161,7 @@ function Row(props: {
     >
       <span className="jp-dm-Step-title">{title}</span>{' '}
       <StatusMark words={words} isBrief={PLAIN_STATUSES.includes(status)} />
-      {isCut && (
-        <span className="jp-dm-Status"> {trans.__('output cut')}</span>
-      )}
+      {isCut && <span className="jp-dm-Status"> {trans.__('output cut')}</span>}
     </button>
   );
 }

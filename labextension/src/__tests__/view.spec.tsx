@@ -1189,7 +1189,7 @@ describe('PanelView', () => {
     const [step] = Array.from(
       document.querySelectorAll('[data-testid="dm-step"]')
     );
-    expect(step.textContent).toContain('Done · output cut');
+    expect(step.textContent).toContain('output cut');
     expect(step.textContent).toContain(message);
   });
 
