@@ -193,8 +193,7 @@ async def test_without_a_model_nothing_is_written_and_an_endpoint_helps(
         say("OK", CODE, "The sum is 40.")
         given = {"base_url": endpoint.base_url, "model": "big", "api_key": KEY}
         assert bare.request("POST", f"{API}/model", given)["is_ready"]
-        host = endpoint.base_url.removesuffix("/v1")
-        assert bare.get(f"{API}/status")["default_model"] == f"big @ {host}/v1"
+        assert bare.get(f"{API}/status")["default_model"] == f"big @ {endpoint.base_url}"
         await panel.ask(path, "Sum of sales in sales.csv?")
         closed = await panel.until("run_closed")
         await _look_for_the_key(bare, path, panel)
