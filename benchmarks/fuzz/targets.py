@@ -27,7 +27,7 @@ from benchmarks.fuzz.values import (
     mutated,
 )
 from dm_jupyter.server.handoff import Handoffs
-from dm_jupyter.server.kernel_tables import tables_from_text
+from dm_jupyter.server.kernel_tables import alive_from_text
 from dm_jupyter.server.operations import InsertCell, apply, new_cell
 from dm_jupyter.server.output_stream import joined, operation_of
 from dm_jupyter.server.wire import Operated, to_json, to_text
@@ -53,6 +53,7 @@ COMM = {
     "target_name": "dm-jupyter",
     "data": HANDED_OVER,
 }
+_VALUE = {"name": "n", "kind": "int", "text": "3"}
 _TABLE = {
     "name": "df",
     "kind": "DataFrame",
@@ -156,20 +157,23 @@ class LaunchReport(OnLoop):
 
 
 class Variables(OnLoop):
-    """The text with the tables among a kernel's variables, and the reply that carries it."""
+    """The text with a kernel's variables, and the reply that carries it."""
 
     def prepare(self, random: Random) -> Call:
         """Makes the next input."""
-        text = hostile_json(random, [_TABLE, _TABLE]).decode("utf-8", "replace")
+        alive = {"tables": [_TABLE, _TABLE], "values": [_VALUE]}
+        text = hostile_json(random, alive).decode("utf-8", "replace")
         reply = json.loads(json.dumps(_REPLY))
         reply["user_expressions"]["value"]["data"]["text/plain"] = text
         if random.randrange(2):
             reply = mutated(random, reply)
 
         def call() -> None:
-            found = tables_from_text(value_text(reply) or "[]")
-            assert len(json.dumps(found)) < 1_000_000
-            for table in found:
+            found = alive_from_text(value_text(reply) or "")
+            assert len(json.dumps([found.tables, found.values])) < 1_000_000
+            for value in found.values:
+                assert {*value} == {"name", "kind", "text"}
+            for table in found.tables:
                 assert {*table} == {"name", "kind", "shape", "columns"}
                 " x ".join(map(str, table["shape"])).encode()
                 ", ".join(x for column in table["columns"] for x in column["samples"]).encode()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.agent.analysis import why_no_answer
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.events import Event
