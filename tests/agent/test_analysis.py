@@ -142,7 +142,7 @@ async def test_cancelling_keeps_the_notebook_and_the_files(folder: Path) -> None
         await task
     document = _read(folder / "n.ipynb")
     assert "time.sleep(60)" in document.cells[-2].source
-    assert "cancelled" in document.cells[-1].source
+    assert "was stopped" in document.cells[-1].source
     stored = Trajectory.from_json(document.metadata["dm_jupyter"]["trajectory"])
     assert (stored.stop, stored.turns) == (StopReason.CANCELLED, 1)
     assert (folder / "early.txt").read_text() == "made"

@@ -247,8 +247,11 @@ async def test_too_many_processes_end_the_kernel(open_session):
 @pytest.mark.parametrize(
     ("code", "sign"),
     [
-        ("kill = getattr(__import__('os'), 'ki' + 'll')\nkill(os.getpid(), 9)", "SIGKILL"),
-        ("p = 'ctypes'\n__import__(p).string_at(0)", "SIGSEGV"),
+        (
+            "kill = getattr(__import__('os'), 'ki' + 'll')\nkill(os.getpid(), 9)",
+            "ended from outside",
+        ),
+        ("p = 'ctypes'\n__import__(p).string_at(0)", "the kernel crashed"),
     ],
     ids=["kill", "segfault"],
 )

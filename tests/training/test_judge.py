@@ -105,7 +105,7 @@ async def test_a_dead_endpoint_is_no_verdict(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_and_a_broken_answer_are_no_verdict(tmp_path: Path) -> None:
-    with ScriptedEndpoint([verdict(1)], refusals=[400], breaks_at=0) as endpoint:
+    with ScriptedEndpoint([verdict(1)], refusals=[400, 400], breaks_at=0) as endpoint:
         with pytest.raises(JudgeError, match="400") as refused:
             await _ask(endpoint, tmp_path)
         assert isinstance(refused.value.__cause__, EndpointRefusedError)
