@@ -246,16 +246,19 @@ class Kernels:
 
     async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
         """Returns the tables among the kernel's variables; none while it is busy."""
-        return list((await self.alive(notebook_path)).tables)
-
-    async def alive(self, notebook_path: str) -> Alive:
-        """Returns the kernel's variables; none while it is busy, which is known without asking."""
         try:
             kernel_id = await self.kernel_of(notebook_path)
+        except NoKernelError:
+            return []
+        return list((await self.alive(kernel_id)).tables)
+
+    async def alive(self, kernel_id: str) -> Alive:
+        """Returns the kernel's variables; none while it is busy, which is known without asking."""
+        try:
             if await self._is_busy(kernel_id):
                 return Alive()
             attached = await self.attach(kernel_id)
-        except (NoKernelError, KernelStartError, KeyError):
+        except (KernelStartError, KeyError):
             return Alive()
         source = _VARIABLES.read_text("utf-8")
         text = await attached.evaluate(source, "_dm_jupyter_variables()", _VARIABLES_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -107,7 +107,15 @@ class Preparation:
         if obstacle := await asyncio.to_thread(self._models.obstacle, ask.model):
             raise RefusedError("model", obstacle)
         kernel_id, is_restricted = await self._kernel_for(ask)
-        ask = await self._meant(ask)
+        asked: list[Alive] = []
+
+        async def alive() -> Alive:
+            """The kernel's variables: it is asked once, and only where they matter."""
+            if not asked:
+                asked.append(await self._alive(ask, kernel_id))
+            return asked[0]
+
+        ask = await self._meant(ask, alive)
         try:
             files = await asyncio.to_thread(self._files.places, ask.files, ask.agreed)
         except FileNotFoundError as error:
@@ -124,16 +132,21 @@ class Preparation:
             is_restricted=is_restricted,
             notebook_folder=self._files.folder_of(path),
             files=files,
-            told=await self._told(ask),
+            told=await self._told(ask, await alive()),
             settings=self._settings,
         )
         return ask, place
 
-    async def _told(self, ask: Ask) -> tuple[ContextPart, ...]:
+    async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
+        """The variables of the kernel, as far as the model may be told of them."""
+        # Tries in fresh kernels have none.
+        is_told = "variables" not in ask.withheld or ask.variables
+        if ask.tries > 1 or not is_told:
+            return Alive()
+        return await self._kernels.alive(kernel_id)
+
+    async def _told(self, ask: Ask, alive: Alive) -> tuple[ContextPart, ...]:
         """What the model is told besides the files of the question."""
-        path = ask.notebook_path
-        # Tries in fresh kernels have no variables.
-        alive = await self._kernels.alive(path) if ask.tries == 1 else Alive()
         named = [table for table in alive.tables if table["name"] in ask.variables]
         view = NotebookView(
             cells=ask.cells,
@@ -145,7 +158,8 @@ class Preparation:
         is_local = self._models.choice(ask.model).is_local
         chars = _LOCAL_CHARS if is_local else _ENDPOINT_CHARS
         around = notebook_context(view, chars, ask.withheld)
-        return (*told_before(self._history.summaries(path), named), *around)
+        earlier = self._history.summaries(ask.notebook_path)
+        return (*told_before(earlier, named), *around)
 
     def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
         """Data files in the notebook's folder that the question is not about, with their sizes."""
@@ -169,8 +183,12 @@ class Preparation:
             raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
         return kernel_id, is_restricted
 
-    async def _meant(self, ask: Ask) -> Ask:
+    async def _meant(self, ask: Ask, alive: Callable[[], Awaitable[Alive]]) -> Ask:
         """Returns the question with the files and tables that it names or plainly means.
+
+        Args:
+            ask: the question.
+            alive: tells the kernel's variables.
 
         Raises:
             RefusedError: a word of it names nothing, or nothing says what it is about.
@@ -182,9 +200,7 @@ class Preparation:
             return ask
         path = ask.notebook_path
         # Tries in fresh kernels have no tables.
-        looks = ask.tries == 1 and "variables" not in ask.withheld
-        tables = await self._kernels.variables(path) if looks else []
-        names = [str(table["name"]) for table in tables]
+        names = [str(table["name"]) for table in (await alive()).tables]
         folder = posixpath.dirname(path.lstrip("/"))
         meaning = await asyncio.to_thread(
             meaning_of, ask.question, self._files, folder, given=ask.files, variables=names
