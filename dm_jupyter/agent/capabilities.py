@@ -112,8 +112,10 @@ class Capabilities:
         length = next((n for key in _LENGTHS if (n := _whole(entry.get(key)))), None)
         architecture, abilities = entry.get("architecture"), entry.get("capabilities")
         images = self.images
-        if isinstance(architecture, dict):
-            images = "image" in (architecture.get("input_modalities") or ())
+        if isinstance(architecture, dict) and isinstance(
+            architecture.get("input_modalities"), list
+        ):
+            images = "image" in architecture["input_modalities"]
         elif isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
             images = abilities["vision"]
         return replace(

@@ -173,7 +173,8 @@ def _cells(view: NotebookView, chars: int) -> str:
 
 def _files(view: NotebookView, chars: int) -> str:
     lines = ["Data files near by (look at one before you use it):"]
-    lines += [f"- {name} ({size / 1e3:,.1f} kB)" for name, size in view.files]
+    # A name is whatever made the file: it stays on its line.
+    lines += [f"- {' '.join(name.split())} ({size / 1e3:,.1f} kB)" for name, size in view.files]
     return "\n".join(_fitting(lines, chars)) if len(lines) > 1 else ""
 
 

@@ -120,6 +120,7 @@ def test_what_was_learned_is_there_after_a_restart(tmp_path):
             None,
         ),
         ({"max_model_len": "long", "pricing": 3, "capabilities": ["vision"]}, None, None, None),
+        ({"architecture": {"input_modalities": 5}}, None, None, None),
         ({}, None, None, None),
     ],
 )
