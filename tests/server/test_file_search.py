@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dm_jupyter.server.data_files import DataFiles
 from dm_jupyter.server.file_search import FileSearch
 
 TREE = (
@@ -103,3 +104,16 @@ def test_a_search_ends_after_so_many_entries_and_says_so(tmp_path: Path) -> None
 
 def test_a_folder_that_is_gone_is_passed_over(root: Path) -> None:
     assert FileSearch(root).matching("sales", "no/such").paths[0] == "data/sales.csv"
+
+
+def test_a_link_a_folder_and_what_is_elsewhere_have_no_size(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "below").mkdir(parents=True)
+    (root / "below" / "sales.csv").write_text("a\n1\n")
+    (tmp_path / "secret.csv").write_text("secret")
+    (root / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (root / "folder.csv").symlink_to(tmp_path)
+    files = DataFiles(root)
+    assert files.size_of("below/sales.csv") == 4
+    for name in ("link.csv", "folder.csv/secret.csv", "below", "../secret.csv", "none.csv", ""):
+        assert files.size_of(name) is None
