@@ -1,78 +1,219 @@
-"""Tokens a second of the local model, for several spin counts of its threads.
+"""Tokens a second of the local model, by cause: waiting threads, slots, speculation.
 
-`python -m benchmarks.model_speed --spin 0 2000 --busy 2` measures beside two processes that never
-rest. Rounds alternate between the counts, so that a slow minute of the machine slows them all.
+`python -m benchmarks.model_speed spin --busy 2` measures beside two processes that never rest.
+`python -m benchmarks.model_speed slots` asks three questions at once of servers with other counts.
+`python -m benchmarks.model_speed speculation` writes first cells, and failed ones again, with and
+without tokens guessed from the prompt. Each way runs in a process of its own, and rounds alternate
+between the ways, so that a slow minute of the machine slows them all.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import statistics
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
+from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.call import build_call
+from dm_jupyter.agent.capabilities import LOCAL_SERVER
 from dm_jupyter.agent.local_model import cache, catalogue, engine
+from dm_jupyter.agent.loop import RunSettings, request_for, step
+from dm_jupyter.agent.profile_reader import ProfileReader
+from dm_jupyter.agent.protocols import RanCell, SampleRequest
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Completion, RunCell, Trajectory
+from kernel_sandbox.types import CellError, CellResult, CellStatus
 
 KEY = "benchmark"
-QUESTION = "Write Python code that fits a regression of col_1 on all the others and prints its r2."
+_TOGETHER = 3
+_WRITTEN = 60
+EXAMPLES = Path(__file__).parents[1] / "examples"
+WAYS: dict[str, list[dict[str, Any]]] = {
+    "spin": [{"spin_count": 0}, {}],
+    "slots": [{"slots": count} for count in (1, 2, 3, 4)],
+    "speculation": [
+        {},
+        {"guess": ["NGRAM_SIMPLE", 12, 48]},
+        {"guess": ["NGRAM_SIMPLE", 12, 12]},
+        {"guess": ["NGRAM_MAP_K", 12, 12]},
+    ],
+}
+"""The ways that are compared; the first is what the others are divided by."""
+QUESTIONS = {
+    "penguins.csv": (
+        "For each species: the mean, the median and the standard deviation of the body mass, and "
+        "the share of females?",
+        "sp = df.groupby('species')['body_mass']\nprint(sp.mean().round(1))\n"
+        "print(sp.median().round(1))\nprint(sp.std().round(1))\n"
+        "print((df['sex'] == 'female').groupby(df['species']).mean().round(3))",
+        "'Column not found: body_mass'",
+    ),
+    "seattle-weather.csv": (
+        "In which month is the mean of the highest temperature highest, how much rain falls then "
+        "in the mean of the years, and how windy is it?",
+        "df['month'] = df['date'].dt.month\nby_month = df.groupby('month')['temp_max'].mean()\n"
+        "best = by_month.idxmax()\nrain = df[df['month'] == best].groupby(df['date'].dt.year)"
+        "['precipitation'].sum().mean()\nwind = df[df['month'] == best]['wind'].mean()\n"
+        "print(best, round(rain, 1), round(wind, 1))",
+        "Can only use .dt accessor with datetimelike values",
+    ),
+}
+"""By file: a question, a first cell with a real mistake, and what it raised."""
 
 
-def measured(spin_count: int) -> tuple[float, float]:
-    """Returns tokens read and tokens written a second, of this process's own engine."""
+class _Said:
+    """A policy and a notebook at once, for one turn that has been taken before."""
+
+    name = "said"
+
+    def __init__(self, cell: str, error: str) -> None:
+        self._cell, self._error = cell, error
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        on_text(self._cell)
+        return Completion(f"{request.prefill}{self._cell}\n```", request.prefill)
+
+    async def run(self, cell: RunCell, thought: str) -> RanCell:  # noqa: ARG002
+        kind = "KeyError" if self._error.startswith("'") else "AttributeError"
+        raised = CellError(kind, self._error, (f"{kind}: {self._error}",))
+        return RanCell(cell, CellResult(CellStatus.ERROR, (raised,)))
+
+
+async def requests() -> dict[str, list[dict[str, Any]]]:
+    """Returns the bodies of requests: `first` cells, and those that write a cell `again`."""
+    settings = RunSettings(turn_tokens=150)
+    found: dict[str, list[dict[str, Any]]] = {"first": [], "again": []}
+    async with ProfileReader() as reader:
+        for name, (question, cell, error) in QUESTIONS.items():
+            file = EXAMPLES / name
+            brief = await brief_of({name: file}, reader)
+            start = Trajectory(Task("", question, (file,)), "markdown", brief)
+            said = _Said(cell, error)
+            failed = await step(start, said, said, settings, lambda _: None)
+            for kind, trajectory in (("first", start), ("again", failed)):
+                call = build_call("m", request_for(trajectory, settings), LOCAL_SERVER, 1, False)
+                body = call.body()
+                body |= body.pop("extra_body") or {}
+                del body["stream_options"]
+                found[kind].append({**body, "stream": False})
+    return found
+
+
+def started(way: dict[str, Any]) -> engine.Engine:
+    """Returns this process's own engine."""
     model = catalogue.find()
-    path = cache.require(model)
-    running = engine.start_engine(
-        engine.EngineSettings(str(path), "m", KEY, 4096, 1, 0), spin_count
+    settings = engine.EngineSettings(
+        str(cache.require(model)), "m", KEY, model.context_tokens, way.get("slots", 1), 0
     )
-    columns = "; ".join(f"'col_{i}': float64, {i} … {7 * i}" for i in range(45))
-    asked = {
-        "messages": [{"role": "user", "content": f"Columns: {columns}. {QUESTION}"}],
-        "max_tokens": 100,
-        "temperature": 0.0,
-    }
+    guess = engine.Guess(*way["guess"]) if "guess" in way else None
+    return engine.start_engine(settings, way.get("spin_count", engine.SPIN_COUNT), guess)
+
+
+def asked(address: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the engine's own figures of one answer."""
     request = urllib.request.Request(
-        f"{running.address}/v1/chat/completions",
-        json.dumps(asked).encode(),
+        f"{address}/v1/chat/completions",
+        json.dumps(body).encode(),
         {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"},
     )
     with urllib.request.urlopen(request, timeout=600) as answer:
-        timings = json.load(answer)["timings"]
-    return timings["prompt_per_second"], timings["predicted_per_second"]
+        timings: dict[str, Any] = json.load(answer)["timings"]
+    return timings
 
 
-def apart(spin_count: int) -> tuple[float, float]:
-    """Returns the same, measured in a process of its own: the library reads its settings once."""
-    command = [sys.executable, "-m", "benchmarks.model_speed", "--one", str(spin_count)]
+def first_cell(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+    """Returns tokens read and written a second, of one question."""
+    timings = asked(address, bodies["first"][0])
+    return {"read/s": timings["prompt_per_second"], "written/s": timings["predicted_per_second"]}
+
+
+def three_at_once(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+    """Returns what three get that write at the same time, once all has been read."""
+    body = {**bodies["first"][0], "ignore_eos": True, "stop": None}
+    together(address, body, 1)  # read before: what differs is the writing
+    began = time.monotonic()
+    together(address, body, _WRITTEN)
+    seconds = time.monotonic() - began
+    resident = Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]
+    return {
+        "written/s": _TOGETHER * _WRITTEN / seconds,
+        "memory, MB": int(resident) / 1000,
+    }
+
+
+def together(address: str, body: dict[str, Any], tokens: int) -> None:
+    """Has the same question answered three times at once."""
+    bodies = [{**body, "seed": seed, "max_tokens": tokens} for seed in range(_TOGETHER)]
+    with ThreadPoolExecutor(_TOGETHER) as threads:
+        list(threads.map(asked, [address] * _TOGETHER, bodies))
+
+
+def again_and_first(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+    """Returns tokens written a second in each kind of turn, and how many guesses were right."""
+    figures: dict[str, float] = {}
+    for kind, group in bodies.items():
+        told = [asked(address, body) for body in group]
+        seconds = sum(one["predicted_ms"] for one in told) / 1000
+        figures[f"{kind}/s"] = sum(one["predicted_n"] for one in told) / seconds
+        figures[f"{kind}, guessed"] = sum(one.get("draft_n", 0) for one in told)
+        figures[f"{kind}, right"] = sum(one.get("draft_n_accepted", 0) for one in told)
+    return figures
+
+
+MEASURES = {"spin": first_cell, "slots": three_at_once, "speculation": again_and_first}
+
+
+def apart(cause: str, place: int) -> dict[str, float]:
+    """Returns the figures of one way, measured in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.model_speed", cause, "--one", str(place)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    read, written = json.loads(said.splitlines()[-1])
-    return read, written
+    figures: dict[str, float] = json.loads(said.splitlines()[-1])
+    return figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spin", type=int, nargs="+", default=[0, 2_000])
+    parser.add_argument("cause", choices=tuple(WAYS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    cause, ways = arguments.cause, WAYS[arguments.cause]
     if arguments.one is not None:
-        print(json.dumps(measured(arguments.one)), flush=True)
+        bodies = asyncio.run(requests())
+        running = started(ways[arguments.one])  # dropped, it would end
+        print(json.dumps(MEASURES[cause](running.address, bodies)), flush=True)
         os._exit(0)  # skips the engine's slow tear-down
     others = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.busy)
     ]
     try:
-        rounds = [[apart(count) for count in arguments.spin] for _ in range(arguments.rounds)]
+        rounds = [
+            [apart(cause, place) for place in range(len(ways))] for _ in range(arguments.rounds)
+        ]
     finally:
         for other in others:
             other.kill()
     print(f"{os.cpu_count()} cores, {arguments.busy} of them busy, median of {arguments.rounds}")
-    for count, speeds in zip(arguments.spin, zip(*rounds, strict=True), strict=True):
-        read, written = (statistics.median(column) for column in zip(*speeds, strict=True))
-        print(f"spin count {count:>6}: reads {read:5.1f}, writes {written:5.1f} tokens/s")
+    for place, way in enumerate(ways):
+        print(f"{json.dumps(way):34}", end="")
+        for name in rounds[0][0]:
+            found = statistics.median(one[place][name] for one in rounds)
+            ratio = statistics.median(one[place][name] / (one[0][name] or 1) for one in rounds)
+            print(
+                f"{name} {found:7.1f}" + (f" ({ratio:.2f} x)  " if "/s" in name else "  "), end=""
+            )
+        print()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell as Shell
 from traitlets import Type
 
+from kernel_sandbox.figures import tell_figures
 from kernel_sandbox.open_files import CellFiles
 
 __all__ = ["InterruptibleKernel", "RestrictedApp"]
@@ -36,6 +37,11 @@ class ZMQInteractiveShell(Shell):
             ipython_dir: as IPython passes it.
         """
         self.ipython_dir = os.environ["IPYTHONDIR"]
+
+    def init_display_formatter(self) -> None:
+        """Called by IPython: figures are told in words, too."""
+        super().init_display_formatter()
+        tell_figures(self.display_formatter)
 
 
 class InterruptibleKernel(IPythonKernel):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
+from kernel_sandbox.attached import value_text
 from kernel_sandbox.cell import CellRun, RunningKernel
 from kernel_sandbox.collection import copy_files
 from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
@@ -291,6 +292,27 @@ class KernelSession(CellSession):
         super().__init__(limits, inputs, require, screened=screened)
         self._isolate = isolate
         self._overlay = overlay
+
+    async def evaluate(self, source: str, expression: str, timeout_s: float) -> str | None:
+        """Returns the `repr` of an expression after a silent cell; `None` if that took too long.
+
+        Args:
+            source: code to run first; it leaves no trace in the history.
+            expression: what to evaluate then.
+            timeout_s: how long to wait.
+
+        Raises:
+            SessionClosedError: the session is closed or was never started.
+        """
+        self._refuse_closed()
+        kernel = self._kernel
+        if not isinstance(kernel, LiveKernel) or kernel.dead.is_set():
+            return None
+        try:
+            async with asyncio.timeout(timeout_s), self._lock:
+                return value_text(await kernel.wire.evaluate(source, expression))
+        except TimeoutError:
+            return None
 
     def _launch(self) -> LiveKernel:
         return LiveKernel(self.limits, self.workspace, self._isolate, self._overlay)

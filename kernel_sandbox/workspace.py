@@ -85,6 +85,10 @@ class Workspace:
         files = regular_files(self.path)
         return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
 
+    def forget_new_files(self) -> None:
+        """Takes the files that there are now for those of the start."""
+        self._before = regular_files(self.path)
+
     def remove(self) -> None:
         """Removes the folder if it is private, else only the links. Safe to call again."""
         if self._private is not None:

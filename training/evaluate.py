@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings, begin
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.models import open_policy, settings_for
+from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
 from dm_jupyter.agent.search.tree import Search
@@ -164,9 +164,9 @@ async def _main(arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(_pool(arguments))
-        policy = await stack.enter_async_context(
-            open_policy(choice, _say, arguments.samples_at_once)
-        )
+        policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+        run = replace(settings_for(policy, options.run), shows_pictures=False)
+        options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
         bounded = BoundedPolicy(policy, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
@@ -202,7 +202,7 @@ async def _judged(
     choice = judge_choice(
         arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
     )
-    policy = await stack.enter_async_context(open_policy(choice, _say))
+    policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
     return replace(options, judge=Judge(policy, options.out / "judge"))
 
 

@@ -21,7 +21,7 @@ from benchmarks.agents.side_by_side import Shape, side_by_side
 from benchmarks.agents.table import table_of
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError
@@ -172,7 +172,7 @@ async def _run(arguments: argparse.Namespace) -> dict[str, list[EvalRecord]]:
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(SandboxPool(settings))
-        policy = await stack.enter_async_context(open_policy(choice, _say, arguments.at_once))
+        policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
         return await compare_shapes(arguments, policy, pool)
 
 

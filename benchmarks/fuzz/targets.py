@@ -26,8 +26,8 @@ from benchmarks.fuzz.values import (
     large_message,
     mutated,
 )
+from dm_jupyter.agent.kernel_tables import alive_from_text
 from dm_jupyter.server.handoff import Handoffs
-from dm_jupyter.server.kernel_tables import alive_from_text
 from dm_jupyter.server.operations import InsertCell, apply, new_cell
 from dm_jupyter.server.output_stream import joined, operation_of
 from dm_jupyter.server.wire import Operated, to_json, to_text

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.continued import Surroundings
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.models import AUTO, chosen_dialect
+from dm_jupyter.agent.models import AUTO, chosen_dialect, settings_for
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.profile import HEAD_BYTES, check_head
 from dm_jupyter.agent.profile_reader import ProfileReader
@@ -26,6 +27,7 @@ from kernel_sandbox.packages import PackageInstaller, WithPackages
 from kernel_sandbox.profile import Profile, weaknesses
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import Limits
+from kernel_sandbox.workspace import Workspace
 
 if TYPE_CHECKING:  # the pool and its zygote: most questions are tried once
     from dm_jupyter.agent.episodes import Arena, Pool
@@ -60,6 +62,8 @@ class AnalysisSettings:
     """Folder from which the code names its files; `None` means the notebook's, or bare names."""
     endpoint: str = ""
     """Where the model answers, as it may be shown, for the record; empty for this machine."""
+    surroundings: Surroundings | None = None
+    """What the question stands in, as the notebook at `notebook`; `None` for the data alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +80,27 @@ class Analysis:
     """What the tries in fresh kernels gave; `None` where there was one try."""
 
 
-def task_about(files: Iterable[str | Path], question: str, answer_format: str = "") -> Task:
+def task_about(
+    files: Iterable[str | Path],
+    question: str,
+    answer_format: str = "",
+    *,
+    needs_files: bool = True,
+) -> Task:
     """Returns the task that a person's words make, after a look at what they name.
+
+    Args:
+        files: the data files.
+        question: as the person wrote it.
+        answer_format: of the answer.
+        needs_files: whether a question about no file means nothing.
 
     Raises:
         UsageError: there is no file, or the question is empty.
         DataFileError: a file is missing, or plainly none that can be read.
     """
     paths = tuple(Path(name) for name in files)
-    if not paths:
+    if needs_files and not paths:
         raise UsageError("give at least one data file")
     if not question.strip():
         raise UsageError("the question is empty")
@@ -92,7 +108,8 @@ def task_about(files: Iterable[str | Path], question: str, answer_format: str = 
         if not os.path.exists(path):  # noqa: PTH110  (unlike Path.exists, takes any length)
             raise DataFileError(f"{path}: there is no such file; check the name and the folder")
         check_head(str(path), _head(path))
-    return Task(id=paths[0].stem, question=question, files=paths, answer_format=answer_format)
+    name = paths[0].stem if paths else "question"
+    return Task(id=name, question=question, files=paths, answer_format=answer_format)
 
 
 async def refuse_archives(task: Task) -> None:
@@ -157,20 +174,25 @@ async def analyze(
     names = names_for(task.files, settings.names_from or folder)
     async with ProfileReader() as reader:
         brief = await brief_of(names, reader)
-    settings = replace(settings, dialect=await chosen_dialect(settings.dialect, policy))
+    dialect = await chosen_dialect(settings.dialect, policy)
+    settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
     rehearsal = None
     if settings.tries > 1:
         rehearsal = await _rehearsed(task, brief, names, policy, settings)
         policy = rehearsal.policy
+    continued = settings.surroundings
     session = KernelSession(
         settings.limits,
-        inputs=names,
+        inputs={**(continued.inputs if continued else {}), **names},
         require=settings.require,
         overlay=install.site if install else None,
     )
     async with session as kernel:
+        if continued is not None:
+            around = await continued.revive(kernel)
+            brief = replace(brief, text="\n\n".join(filter(None, (brief.text, around))))
         runner = WithPackages(kernel, install, kernel.workspace.path) if install else kernel
-        notebook = HeadlessNotebook(runner, brief.databases, settings.notebook)
+        notebook = HeadlessNotebook(runner, brief.databases, settings.notebook, continued)
         notebook.ask(task)
         trajectory = Trajectory(
             task,
@@ -179,19 +201,33 @@ async def analyze(
             endpoint=settings.endpoint,
             containment=kernel.containment.to_json(),
         )
-        faults: list[Exception] = []
+        analysis = await _worked(trajectory, policy, settings, emit, notebook, kernel.workspace)
+    return replace(analysis, rehearsal=rehearsal)
 
-        def keep(event: Event) -> None:
-            if isinstance(event, RunFinished):
-                faults.extend(filter(None, (event.fault, _finish(notebook, event.trajectory))))
-            emit(event)
 
-        try:
-            trajectory = await run(trajectory, policy, notebook, settings.run, keep)
-        finally:
-            made, fault = _carry_out(kernel.workspace.new_files(), kernel.workspace.path, folder)
+async def _worked(
+    trajectory: Trajectory,
+    policy: Policy,
+    settings: AnalysisSettings,
+    emit: Emit,
+    notebook: HeadlessNotebook,
+    workspace: Workspace,
+) -> Analysis:
+    """Runs the loop; what broke in it is part of what it leaves."""
+    faults: list[Exception] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            faults.extend(filter(None, (event.fault, _finish(notebook, event.trajectory))))
+        emit(event)
+
+    folder = settings.notebook.parent if settings.notebook else None
+    try:
+        trajectory = await run(trajectory, policy, notebook, settings.run, keep)
+    finally:
+        made, fault = _carry_out(workspace.new_files(), workspace.path, folder)
     faults.extend(filter(None, (fault,)))
-    return Analysis(trajectory, notebook, made, faults[0] if faults else None, rehearsal)
+    return Analysis(trajectory, notebook, made, faults[0] if faults else None)
 
 
 async def _rehearsed(

@@ -25,6 +25,8 @@ _REASONS = {
     **dict.fromkeys(("max_tokens", "MAX_TOKENS", "model_length"), "length"),
 }
 """What families call the ends that everybody has."""
+_LOOK_EACH = 32
+"""Pieces after which a line that does not end is looked at, too."""
 _REPEATED_CHARS = 24
 """Of an opening, so much tells that it has been written once more."""
 
@@ -163,10 +165,19 @@ class AnswerStream:
                 continue
             piece = reply.take(choice)
             text += piece if choice.index == 0 else ""
-            if not reply.finish_reason and "\n" in piece and is_looping("".join(reply.pieces)):
+            is_due = "\n" in piece or len(reply.pieces) % _LOOK_EACH == 0
+            if not reply.finish_reason and is_due and is_looping("".join(reply.pieces)):
                 reply.finish_reason = "repetition"
             reply.seconds = time.monotonic() - self.started
         return text
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model has said, thought or called anything, or ended."""
+        return any(
+            one.finish_reason or one.thoughts or one.calls or one.text
+            for one in self.replies.values()
+        )
 
     @property
     def is_whole(self) -> bool:

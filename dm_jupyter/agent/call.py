@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dm_jupyter.agent.capabilities import Capabilities
@@ -31,6 +31,11 @@ class Call:
     own_stop: tuple[str, ...]
     """Stop strings that the endpoint does not take: the answer is cut at them here."""
 
+    @property
+    def shows_pictures(self) -> bool:
+        """Whether figures are sent along."""
+        return any(isinstance(message["content"], list) for message in self.messages)
+
     def body(self) -> dict[str, Any]:
         """The arguments of the client's method."""
         fields: dict[str, Any] = {"model": self.model, "messages": list(self.messages)}
@@ -58,6 +63,8 @@ def build_call(
     told = request.messages
     if request.tools and known.tools is False:
         told = in_words(told, request.tools)
+    if known.images is False:
+        told = tuple(replace(message, pictures=()) for message in told)
     messages = [message.to_json() for message in told]
     wanted: dict[str, Any] = {
         "temperature": request.temperature,

@@ -138,7 +138,11 @@ class Capabilities:
             ("continues an opening", self.continues_prefill, "Small models do better with one."),
             ("limit of length", bool(self.token_limit), limit),
             ("reasoning", bool(self.reasoning_field) or None, thinking),
-            ("images", self.images, "Whether it reads pictures. None is sent."),
+            (
+                "images",
+                self.images,
+                "Reads figures as pictures, where you allow it; else in words.",
+            ),
         ]
         if self.context_tokens:
             rows.append(("context", True, f"{self.context_tokens:,} tokens."))
@@ -196,7 +200,7 @@ def _price(pricing: object) -> tuple[float, float] | None:
     return (read, written) if 0 <= read < _MOST_DOLLARS and 0 <= written < _MOST_DOLLARS else None
 
 
-LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False)
+LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False, images=False)
 """The local model's own server. Its models do better in a dialect that helps them."""
 
 

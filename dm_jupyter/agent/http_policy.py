@@ -20,9 +20,10 @@ from dm_jupyter.agent.capabilities import (
     named_field,
     refuses_prefill,
 )
-from dm_jupyter.agent.one_each import one_each
-from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.agent.local_model.tickets import Need, RequestQueue, Ticket, tokens_of
+from dm_jupyter.agent.one_each import one_each, with_seed_of
+from dm_jupyter.agent.protocols import SampleRequest, Urgency
+from dm_jupyter.core.addresses import is_on_this_machine, shown_address
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import (
     ContextFullError,
@@ -83,6 +84,8 @@ _UNSUPPORTED = (400, 422, 501)
 """What endpoints answer to a request with a field that they don't take."""
 _WITHOUT_TOOLS = (404, 500)
 """What some answer to tools, with a word about them; without one it is another fault."""
+_WITHOUT_PICTURES = (400, 404, 413, 415, 422, 500, 501)
+"""What endpoints answer to pictures that they don't take, or that are too large."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
 """Fields of which nobody refuses one alone."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
@@ -94,14 +97,24 @@ _FLAGS = _EXTENSIONS[:2]
 class HttpPolicy:
     """Samples from an endpoint. An async context manager, so that its connections are closed."""
 
-    def __init__(self, endpoint: Endpoint, memory: CapabilityMemory | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        memory: CapabilityMemory | None = None,
+        queue: RequestQueue | None = None,
+        urgency: Urgency = Urgency.QUESTION,
+    ) -> None:
         """Connects to nothing yet.
 
         Args:
             endpoint: where the model answers.
             memory: keeps what is learned of it; `None` forgets.
+            queue: in which requests wait for a server of this machine; `None` sends each at once.
+            urgency: the highest that a request can have there.
         """
         self._endpoint = endpoint
+        self._queue = queue
+        self._urgency = urgency
         self._memory = memory
         self._client: AsyncOpenAI | None = None
         self._learning = asyncio.Lock()
@@ -113,6 +126,11 @@ class HttpPolicy:
     def name(self) -> str:
         """The model's name."""
         return self._endpoint.model
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether what is sent stays on this machine."""
+        return is_on_this_machine(self._endpoint.base_url)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -191,7 +209,8 @@ class HttpPolicy:
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
         """Returns `count` turns, drawn from one reading of the prompt where the endpoint can.
 
-        Others are asked `count` times, each with a seed of its own.
+        Others are asked `count` times, each with a seed of its own. A server of this machine draws
+        as many together as it has slots.
 
         Raises:
             EndpointUnreachableError: nothing listens there, after all retries.
@@ -199,6 +218,14 @@ class HttpPolicy:
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: an answer broke off.
         """
+        drawn: list[Completion] = []
+        while len(drawn) < count:
+            left = count - len(drawn)
+            some = min(left, self._queue.slots) if self._queue else left
+            drawn += await self._several(with_seed_of(len(drawn), request), some)
+        return drawn
+
+    async def _several(self, request: SampleRequest, count: int) -> list[Completion]:
         drawn = await self._draw(request, count, logprobs=True)
         if len(drawn) == count:
             return drawn
@@ -224,7 +251,7 @@ class HttpPolicy:
                 return await one_each(partial(self._single, logprobs=logprobs), request, count)
             call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
             try:
-                answers = await self._asked(call, on_text)
+                answers = await self._in_turn(request, call, count, on_text)
             except EndpointRefusedError as error:
                 if attempt < _ATTEMPTS - 1 and self._learn_from(error, call, attempt):
                     continue
@@ -252,6 +279,9 @@ class HttpPolicy:
     def _learn_from(self, error: EndpointRefusedError, call: Call, attempt: int) -> bool:
         """Notes what a refusal teaches; returns whether asking again makes sense."""
         body = getattr(error.__cause__, "body", None)
+        if call.shows_pictures and error.status in _WITHOUT_PICTURES:
+            self._capabilities = replace(self._capabilities, images=False)
+            return True
         if error.status not in _UNSUPPORTED or body is None:
             return False
         if call.prefill and refuses_prefill(body):
@@ -316,18 +346,53 @@ class HttpPolicy:
         can_call = self._capabilities.tools is True
         self._learned(replace(self._capabilities, tools=can_call))
 
-    async def _asked(self, call: Call, on_text: Callable[[str], None]) -> AnswerStream:
+    async def _in_turn(
+        self, request: SampleRequest, call: Call, count: int, on_text: Callable[[str], None]
+    ) -> AnswerStream:
+        """Asks when the server of this machine has room; one elsewhere sees to that itself."""
+        if self._queue is None:
+            return await self._asked(call, on_text)
+        urgency = max(self._urgency, request.urgency)
+        tokens = tokens_of(call.messages) + count * request.max_tokens
+        is_repeatable = urgency is Urgency.BACKGROUND
+        pieces: list[str] = []
+
+        async def ask(ticket: Ticket) -> AnswerStream:
+            pieces.clear()  # those of an answer that gave way
+            hear = pieces.append if is_repeatable else on_text
+            return await self._asked(call, hear, ticket.writes)
+
+        need = Need(urgency, count, tokens)
+        answers = await self._queue.answered(need, ask, request.on_wait or (lambda _: None))
+        if is_repeatable:
+            on_text("".join(pieces))
+        return answers
+
+    async def _asked(
+        self,
+        call: Call,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None] = lambda: None,
+    ) -> AnswerStream:
         answers = AnswerStream(call.own_stop, is_continued=bool(call.prefill))
-        async with self._stream(call) as stream:
+
+        def begin() -> None:
+            on_begun()
             if call.prefill:
                 on_text(call.prefill)
-            await self._receive(stream, answers, on_text)
+
+        async with self._stream(call) as stream:
+            await self._receive(stream, answers, on_text, begin)
         return answers
 
     async def _receive(
-        self, stream: Any, answers: AnswerStream, on_text: Callable[[str], None]
+        self,
+        stream: Any,
+        answers: AnswerStream,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None],
     ) -> None:
-        """Reads the stream to its end."""
+        """Reads the stream to its end; being open is not its beginning, the first token is."""
         import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
         import openai  # noqa: PLC0415
 
@@ -335,9 +400,13 @@ class HttpPolicy:
             f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
             "its end; ask again, or look at the server's log"
         )
+        has_begun = False
         try:
             async for chunk in stream:
                 text = answers.take(chunk)
+                if answers.has_begun and not has_begun:
+                    has_begun = True
+                    on_begun()
                 if text:
                     on_text(text)
                 if answers.is_enough:

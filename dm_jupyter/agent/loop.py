@@ -10,12 +10,13 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from dm_jupyter.agent.compaction import folded_for, folded_further
 from dm_jupyter.agent.grounding import unsupported_numbers
-from dm_jupyter.agent.observe import describe, shorten
+from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
 from dm_jupyter.core import objections, prompts
-from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
 from dm_jupyter.core.events import (
@@ -63,6 +64,12 @@ class RunSettings:
     """Of the first turn; each later turn adds one, so that no turn repeats the draw before it."""
     observation_chars: int = 4_000
     """Length to which the output of a cell is cut for the model."""
+    context_tokens: int = 0
+    """Length of the model's context, prompt and answer together; 0 where nobody knows it."""
+    compacts: bool = True
+    """Whether a full context is made shorter, and the run goes on; else it ends there."""
+    shows_pictures: bool = False
+    """Whether the last cell's figures are sent, too, and not only told in words."""
     stop_on_void: bool = False
     """Whether a turn without code or answer ends the run, as in training (DataMind §4)."""
 
@@ -80,6 +87,7 @@ _PROMPTS = (
     "answer_uncomputed",
     "cell_changed",
     "cell_objection",
+    "figure_shown",
     "turn_cut",
     *objections.PROMPTS,
 )
@@ -135,8 +143,9 @@ async def run(
                 if not scope.expired():
                     raise
             except ContextFullError:
+                shorter = folded_further(trajectory) if settings.compacts else None
                 detail = "the model's context is full"
-                trajectory = give_up(trajectory, StopReason.BUDGET, detail)
+                trajectory = shorter or give_up(trajectory, StopReason.BUDGET, detail)
     except asyncio.CancelledError:
         emit(RunFinished(replace(trajectory, stop=StopReason.CANCELLED)))
         raise
@@ -152,8 +161,9 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
     """Returns what the next step asks the model."""
     dialect = dialect_named(trajectory.dialect)
     prefill = dialect.prefill(trajectory)
+    messages = dialect.messages(trajectory)
     return SampleRequest(
-        messages=dialect.messages(trajectory),
+        messages=_with_pictures(messages, trajectory) if settings.shows_pictures else messages,
         prefill=prefill,
         stop=dialect.stop(trajectory, prefill),
         stop_unopened=dialect.stop(trajectory, ""),
@@ -163,6 +173,18 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
         max_tokens=settings.turn_tokens,
         seed=settings.seed + trajectory.turns,
     )
+
+
+def _with_pictures(messages: tuple[Message, ...], trajectory: Trajectory) -> tuple[Message, ...]:
+    """The conversation with the figures of the last cell, which a tool's result can't hold."""
+    result = trajectory.steps[-1].result if trajectory.steps else None
+    pictures = pictures_in(result) if result is not None else ()
+    if not pictures:
+        return messages
+    last = messages[-1]
+    if last.role == "user":
+        return (*messages[:-1], replace(last, pictures=pictures))
+    return (*messages, Message("user", prompts.text_of("figure_shown"), pictures=pictures))
 
 
 async def step(
@@ -191,6 +213,8 @@ async def step(
             after = _after_answer(trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
+    if settings.compacts and settings.context_tokens and after.stop is None:
+        after = folded_for(after, settings.context_tokens, settings.turn_tokens)
     emit(StepFinished(after.steps[-1], after))
     return after
 
@@ -198,22 +222,28 @@ async def step(
 async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:
     """Samples one turn; as long as nothing comes, it says so every ten seconds."""
     heard = asyncio.Event()
+    before = seconds = 0
+
+    def on_wait(count: int) -> None:
+        nonlocal before, seconds
+        before, seconds = count, 0  # what it is silent for counts from its turn
+        emit(ModelSilent(policy.name, seconds, before))
 
     def on_text(text: str) -> None:
         heard.set()
         emit(TextSampled(text))
 
     async def tell() -> None:
-        seconds = 0
+        nonlocal seconds
         while not heard.is_set():
             await asyncio.sleep(SILENCE_S)
             seconds += SILENCE_S
             if not heard.is_set():
-                emit(ModelSilent(policy.name, seconds))
+                emit(ModelSilent(policy.name, seconds, before))
 
     telling = asyncio.create_task(tell())
     try:
-        return await policy.sample(request, on_text)
+        return await policy.sample(replace(request, on_wait=on_wait), on_text)
     finally:
         telling.cancel()
 

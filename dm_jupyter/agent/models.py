@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from dm_jupyter.agent.capabilities import LOCAL_SERVER, Capabilities, CapabilityMemory
 from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
-from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.presets import preset_at
 
-__all__ = ["AUTO", "chosen_dialect", "open_policy"]
+__all__ = ["AUTO", "chosen_dialect", "open_policy", "settings_for"]
 
 AUTO = "auto"
 """Stands for the dialect that suits the model."""
@@ -22,14 +24,14 @@ AUTO = "auto"
 async def open_policy(
     choice: ModelChoice,
     on_progress: Callable[[str], None] = lambda _: None,
-    at_once: int = 1,
+    urgency: Urgency = Urgency.QUESTION,
 ) -> AsyncIterator[HttpPolicy]:
     """Yields a policy for the choice; a local model is served for as long as the block lasts.
 
     Args:
         choice: which model, and where.
         on_progress: gets a line now and then while a local model is being loaded.
-        at_once: turns that a local model, unless it runs already, draws at the same time.
+        urgency: who waits for the turns; on this machine, background work yields to a question.
 
     Raises:
         LocalModelError: the local model is missing or can't start; the message says what to do.
@@ -41,15 +43,12 @@ async def open_policy(
         async with HttpPolicy(endpoint, CapabilityMemory()) as policy:
             yield policy
         return
-    from dm_jupyter.agent.local_model import (  # noqa: PLC0415  (optional extra)
-        ServerOptions,
-        local_endpoint,
-    )
+    from dm_jupyter.agent.local_model import local_endpoint  # noqa: PLC0415  (optional extra)
 
-    options = ServerOptions(slots=at_once)
-    async with local_endpoint(choice.model, options, on_progress) as served:
-        endpoint = Endpoint(served.base_url, served.model_name, served.api_key, LOCAL_SERVER)
-        async with HttpPolicy(endpoint) as policy:
+    async with local_endpoint(choice.model, on_progress=on_progress) as served:
+        known = replace(LOCAL_SERVER, context_tokens=served.context_tokens)
+        endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
+        async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:
             yield policy
 
 
@@ -69,3 +68,21 @@ async def chosen_dialect(name: str, policy: Policy) -> str:
     if isinstance(policy, HttpPolicy) and (await policy.learn()).tools:
         return "tools"
     return "markdown"
+
+
+def settings_for(policy: Policy, settings: RunSettings) -> RunSettings:
+    """Returns the settings of a run with what is known of its model.
+
+    That is the length of its context, and whether figures stay on this machine if they are shown.
+
+    Args:
+        policy: the model.
+        settings: of the run.
+    """
+    if not isinstance(policy, HttpPolicy):
+        return settings
+    return replace(
+        settings,
+        context_tokens=settings.context_tokens or policy.capabilities.context_tokens or 0,
+        shows_pictures=settings.shows_pictures or policy.is_on_this_machine,
+    )

@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from dm_jupyter.agent.continued import Surroundings
 from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
@@ -27,6 +28,10 @@ __all__ = ["HeadlessNotebook"]
 _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 """How a cell must have ended to stay a code cell; one that hung or was refused would again."""
 
+_WITH_IDS = 5
+"""The minor version of nbformat 4 from which cells have ids."""
+_CHANGED = "was changed by somebody else meanwhile and is left as it is"
+
 
 class HeadlessNotebook:
     """Implements `Notebook`; saved after every cell, so that nothing is lost when a run breaks.
@@ -37,24 +42,35 @@ class HeadlessNotebook:
     """
 
     def __init__(
-        self, runner: CellRunner, databases: tuple[str, ...] = (), path: Path | None = None
+        self,
+        runner: CellRunner,
+        databases: tuple[str, ...] = (),
+        path: Path | None = None,
+        continued: Surroundings | None = None,
     ) -> None:
-        """Makes an empty notebook.
+        """Makes an empty notebook, or goes on from one.
 
         Args:
             runner: where cells run.
             databases: names of the database files that `sql` cells query.
             path: where the notebook is saved, from its first cell on; `None` keeps it in memory.
+            continued: what the run goes on from, such as the notebook at `path`.
         """
         self._runner = runner
         self._sql = SqlCells(databases)
         self.path = path
+        self._on_disk = continued.content if continued else None
+        """What the file must still hold when it is written; `None` where it may be anything."""
         self.has_cells = False
         """Whether a cell was given to the kernel; until then there is no file."""
-        self.document = new_notebook(metadata=_plain_kernel())
+        self.document = (
+            copy.deepcopy(continued.document)
+            if continued and continued.document is not None
+            else new_notebook(metadata=_plain_kernel())
+        )
 
     def ask(self, task: Task) -> None:
-        """Puts the question at the top; the file is not written yet."""
+        """Puts the question above the cells to come; the file is not written yet."""
         self.document.cells.append(_text_cell(question_words(task)))
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
@@ -97,7 +113,11 @@ class HeadlessNotebook:
         Raises:
             NotebookError: the file can't be written.
         """
-        self.document.metadata["dm_jupyter"] = {"trajectory": trajectory.to_json()}
+        kept = self.document.metadata.setdefault("dm_jupyter", {})
+        if "trajectory" in kept:
+            kept.setdefault("continued", []).append(trajectory.to_json())
+        else:
+            kept["trajectory"] = trajectory.to_json()
         self._write(_text_cell(closing_words(trajectory)))
 
     def save(self) -> None:
@@ -110,11 +130,19 @@ class HeadlessNotebook:
         """
         if self.path is None or not self.has_cells:
             return
+        if self.document.nbformat_minor < _WITH_IDS:
+            for cell in self.document.cells:
+                cell.pop("id", None)
         text = nbformat.writes(self.document)
         try:
+            if self._on_disk is not None and self.path.read_bytes() != self._on_disk:
+                raise NotebookError(_elsewhere(self.path, text, _CHANGED))
             _replace_text(self.path, text)
         except OSError as error:
-            raise NotebookError(_elsewhere(self.path, text, error)) from error
+            why = f"can't be written ({error.strerror})"
+            raise NotebookError(_elsewhere(self.path, text, why)) from error
+        if self._on_disk is not None:
+            self._on_disk = text.encode()
 
     def _write(self, cell: Any) -> None:
         self.document.cells.append(cell)
@@ -168,13 +196,16 @@ def _finished_cell(source: str, result: CellResult) -> Any:
 
 
 def _replace_text(path: Path, text: str) -> None:
+    mode = 0o644
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.stat().st_mode & 0o777
+        Path(temporary).chmod(mode)
         Path(temporary).replace(path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -182,11 +213,11 @@ def _replace_text(path: Path, text: str) -> None:
         raise
 
 
-def _elsewhere(path: Path, text: str, error: OSError) -> str:
+def _elsewhere(path: Path, text: str, why: str) -> str:
     """Keeps the notebook in the temporary folder; returns the message that says so."""
     refuge = Path(tempfile.gettempdir()) / f"{path.stem}-{os.getpid()}.ipynb"
     try:
         _replace_text(refuge, text)
     except OSError:
-        return f"{path} can't be written ({error.strerror}); free some space or choose --out"
-    return f"{path} can't be written ({error.strerror}); the notebook so far is in {refuge}"
+        return f"{path} {why}; free some space or choose --out"
+    return f"{path} {why}; the notebook so far is in {refuge}"

@@ -17,16 +17,23 @@ from typing import Any, Literal
 from dm_jupyter.agent.observe import shorten
 
 __all__ = [
+    "TOLD",
     "ContextPart",
     "NotebookCell",
     "NotebookView",
     "PartKind",
     "cells_of_document",
+    "context_chars",
+    "count_of",
     "notebook_context",
+    "without_secrets",
 ]
 
 PartKind = Literal["selection", "variables", "cells", "files"]
 """What of a notebook the model is told, and each can be switched off."""
+_LOCAL_CHARS = 1_600
+"""Of what a model on this machine is told of the notebook: it reads some 40 tokens a second."""
+_ENDPOINT_CHARS = 12_000
 _SHARES = {"selection": 0.4, "variables": 0.35, "cells": 0.8, "files": 0.2}
 """Of what the parts before it have left; the cells are given room for the files after them."""
 _CELL_SHARE = 0.5
@@ -37,7 +44,9 @@ _CELL_CHARS = 1_200
 """The most of a cell that is not selected."""
 _LEAST_CHARS = 80
 """Of a cell less would tell nothing."""
-_OWN_ROLES = frozenset({"question", "thought", "answer"})
+TOLD = "told"
+"""The role of a cell that the model is told of elsewhere."""
+_OWN_ROLES = frozenset({"question", "thought", "answer", TOLD})
 """Cells that repeat what the model is told of the runs before."""
 _HEADINGS = 20
 _KEY_LIKE = re.compile(
@@ -66,6 +75,7 @@ class NotebookCell:
     """The number left of a code cell that ran."""
     role: str = ""
     """What it is to an earlier run of the analyst: `cell`, `answer`, …; empty for the person's."""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +98,17 @@ class ContextPart:
     """A piece of what the model is told, which a person can look at and switch off."""
 
     kind: str
-    """`selection`, `variables`, `cells` or `files`; of a run `data` and `earlier`, too."""
+    """`selection`, `variables`, `cells`, `files`; of a run `data`, `earlier`, `changes`, too."""
     text: str
+
+
+def context_chars(*, is_local: bool) -> int:
+    """Returns the most that a model is told of a notebook.
+
+    Args:
+        is_local: whether the model runs on this machine, started by us.
+    """
+    return _LOCAL_CHARS if is_local else _ENDPOINT_CHARS
 
 
 def notebook_context(
@@ -116,6 +135,12 @@ def notebook_context(
     return tuple(parts)
 
 
+def count_of(part: ContextPart) -> int:
+    """Returns how many cells, variables or files a part tells of; 1 for one of another kind."""
+    sign = {"cells": r"^\[(?:\d+|not run)\]$", "variables": "^- ", "files": "^- "}.get(part.kind)
+    return len(re.findall(sign, part.text, re.MULTILINE)) if sign else 1
+
+
 def cells_of_document(document: Mapping[str, Any]) -> list[NotebookCell]:
     """Returns the cells of a notebook's file.
 
@@ -129,6 +154,7 @@ def cells_of_document(document: Mapping[str, Any]) -> list[NotebookCell]:
             output="\n".join(filter(None, map(_output_text, cell.get("outputs") or ()))),
             count=cell.get("execution_count"),
             role=str((cell.get("metadata") or {}).get("dm_jupyter", {}).get("role", "")),
+            id=str(cell.get("id", "")),
         )
         for cell in document.get("cells") or ()
     ]
@@ -236,7 +262,8 @@ def _output_text(output: Mapping[str, Any]) -> str:
         return f"{output.get('ename')}: {output.get('evalue')}"
     data = output.get("data") or {}
     if any(str(kind).startswith("image/") for kind in data):
-        return "[a figure]"
+        words = _joined(data.get("text/plain"))
+        return "[a figure]" if words.startswith("<") or not words else f"[a figure. {words}]"
     return _joined(output.get("text") or data.get("text/plain"))
 
 
@@ -247,9 +274,10 @@ def _joined(text: object) -> str:
 
 
 def _cleaned(cell: NotebookCell) -> NotebookCell:
-    source, output = _without_secrets(cell.source), _without_secrets(cell.output)
+    source, output = without_secrets(cell.source), without_secrets(cell.output)
     return replace(cell, source=source, output=output)
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
+    """Returns the text without what looks like a key, or is assigned to a name that says so."""
     return _KEY_LIKE.sub("[secret]", _ASSIGNED.sub(r"\1[secret]\3", text))

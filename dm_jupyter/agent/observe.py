@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 from dm_jupyter.core.limits_met import is_own_error, limit_met
 from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
-__all__ = ["describe", "shorten"]
+__all__ = ["describe", "figures_in", "pictures_in", "shorten"]
+
+_FIGURE_CHARS = 1_200
+_MOST_PICTURES, _PICTURE_CHARS = 2, 1_500_000
+_PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
+"""Types that every endpoint takes, with the bytes that such a file begins with."""
 
 
 def shorten(text: str, limit_chars: int) -> str:
@@ -43,13 +49,55 @@ def describe(result: CellResult, limit_chars: int = 4000) -> str:
     return "\n".join(parts)
 
 
+def figures_in(result: CellResult) -> list[str]:
+    """Returns what the figures of a cell show, as their kernel has told it in words."""
+    shown = [output for output in result.outputs if isinstance(output, Display)]
+    return [words for output in shown if (words := _figure_words(output))]
+
+
+def pictures_in(result: CellResult) -> tuple[str, ...]:
+    """Returns the last figures of a cell as `data:` addresses; none that is no picture, or large.
+
+    Args:
+        result: what became of the cell; its kernel may have put anything into it.
+    """
+    shown = [output for output in result.outputs if isinstance(output, Display)]
+    found = [
+        f"data:{kind};base64,{data}"
+        for output in shown
+        for kind, begin in _PICTURES.items()
+        if (data := _picture(output.data.get(kind), begin))
+    ]
+    return tuple(found[-_MOST_PICTURES:])
+
+
+def _picture(data: object, begin: bytes) -> str:
+    """The picture in base64 without white space; empty for what is none."""
+    if not isinstance(data, str) or len(data) > _PICTURE_CHARS:
+        return ""
+    text = "".join(data.split())
+    try:
+        return text if b64decode(text, validate=True).startswith(begin) else ""
+    except ValueError:
+        return ""
+
+
+def _figure_words(output: Display) -> str:
+    """What stands beside a picture; nothing for the name of a class, as most libraries put it."""
+    if not any(media_type.startswith("image/") for media_type in output.data):
+        return ""
+    words = " ".join(str(output.data.get("text/plain", "")).split())
+    return "" if words.startswith("<") else words[:_FIGURE_CHARS]
+
+
 def _shown(output: Stream | Display | CellError) -> str:
     if isinstance(output, Stream):
         text = without_colours(output.text).rstrip("\n")
         return text if output.name == "stdout" else _without_warnings(text)
     if isinstance(output, Display):
         if any(media_type.startswith("image/") for media_type in output.data):
-            return "[a figure was shown]"
+            words = _figure_words(output)
+            return f"[a figure was shown. {words}]" if words else "[a figure was shown]"
         return str(output.data.get("text/plain", f"[shown as {', '.join(output.data)}]"))
     return ""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from dm_jupyter.agent.local_model.tickets import Urgency
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.trajectory import Completion, RunCell
 from kernel_sandbox.types import CellResult
 
-__all__ = ["BatchPolicy", "Notebook", "Policy", "RanCell", "SampleRequest"]
+__all__ = ["BatchPolicy", "Notebook", "Policy", "RanCell", "SampleRequest", "Urgency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ class SampleRequest:
     top_p: float = 0.95
     max_tokens: int = 1_000
     seed: int = 0
+    urgency: Urgency = Urgency.QUESTION
+    """Who waits for it; a model of this machine that has several to answer goes by that."""
+    on_wait: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+    """Told how many requests go before this one, each time that it changes, and 0 at its turn."""
 
 
 class Policy(Protocol):

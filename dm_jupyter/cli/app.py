@@ -63,7 +63,18 @@ def ask(
     arguments: Annotated[
         list[str], typer.Argument(metavar="FILE... QUESTION", help="data files, then the question")
     ],
+    continued: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="NOTEBOOK",
+            help="run its cells again and add the answer to it; no file is needed then",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="the notebook to write")] = None,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="send figures to a model outside of this machine")
+    ] = False,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
@@ -103,7 +114,9 @@ def ask(
 
     options = AskOptions(
         arguments=tuple(arguments),
+        continued=continued,
         out=out,
+        pictures=pictures,
         model=model,
         base_url=base_url,
         api_key_file=api_key_file,

@@ -21,12 +21,14 @@ from dm_jupyter.agent.analysis import (
     task_about,
     warnings_of,
 )
+from dm_jupyter.agent.continued import Continued, open_notebook, refuse_open_elsewhere
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
+from dm_jupyter.agent.notebook_context import context_chars
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
-from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
@@ -41,13 +43,20 @@ from kernel_sandbox.types import MIB, Limits
 
 __all__ = ["AskOptions", "ask_files"]
 
+_WHY_NOT = {
+    "--out": "the answer is added to the notebook itself",
+    "--tries": "fresh kernels have none of the notebook's variables",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
     """The options of the command, as given."""
 
     arguments: tuple[str, ...]
+    continued: Path | None
     out: Path | None
+    pictures: bool
     model: str | None
     base_url: str | None
     api_key_file: Path | None
@@ -79,10 +88,9 @@ async def _ask(options: AskOptions) -> int:
     if options.dialect != AUTO:
         dialect_named(options.dialect)
     choice = model_choice(options.model, options.base_url, options.api_key_file)
-    settings = _settings(options, _notebook_path(options.out, task))
-    settings = replace(settings, endpoint=shown_address(choice.base_url))
     quiet = options.as_json or not sys.stdout.isatty()
     watcher: Watcher = Silent() if quiet else Screen()
+    settings = await _settings_for(task, options, choice, watcher)
     installer = _installer(watcher.progress) if options.install_packages else None
     has_cells = False
 
@@ -96,7 +104,7 @@ async def _ask(options: AskOptions) -> int:
 
     with _terminate_as_interrupt(), watcher:
         try:
-            async with open_policy(choice, watcher.progress, options.tries) as policy:
+            async with open_policy(choice, watcher.progress) as policy:
                 if options.tries > 1:
                     watcher.progress(f"trying {options.tries} times in fresh kernels")
                 analysis = await analyze(task, policy, settings, show, installer)
@@ -104,6 +112,9 @@ async def _ask(options: AskOptions) -> int:
             if has_cells:
                 print(f"notebook so far: {settings.notebook}", file=sys.stderr)
             raise
+    if isinstance(settings.surroundings, Continued):
+        for line in settings.surroundings.left_out:
+            _tell(line)
     _print_outcome(analysis, options)
     return _exit_code(analysis)
 
@@ -116,6 +127,11 @@ def _task(options: AskOptions) -> Task:
         DataFileError: a file is missing.
     """
     *files, question = options.arguments
+    if options.continued is not None:
+        for name, is_given in (("--out", options.out is not None), ("--tries", options.tries > 1)):
+            if is_given:
+                raise UsageError(f"{name} can't go with --continue: {_WHY_NOT[name]}")
+        return task_about(files, question, options.answer_format, needs_files=False)
     if os.path.isfile(question):  # noqa: PTH113  (unlike Path.is_file, takes any length)
         example = own_command("ask", question, "How many rows are there?")
         raise UsageError(f"the question is missing: it comes last, in quotes, as in `{example}`")
@@ -149,6 +165,25 @@ def _notebook_path(out: Path | None, task: Task) -> Path:
     return path
 
 
+async def _settings_for(
+    task: Task, options: AskOptions, choice: ModelChoice, watcher: Watcher
+) -> AnalysisSettings:
+    """The settings, with the notebook that is begun or continued.
+
+    Raises:
+        NotebookError: it can't be read or written, or is open elsewhere.
+        UsageError: the options name none that can be written.
+    """
+    where = shown_address(choice.base_url)
+    if options.continued is None:
+        return replace(_settings(options, _notebook_path(options.out, task)), endpoint=where)
+    chars = context_chars(is_local=choice.is_local)
+    continued = open_notebook(options.continued, chars, watcher.progress)
+    await asyncio.to_thread(refuse_open_elsewhere, continued.path)
+    settings = _settings(options, continued.path)
+    return replace(settings, endpoint=where, surroundings=continued)
+
+
 def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
     return AnalysisSettings(
         run=RunSettings(
@@ -158,6 +193,7 @@ def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
             turn_tokens=options.turn_tokens,
             temperature=options.temperature,
             seed=options.seed,
+            shows_pictures=options.pictures,
         ),
         limits=Limits(memory_bytes=options.memory_mb * MIB, wall_s=options.cell_seconds),
         dialect=options.dialect,

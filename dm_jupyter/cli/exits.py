@@ -24,7 +24,7 @@ __all__ = ["DOCTOR_EXIT_CODES", "EXIT_CODES", "Exit", "exit_of", "reporting"]
 EXIT_CODES = (
     "Exit codes: 0 answered; 1 no answer within the limits; 2 wrong usage; 3 a data file can't be "
     "read; 4 the model can't be reached or started; 5 the restricted kernel can't run; 6 the "
-    "notebook can't be written; 130 interrupted."
+    "notebook can't be read, run again or written; 130 interrupted."
 )
 DOCTOR_EXIT_CODES = (
     "Exit codes: 0 you can ask; 1 something keeps you from asking; 2 wrong usage; 5 you can ask, "

@@ -117,9 +117,6 @@ def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
 def serve(
     name: _NameOrFile = _DEFAULT_MODEL,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
-    slots: Annotated[
-        int, typer.Option(min=1, help="Requests at the same time; each takes memory.")
-    ] = 1,
     print_key: Annotated[
         bool, typer.Option("--print-key", help="Print the running server's key, and end.")
     ] = False,
@@ -139,7 +136,7 @@ def serve(
         if print_key:
             _print_key(name, running_endpoint(name))
         else:
-            _serve(name, ServerOptions(slots=slots, port=port, cache_dir=cache_dir))
+            _serve(name, ServerOptions(port=port, cache_dir=cache_dir))
 
 
 def _serve(name: str, options: ServerOptions) -> None:

@@ -111,8 +111,8 @@ class Screen:
             case TextSampled():
                 self._pieces += 1
                 self._status.update(self)
-            case ModelSilent(model, seconds):
-                self.progress(f"no word from {model} for {seconds} s, still waiting")
+            case ModelSilent():
+                self.progress(event.words)
             case CellStarted(thought, cell):
                 if thought:
                     self._console.print(Padding(Markdown(harmless_text(thought)), (1, 0, 0, 0)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
-__all__ = ["shown_address", "shown_host"]
+__all__ = ["is_on_this_machine", "shown_address", "shown_host"]
 
 _USER = re.compile(r"^([a-z][a-z0-9+.-]*://)?[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*$", re.DOTALL)
@@ -18,3 +20,12 @@ def shown_address(url: str) -> str:
 def shown_host(url: str) -> str:
     """Returns the host and port of an address, without user and password; empty for no address."""
     return shown_address(url).partition("://")[2].partition("/")[0]
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Returns whether an address leads to the machine itself; no for what is no address."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -53,10 +53,15 @@ class Message:
     """What an assistant called."""
     call_id: str = ""
     """The call whose result a tool's message holds."""
+    pictures: tuple[str, ...] = ()
+    """Figures beside a user's words, as `data:` addresses."""
 
     def to_json(self) -> dict[str, Any]:
         """The message as chat endpoints take it."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.pictures:
+            shown = [{"type": "image_url", "image_url": {"url": url}} for url in self.pictures]
+            message["content"] = [{"type": "text", "text": self.content}, *shown]
         if self.calls:
             message["tool_calls"] = [call.to_json() for call in self.calls]
         if self.call_id:

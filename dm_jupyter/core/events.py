@@ -42,6 +42,18 @@ class ModelSilent:
     model: str
     seconds: int
     """Since it was asked."""
+    before: int = 0
+    """Questions that it answers before this one; they and this one wait for the same machine."""
+
+    @property
+    def words(self) -> str:
+        """What whoever waits reads."""
+        if self.before:
+            questions = "1 question" if self.before == 1 else f"{self.before} questions"
+            return f"waiting for {self.model}: {questions} before yours"
+        if not self.seconds:
+            return f"your turn: {self.model} reads the question"
+        return f"no word from {self.model} for {self.seconds} s, still waiting"
 
 
 @dataclass(frozen=True, slots=True)

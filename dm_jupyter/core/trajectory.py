@@ -22,6 +22,7 @@ __all__ = [
     "Answer",
     "Brief",
     "Completion",
+    "Fold",
     "RunCell",
     "Step",
     "StopReason",
@@ -103,6 +104,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """A place where a conversation had grown too long for its model."""
+
+    at: int
+    """Turns taken when it was made; the next one is the first that was asked with it."""
+    turns: int
+    """How many of the first turns the model is told of by the digest alone."""
+    digest: str
+    """What they ran and what that showed, shortened."""
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
     """What the model is shown of the data before it writes anything."""
 
@@ -155,6 +168,23 @@ class Trajectory:
     """Name of each prompt used, to the first 12 hex digits of its sha256."""
     containment: Mapping[str, Any] = field(default_factory=dict)
     """What the kernel was restricted by, layer by layer."""
+    folds: tuple[Fold, ...] = ()
+    """Where the conversation was shortened; the last one holds for the next turn."""
+
+    @property
+    def digest(self) -> str:
+        """What the model is told of the turns that it is not shown; empty while it sees all."""
+        return self.folds[-1].digest if self.folds else ""
+
+    @property
+    def folded(self) -> int:
+        """How many of the first turns the model is not shown any more."""
+        return self.folds[-1].turns if self.folds else 0
+
+    @property
+    def shown_steps(self) -> tuple[Step, ...]:
+        """The steps that the model is shown as they were."""
+        return self.steps[self.folded :]
 
     @property
     def answered_by(self) -> str:
@@ -189,6 +219,15 @@ class Trajectory:
         """The trajectory with one more step."""
         return replace(self, steps=(*self.steps, step))
 
+    def before(self, turn: int) -> Trajectory:
+        """The trajectory as the model was asked for a turn.
+
+        Args:
+            turn: 0 for the first.
+        """
+        folds = tuple(fold for fold in self.folds if fold.at <= turn)
+        return replace(self, steps=self.steps[:turn], folds=folds)
+
     def to_json(self) -> dict[str, Any]:
         """The trajectory as plain JSON values, with its schema version."""
         return {
@@ -212,6 +251,7 @@ class Trajectory:
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
             "containment": dict(self.containment),
+            "folds": [asdict(fold) for fold in self.folds],
         }
 
     @classmethod
@@ -288,4 +328,5 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),
         containment=dict(raw["containment"]),
+        folds=tuple(Fold(**fold) for fold in raw.get("folds", ())),
     )

@@ -48,6 +48,8 @@ class Request:
     temperature: float | None = None
     into: Literal["cells", "output"] | None = None
     """`None` tries cells first, unless an option is for the output alone."""
+    is_alone: bool = False
+    """Whether the model is told nothing of the notebook around the question."""
 
     @property
     def for_output_alone(self) -> tuple[str, ...]:
@@ -81,7 +83,7 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
     """Returns what a line and, in the form with two `%`, a cell ask for.
 
     Raises:
-        UsageError: an option or a quote is wrong, there is no file, or no question.
+        UsageError: an option or a quote is wrong, or there is no question.
     """
     try:
         given = parser.parse_args(shlex.split(line))
@@ -96,8 +98,9 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
     else:
         question = cell.strip()
         shape = "%%analyze sales.csv, and the question in the lines below"
-    if not words:
-        raise UsageError(f"give at least one data file, then the question: {shape}")
+    is_file = os.path.isfile(os.path.expanduser(question))  # noqa: PTH111, PTH113  (any length)
+    if not words and (not question or is_file):
+        raise UsageError(f"give the question, and data files before it: {shape}")
     return Request(
         question=question,
         files=tuple(os.path.expanduser(word) for word in words),  # noqa: PTH111
@@ -110,6 +113,7 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
         dialect=given.dialect,
         turn_tokens=given.turn_tokens,
         temperature=given.temperature,
+        is_alone=given.alone,
         into=given.into,
     )
 
@@ -130,6 +134,7 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument("--dialect", help="the form in which the model is asked (default auto)"),
         argument("--turn-tokens", type=_count, help="the most of one turn (default 1000)"),
         argument("--temperature", type=float, help="of the sampling (default 0.2)"),
+        argument("--alone", action="store_true", help="tell nothing of this notebook"),
         argument("--into", choices=("cells", "output"), help=_INTO_HELP),
     )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "unload"]
 
 _NAME = "analyze"
+_SHAPE = '%analyze sales.csv "…?"'
 _CALL = re.compile(
     rf"^(\s*|.*=\s*)(get_ipython\(\)\.run_(?:line|cell)_magic\('{_NAME}', )", re.DOTALL
 )
@@ -78,13 +79,25 @@ def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[Answer | Handoff]
 
 async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff:
     from dm_jupyter.agent.analysis import task_about  # noqa: PLC0415  (%load_ext is quick)
+    from dm_jupyter.agent.kernel_tables import (  # noqa: PLC0415
+        alive_from_text,
+        variables_text,
+    )
     from dm_jupyter.magic.handoff import hand_over  # noqa: PLC0415
     from dm_jupyter.magic.inline import answer_here  # noqa: PLC0415
 
     with faults_in_one_line():
         task = None  # a restricted kernel does not see every file that the other side does
         if not _is_restricted():
-            task = task_about(request.files, request.question, request.answer_format)
+            alive = alive_from_text("" if request.is_alone else variables_text(shell.user_ns))
+            if not request.files and not alive.tables:
+                raise UsageError(f"give at least one data file, then the question: {_SHAPE}")
+            task = task_about(
+                request.files,
+                request.question,
+                request.answer_format,
+                needs_files=False,
+            )
         alone = " and ".join(request.for_output_alone)
         if request.into == "cells" and alone:
             raise UsageError(

@@ -1,13 +1,14 @@
 """Hands a question to whoever shows the notebook, who writes the analysis into its cells.
 
 This side opens the comm `dm-jupyter` with `question`, `files` (as they were written), `folder`
-(what they are relative to), `cell_id` (`None` where the client names no cells), `request_id` and
-`options` (the model's name, where one was given). The other side says `{"kind": "seen"}` at once,
-this side `{"kind": "waits"}`: only then the other side begins, and this side never works on the
-question itself. The other side then answers with one message, `{"kind": "accepted", "run_id": …}`
-or `{"kind": "refused", "message": …}`, however long it takes to start. Then this side closes the
-comm with `{"kind": "received"}`, or with `{"kind": "abandoned"}` where nobody has seen it or no
-answer comes: that question must not be worked on any more.
+(what they are relative to), `cell_id` (`None` where the client names no cells), `request_id`,
+`options` (the model's name, where one was given), `variables` (as a kernel tells them that is asked
+for them) and `is_alone` (whether the model is told of neither variables nor cells). The other side
+says `{"kind": "seen"}` at once, this side `{"kind": "waits"}`: only then the other side begins, and
+this side never works on the question itself. The other side then answers with one message,
+`{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`, however long it takes to
+start. Then this side closes the comm with `{"kind": "received"}`, or with `{"kind": "abandoned"}`
+where nobody has seen it or no answer comes: that question must not be worked on any more.
 
 A page that does not know the comm closes it. That says nothing of a server that listens too, so
 the comm is kept open here.
@@ -28,6 +29,7 @@ from typing import Any
 from comm import create_comm, get_comm_manager
 from IPython.core.interactiveshell import InteractiveShell
 
+from dm_jupyter.agent.kernel_tables import variables_text
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.magic.arguments import Request
 
@@ -146,6 +148,9 @@ def _question(shell: InteractiveShell, request: Request) -> dict[str, Any]:
         "cell_id": _cell_id(shell),
         "request_id": uuid.uuid4().hex,
         "options": {"model": request.model} if request.model else {},
+        "is_alone": request.is_alone,
+        # The kernel is busy with this cell, so nobody could ask it for them.
+        "variables": "" if request.is_alone else variables_text(shell.user_ns),
     }
 
 

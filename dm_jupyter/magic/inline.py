@@ -16,12 +16,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from dm_jupyter.agent.analysis import AnalysisSettings, analyze, refuse_archives
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
+from dm_jupyter.agent.notebook_context import context_chars
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.magic.answer import Answer
 from dm_jupyter.magic.arguments import Request
+from dm_jupyter.magic.namespace import Copies
 from dm_jupyter.magic.pane import NotebookPane, Pane, TerminalPane
 from dm_jupyter.magic.show import Progress, faint, shown
 
@@ -55,16 +57,31 @@ async def answer_here(
         for bundle in shown(event):
             pane.add(bundle)
 
-    with _interrupt_cancels():
+    settings = replace(_settings(request), endpoint=shown_address(choice.base_url))
+    chars = context_chars(is_local=choice.is_local)
+    with _interrupt_cancels(), _copies(shell, request, chars) as copies:
         async with (
             _live(pane, progress, notice),
             open_policy(choice, progress.waits_for) as policy,
         ):
-            settings = replace(_settings(request), endpoint=shown_address(choice.base_url))
+            settings = replace(settings, surroundings=copies)
             analysis = await analyze(task, policy, settings, show)
     if analysis.fault is not None:
         raise analysis.fault
     return Answer(analysis.trajectory, analysis.notebook.document)
+
+
+@contextmanager
+def _copies(shell: InteractiveShell, request: Request, chars: int) -> Iterator[Copies | None]:
+    """The person's variables, unless the question stands alone."""
+    if request.is_alone:
+        yield None
+        return
+    copies = Copies(shell, chars)
+    try:
+        yield copies
+    finally:
+        copies.close()
 
 
 def _pane(shell: InteractiveShell) -> Pane:

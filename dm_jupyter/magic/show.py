@@ -79,8 +79,8 @@ class Progress:
             case TextSampled():
                 self._pieces += 1
                 self._doing = "thinking"
-            case ModelSilent(model, seconds):
-                self._doing = f"no word from {model} for {seconds} s, still waiting"
+            case ModelSilent():
+                self._doing = event.words
             case CellStarted():
                 self._doing = "running the cell"
             case StepFinished(_, trajectory):

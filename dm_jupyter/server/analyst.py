@@ -10,14 +10,23 @@ from dataclasses import replace
 from itertools import islice, zip_longest
 from typing import Any
 
+from dm_jupyter.agent.kernel_tables import Alive
 from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook_context import count_of
 from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.desk import Tab
 from dm_jupyter.server.desks import Desks
 from dm_jupyter.server.example_questions import questions_about
-from dm_jupyter.server.handoff import Found, Handoffs, Handover, LaterCells, files_of
+from dm_jupyter.server.handoff import (
+    Found,
+    Handoffs,
+    Handover,
+    LaterCells,
+    around,
+    files_of,
+)
 from dm_jupyter.server.history import History
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernel_news import KernelNews
@@ -155,6 +164,15 @@ class Analyst:
             meaning_of, question, self.files, folder.strip("/"), given=given, variables=names
         )
 
+    async def preview(self, ask: Ask) -> list[dict[str, Any]]:
+        """Returns what a question would tell the model of the notebook, each part with its size.
+
+        Args:
+            ask: as it would be asked.
+        """
+        parts = await self._preparation.preview(ask)
+        return [{"kind": x.kind, "text": x.text, "count": count_of(x)} for x in parts]
+
     async def examples(self, folder: str) -> list[dict[str, str]]:
         """Returns up to three questions about the first data files of a folder, with the file."""
         folder = folder.strip("/")
@@ -224,8 +242,12 @@ class Analyst:
         """Whether the run goes on."""
         return run_id in self._runs
 
-    async def ask(self, ask: Ask) -> Run:
+    async def ask(self, ask: Ask, alive: Alive | None = None) -> Run:
         """Begins a run.
+
+        Args:
+            ask: the question.
+            alive: the variables of a kernel that is busy with asking; `None` asks the kernel.
 
         Raises:
             RefusedError: it can't; the error says why.
@@ -233,7 +255,7 @@ class Analyst:
         try:
             self._refuse_busy(ask.notebook_path)
             with self._reserved.hold(ask.notebook_path) as held:
-                ask, place = await self._preparation.place_for(ask)
+                ask, place = await self._preparation.place_for(ask, alive)
                 return self._begin(replace(ask, notebook_path=held.path), place)
         except RefusedError:
             raise
@@ -287,6 +309,7 @@ class Analyst:
         self._runs.pop(run.journal.run_id, None)
         try:
             self.history.keep(run.summary)
+            run.memory.keep(run.journal.folder)
             if run.trajectory is not None:
                 self.history.keep_trajectory(run.journal, run.trajectory)
         except OSError as error:
@@ -381,7 +404,11 @@ class Analyst:
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
             ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
-            run = await self.ask(self._later.below(ask))
+            if not self.kernels.is_restricted(kernel_id):
+                ask = replace(ask, approval="ask")  # nobody has agreed to anything there
+            if not self.desks.is_elsewhere(path):
+                ask = await around(self.desks.contents, ask)
+            run = await self.ask(self._later.below(ask), handover.alive)
             if run.task is not None and (cell := "".join(ask.after)):
                 run.task.add_done_callback(lambda _: self._later.keep(cell, run.written))
         except (RefusedError, NoKernelError, FileNotFoundError, ValueError) as error:

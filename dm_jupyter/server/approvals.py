@@ -18,7 +18,7 @@ class Approvals:
 
         Args:
             mode: which cells wait: all, those the screen marks, none.
-            is_restricted: whether the kernel is; in one that is not, every cell waits.
+            is_restricted: whether the kernel is.
         """
         self._mode = mode
         self._is_restricted = is_restricted
@@ -28,7 +28,7 @@ class Approvals:
     @property
     def asks_nobody(self) -> bool:
         """Whether nothing of the run waits for the person."""
-        return self._is_restricted and self._mode == "auto"
+        return self._mode == "auto"
 
     def reason(self, source: str, needs: str = "") -> str:
         """Returns why the person is asked before the cell runs; empty when it may run at once.
@@ -37,12 +37,14 @@ class Approvals:
             source: the cell.
             needs: what besides running it they would agree to.
         """
-        if not self._is_restricted:
-            return "this kernel is not restricted"
         if self._mode == "auto":
             return ""
-        why = "you asked to see every cell first" if self._mode == "ask" else ""
-        if self._mode == "risky" and (refusal := screen(source)) is not None:
+        why = ""
+        if self._mode == "ask":
+            why = "you asked to see every cell first"
+            if not self._is_restricted:
+                return "this kernel is not restricted"
+        elif (refusal := screen(source)) is not None:
             why = refusal.message.removesuffix(".") if needs else refusal.message
         return "; ".join(filter(None, (why, needs)))
 

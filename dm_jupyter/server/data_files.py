@@ -116,6 +116,15 @@ class DataFiles:
 
     def size_of(self, name: str) -> int | None:
         """Returns a file's size in bytes; `None` for one that is not there, or behind a link."""
+        about = self._about(name)
+        return about.st_size if about is not None else None
+
+    def states(self, names: Iterable[str]) -> dict[str, str]:
+        """Returns each file that is there, to what tells whether it was written since."""
+        found = ((name, self._about(name)) for name in names)
+        return {name: f"{one.st_size} {one.st_mtime_ns}" for name, one in found if one is not None}
+
+    def _about(self, name: str) -> os.stat_result | None:
         relative = PurePosixPath(name.lstrip("/"))
         if not self._is_shown(relative):
             return None
@@ -124,7 +133,7 @@ class DataFiles:
                 about = os.fstat(found)
         except OSError:
             return None
-        return about.st_size if stat.S_ISREG(about.st_mode) else None
+        return about if stat.S_ISREG(about.st_mode) else None
 
     def name_of(self, path: str, folder: str) -> str:
         """Returns the contents API's name of what a kernel calls by a path; it need not be there.

@@ -15,6 +15,7 @@ from tornado import web
 
 from dm_jupyter import __version__
 from dm_jupyter.server.channel import ChannelHandler
+from dm_jupyter.server.wire import Ask, client_message
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
@@ -164,6 +165,22 @@ class MeaningHandler(_AnalystHandler):
         self.finish_json({"files": found.files, "variables": found.variables, "unclear": unclear})
 
 
+class ContextHandler(_AnalystHandler):
+    """What a question would tell the model of its notebook; nothing is sent."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """`{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
+        try:
+            ask = client_message(self.get_json_body())
+        except ValueError as error:
+            raise web.HTTPError(400, str(error)) from None
+        if not isinstance(ask, Ask):
+            raise web.HTTPError(400, "the body must be a question")
+        self.finish_json({"parts": await self.analyst.preview(ask)})
+
+
 class ExamplesHandler(_AnalystHandler):
     """Questions to begin with."""
 
@@ -281,6 +298,7 @@ HANDLERS: list[tuple[str, type]] = [
     (r"/dm-jupyter/api/variables", VariablesHandler),
     (r"/dm-jupyter/api/files", FilesHandler),
     (r"/dm-jupyter/api/meaning", MeaningHandler),
+    (r"/dm-jupyter/api/context", ContextHandler),
     (r"/dm-jupyter/api/examples", ExamplesHandler),
     (r"/dm-jupyter/api/model", ModelHandler),
     (r"/dm-jupyter/api/model/use", ModelUseHandler),

@@ -12,21 +12,34 @@ the person's click in the panel.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from jupyter_core.utils import ensure_async
+
+from dm_jupyter.agent.continued import asks_the_analyst
+from dm_jupyter.agent.kernel_tables import Alive, alive_from_text
+from dm_jupyter.agent.notebook_context import NotebookCell, PartKind, cells_of_document
+from dm_jupyter.agent.observe import shorten
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.wire import Ask, WantedFile
 
-__all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "files_of"]
+__all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
+
+_log = logging.getLogger(__name__)
+_PARTS: tuple[PartKind, ...] = ("selection", "variables", "cells", "files")
 
 TARGET = "dm-jupyter"
 _MAX_CHARS = 20_000
 _MAX_NAME_CHARS = 4_096
+_MAX_VARIABLES_CHARS = 256 * 1024
+_CELL_CHARS = 4_000
 _MAX_FILES = 50
+_MOST_CELLS = 200
 _MOST_ASKING = 100
 _MOST_ANCHORS = 8
 _MOST_AT_ONCE = 4
@@ -154,6 +167,10 @@ class Handover:
     after: tuple[str, ...] = ()
     request_id: str = ""
     model: str = ""
+    alive: Alive = field(default_factory=Alive)
+    """The kernel's variables."""
+    is_alone: bool = False
+    """Whether the model is told nothing of the notebook."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Handover:
@@ -177,6 +194,8 @@ class Handover:
             after=(cell,) if cell else (),
             request_id=_name(data.get("request_id")),
             model=_name(model),
+            alive=alive_from_text(_text(data.get("variables"), _MAX_VARIABLES_CHARS) or ""),
+            is_alone=data.get("is_alone") is True,
         )
 
     def ask(self, notebook_path: str, files: tuple[str, ...], agreed: tuple[str, ...] = ()) -> Ask:
@@ -198,7 +217,38 @@ class Handover:
             kernel="own",
             # What the kernel names was looked up with its rights; its words name nothing more.
             without_data=True,
+            withheld=_PARTS if self.is_alone else (),
         )
+
+
+async def around(contents: Any, ask: Ask) -> Ask:
+    """Returns the question with the notebook's cells, as its file holds them.
+
+    Args:
+        contents: the server's contents manager.
+        ask: below the cell that asks, which is told as the selected one without its text.
+    """
+    try:
+        model = await ensure_async(contents.get(ask.notebook_path, content=True, type="notebook"))
+        raw = model["content"]
+        cells = [_shortened(cell) for cell in cells_of_document(raw)]
+        ids = [str(cell.get("id", "")) for cell in raw["cells"]]
+    except Exception as error:  # noqa: BLE001  (whatever lies there: the question goes without)
+        _log.debug("the cells of %s can't be told: %s", ask.notebook_path, error)
+        return ask
+    place = ids.index(ask.after[0]) if ask.after and ask.after[0] in ids else len(cells)
+    first = max(0, min(place - _MOST_CELLS // 2, len(cells) - _MOST_CELLS))
+    cells = [
+        NotebookCell("code", "") if asks_the_analyst(cell.source) else cell
+        for cell in cells[first : first + _MOST_CELLS]
+    ]
+    selected = place - first if place < len(ids) else -1
+    return replace(ask, cells=tuple(cells), selected=selected)
+
+
+def _shortened(cell: NotebookCell) -> NotebookCell:
+    source, output = shorten(cell.source, _CELL_CHARS), shorten(cell.output, _CELL_CHARS)
+    return replace(cell, source=source, output=output)
 
 
 def _text(value: object, most: int) -> str | None:

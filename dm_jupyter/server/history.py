@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import nbformat
@@ -15,6 +16,7 @@ from nbformat.v4 import new_notebook
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.server import operations
 from dm_jupyter.server.journal import Journal
+from dm_jupyter.server.memory import MOST_TOLD, Memory, read_memory
 from dm_jupyter.server.operations import SetExecution
 from dm_jupyter.server.redaction import Redaction
 from dm_jupyter.server.summaries import FILE_NAME, Summary, read_summaries, read_summary
@@ -75,6 +77,12 @@ class History:
             if notebook_path in ("", summary.notebook_path) and all(word in text for word in words):
                 found.append(summary)
         return found
+
+    def memories(self, notebook_path: str) -> list[tuple[Summary, Memory]]:
+        """Returns the last answered runs of a notebook with what is kept of them, newest first."""
+        all_runs = read_summaries(self.folder)
+        answered = (run for run in all_runs if run.answer and run.notebook_path == notebook_path)
+        return [(run, read_memory(self.folder / run.run_id)) for run in islice(answered, MOST_TOLD)]
 
     def summary(self, run_id: str) -> Summary:
         """Returns what a list shows of a run.

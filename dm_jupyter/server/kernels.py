@@ -13,13 +13,18 @@ from weakref import WeakValueDictionary
 from jupyter_core.utils import ensure_async
 
 from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.kernel_tables import (
+    VARIABLES_CALL,
+    Alive,
+    alive_from_text,
+    variables_source,
+)
 from dm_jupyter.agent.profile import HEAD_BYTES, FileProfile, check_head
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import Brief
 from dm_jupyter.server.data_files import copied_into, head_of
 from dm_jupyter.server.file_search import is_data_file
-from dm_jupyter.server.kernel_tables import Alive, alive_from_text
 from dm_jupyter.server.packages import Packages
 from dm_jupyter.server.wire import KernelMeter
 from kernel_sandbox.attached import AttachedKernel, sandbox_of
@@ -38,7 +43,6 @@ _REVIVAL_S = 20.0
 _REVIVAL_POLL_S = 0.1
 _VARIABLES_S = 2.0
 _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
-_VARIABLES = Path(__file__).with_name("kernel_variables.py")
 
 
 class NoKernelError(Exception):
@@ -159,6 +163,13 @@ class Kernels:
             else Containment()
         )
 
+    def process_of(self, kernel_id: str) -> str:
+        """Returns what tells the kernel's process from the one after a restart; empty for none."""
+        with contextlib.suppress(KeyError):
+            process = getattr(self._manager(kernel_id).provisioner, "process", None)
+            return f"{kernel_id} {process.pid}" if process is not None else ""
+        return ""
+
     async def attach(self, kernel_id: str) -> AttachedKernel:
         """Returns an attachment to the living process of the kernel; waits for one that restarts.
 
@@ -260,8 +271,7 @@ class Kernels:
             attached = await self.attach(kernel_id)
         except (KernelStartError, KeyError):
             return Alive()
-        source = _VARIABLES.read_text("utf-8")
-        text = await attached.evaluate(source, "_dm_jupyter_variables()", _VARIABLES_S)
+        text = await attached.evaluate(variables_source(), VARIABLES_CALL, _VARIABLES_S)
         return alive_from_text(text or "")
 
     async def _is_busy(self, kernel_id: str) -> bool:

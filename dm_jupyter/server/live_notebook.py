@@ -25,6 +25,7 @@ from dm_jupyter.server.approvals import Approvals
 from dm_jupyter.server.file_gate import FileGate
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
+from dm_jupyter.server.memory import WrittenCell
 from dm_jupyter.server.operations import (
     AppendOutput,
     ClearOutputs,
@@ -53,6 +54,8 @@ class _Written:
 
     cell_id: str
     source: str
+    is_code: bool = False
+    """Whether it is a code cell that is there to be read."""
 
 
 class LiveNotebook:
@@ -220,6 +223,7 @@ class LiveNotebook:
         try:
             kernel = await self._kernels.attach(self._kernel_id)
             self._has_run = True
+            await kernel.tell_figures()
             await self._gate.begin(kernel)
             result = await kernel.run(written.source, stream.take)
             count = result.execution_count
@@ -232,6 +236,11 @@ class LiveNotebook:
     def written(self) -> tuple[str, ...]:
         """The ids of the cells that the run has put into the notebook, the last first."""
         return tuple(one.cell_id for one in reversed(self._written))
+
+    @property
+    def code_cells(self) -> tuple[WrittenCell, ...]:
+        """The code cells that it has put into the notebook and that are not hidden."""
+        return tuple(WrittenCell(one.cell_id, one.source) for one in self._written if one.is_code)
 
     async def close(self) -> None:
         """Called when the run has ended: no more of its cells writes files."""
@@ -254,7 +263,8 @@ class LiveNotebook:
         if is_hidden:
             metadata["jupyter"] = {"source_hidden": True}
         is_text = cell_type == "markdown"
-        written = _Written(generate_corpus_id(), inert_markdown(source) if is_text else source)
+        shown = inert_markdown(source) if is_text else source
+        written = _Written(generate_corpus_id(), shown, not is_text and not is_hidden)
         # Below the last of our own cells that is still there, else where the person stood.
         self._journal.operate(
             InsertCell(

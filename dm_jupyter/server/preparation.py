@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import posixpath
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from dm_jupyter.agent.kernel_tables import Alive
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.notebook_context import ContextPart, NotebookView, notebook_context
+from dm_jupyter.agent.notebook_context import (
+    ContextPart,
+    NotebookView,
+    context_chars,
+    notebook_context,
+)
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.server.background import told_before
 from dm_jupyter.server.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.history import History
-from dm_jupyter.server.kernel_tables import Alive
 from dm_jupyter.server.kernels import Kernels, NoKernelError
 from dm_jupyter.server.meaning import has_code, meaning_of, mentions_in, tables_in
+from dm_jupyter.server.memory import Memory, before, tables_told, without_told
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.run import RunPlace
 from dm_jupyter.server.wire import Ask, Candidate, WantedFile
@@ -31,9 +37,6 @@ _NO_DATA = (
 )
 _MOST_CANDIDATES = 8
 _MOST_FILES = 12
-_LOCAL_CHARS = 1_600
-"""Of what a model on this machine is told of the notebook: it reads some 40 tokens a second."""
-_ENDPOINT_CHARS = 12_000
 _NO_VARIABLES = (
     "several tries run in fresh kernels, which have none of this notebook's variables: "
     "name files instead, or ask once"
@@ -93,8 +96,12 @@ class Preparation:
         self._settings = settings
         self._make_way = make_way
 
-    async def place_for(self, ask: Ask) -> tuple[Ask, RunPlace]:
+    async def place_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunPlace]:
         """Returns the question with the files that it means, and where its run works.
+
+        Args:
+            ask: the question.
+            told: the kernel's variables, where the kernel has said them itself.
 
         Raises:
             RefusedError: something is missing; the error says what.
@@ -107,7 +114,7 @@ class Preparation:
         if obstacle := await asyncio.to_thread(self._models.obstacle, ask.model):
             raise RefusedError("model", obstacle)
         kernel_id, is_restricted = await self._kernel_for(ask)
-        asked: list[Alive] = []
+        asked = [told] if told is not None else []
 
         async def alive() -> Alive:
             """The kernel's variables: it is asked once, and only where they matter."""
@@ -127,15 +134,33 @@ class Preparation:
         except DataFileError as error:
             raise RefusedError("file", str(error)) from error
         self._make_way(ask)
+        now = await self._now(ask, kernel_id)
         place = RunPlace(
             kernel_id=kernel_id,
             is_restricted=is_restricted,
             notebook_folder=self._files.folder_of(path),
             files=files,
-            told=await self._told(ask, await alive()),
+            told=await self._told(ask, alive, now),
+            file_states=now.files,
             settings=self._settings,
         )
         return ask, place
+
+    async def preview(self, ask: Ask) -> tuple[ContextPart, ...]:
+        """Returns what the model would be told besides the files of the question."""
+        kernel_id = ""
+        with contextlib.suppress(NoKernelError):
+            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+
+        async def alive() -> Alive:
+            return await self._alive(ask, kernel_id) if kernel_id else Alive()
+
+        return await self._told(ask, alive, await self._now(ask, kernel_id))
+
+    async def _now(self, ask: Ask, kernel_id: str) -> Memory:
+        """The kernel and the files that the question finds."""
+        states = await asyncio.to_thread(self._files.states, ask.files)
+        return Memory(kernel=self._kernels.process_of(kernel_id), files=states)
 
     async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
         """The variables of the kernel, as far as the model may be told of them."""
@@ -145,21 +170,26 @@ class Preparation:
             return Alive()
         return await self._kernels.alive(kernel_id)
 
-    async def _told(self, ask: Ask, alive: Alive) -> tuple[ContextPart, ...]:
+    async def _told(
+        self, ask: Ask, asked: Callable[[], Awaitable[Alive]], now: Memory
+    ) -> tuple[ContextPart, ...]:
         """What the model is told besides the files of the question."""
+        async with asyncio.TaskGroup() as tasks:  # the kernel is asked while files are read
+            near = tasks.create_task(asyncio.to_thread(self._files_near, ask))
+            past = tasks.create_task(asyncio.to_thread(self._history.memories, ask.notebook_path))
+            alive = await asked()
+        earlier = past.result()
         named = [table for table in alive.tables if table["name"] in ask.variables]
         view = NotebookView(
-            cells=ask.cells,
+            cells=without_told(ask.cells, earlier),
             selected=ask.selected,
             tables=[table for table in alive.tables if table not in named],
             values=alive.values,
-            files=await asyncio.to_thread(self._files_near, ask),
+            files=near.result(),
         )
-        is_local = self._models.choice(ask.model).is_local
-        chars = _LOCAL_CHARS if is_local else _ENDPOINT_CHARS
+        chars = context_chars(is_local=self._models.choice(ask.model).is_local)
         around = notebook_context(view, chars, ask.withheld)
-        earlier = self._history.summaries(ask.notebook_path)
-        return (*told_before(earlier, named), *around)
+        return (*before(earlier, now, ask.cells, chars), *tables_told(named), *around)
 
     def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
         """Data files in the notebook's folder that the question is not about, with their sizes."""

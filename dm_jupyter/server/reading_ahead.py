@@ -12,7 +12,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DmJupyterError
@@ -97,4 +97,5 @@ def ahead_of(files: tuple[Path, ...], brief: Brief) -> SampleRequest:
         brief: what the model is shown of them.
     """
     start = Trajectory(Task("", "", files), "markdown", brief)
-    return SampleRequest(dialect_named(start.dialect).messages(start), max_tokens=1)
+    messages = dialect_named(start.dialect).messages(start)
+    return SampleRequest(messages, max_tokens=1, urgency=Urgency.BACKGROUND)

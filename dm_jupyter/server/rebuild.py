@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 from jupyter_core.utils import ensure_async
 
+from dm_jupyter.agent.continued import asks_the_analyst
 from kernel_sandbox.attached import AttachedKernel
 
 __all__ = ["rebuild"]
-
-_ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
-"""Of a cell that asks the analyst: run again, it would begin a new run."""
 
 
 async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIterator[str]:
@@ -26,7 +23,7 @@ async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIter
     """
     model = await ensure_async(contents.get(path, content=True, type="notebook"))
     worked = [cell["source"] for cell in model["content"]["cells"] if _had_worked(cell)]
-    sources = [source for source in worked if not _ASKS.search(source)]
+    sources = [source for source in worked if not asks_the_analyst(source)]
     failed = 0
     for number, source in enumerate(sources, 1):
         yield f"running cell {number} of {len(sources)} again"

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.models import chosen_dialect
+from dm_jupyter.agent.models import chosen_dialect, settings_for
 from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
@@ -37,6 +37,7 @@ from dm_jupyter.server.approvals import Approvals
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.kernels import Kernels
 from dm_jupyter.server.live_notebook import LiveNotebook
+from dm_jupyter.server.memory import Memory, figures_of
 from dm_jupyter.server.model_house import ModelHouse
 from dm_jupyter.server.summaries import Summary
 from dm_jupyter.server.tries import Tries, limits_of_tries
@@ -74,6 +75,8 @@ class RunPlace:
     told: tuple[ContextPart, ...] = ()
     """What the model should know besides the files: earlier answers, the notebook around it."""
     settings: RunSettings = field(default_factory=RunSettings)
+    file_states: Mapping[str, str] = field(default_factory=dict)
+    """Of the data files as the question found them, for `Memory.files`."""
 
 
 class Run:
@@ -101,6 +104,8 @@ class Run:
         self.ask = ask
         self.journal = journal
         self.trajectory: Trajectory | None = None
+        self._choice = models.choice(ask.model)
+        """Chosen once: another endpoint may be the default one before the run is ready."""
         self._place = replace(place, settings=_settings_of(ask, place.settings))
         self._kernels = kernels
         self._models = models
@@ -118,8 +123,6 @@ class Run:
         self._text: list[str] = []
         self.task: asyncio.Task[None] | None = None
         """The running run; it never raises."""
-        self._choice = models.choice(ask.model)
-        """Chosen once: another endpoint may be the default one before the run is ready."""
         self.summary = Summary(
             run_id=journal.run_id,
             notebook_path=ask.notebook_path,
@@ -187,6 +190,16 @@ class Run:
         return self._notebook.written
 
     @property
+    def memory(self) -> Memory:
+        """What is kept of the run for the questions after it, once it has ended."""
+        return Memory(
+            cells=self._notebook.code_cells,
+            figures=figures_of(self.trajectory) if self.trajectory is not None else (),
+            kernel=self._kernels.process_of(self._place.kernel_id),
+            files=self._place.file_states,
+        )
+
+    @property
     def passing(self) -> TextDelta | None:
         """The text of the turn that is being sampled, for a tab that has just come."""
         if not self._is_sampling:
@@ -222,6 +235,7 @@ class Run:
         async with self._models.use(self._choice, self._phase) as model:
             dialect = await chosen_dialect(self.ask.dialect, model)
             self.trajectory = trajectory = replace(trajectory, dialect=dialect)
+            self._place = replace(self._place, settings=settings_for(model, self._place.settings))
             policy, settings = await self._chosen(trajectory, model)
             self._phase("thinking")
             trajectory = await run(trajectory, policy, self._notebook, settings, self._on_event)
@@ -271,14 +285,19 @@ class Run:
         match event:
             case TextSampled(text):
                 self._sampled(text)
-            case ModelSilent(model, seconds):
-                self._phase(f"no word from {model} for {seconds} s, still waiting")
+            case ModelSilent():
+                self._phase(event.words)
             case CellStarted():
                 self._is_sampling = False
             case StepFinished(step, trajectory):
                 self._is_sampling = False
                 self.trajectory = trajectory
                 self._close_step(step)
+                if trajectory.folds and trajectory.folds[-1].at == trajectory.turns:
+                    self._phase(
+                        f"the model's context is full: it sees turns 1 to "
+                        f"{trajectory.folded} shortened from now on"
+                    )
             case RunFinished(trajectory, fault):
                 self.trajectory = trajectory
                 self._fault = fault
@@ -343,6 +362,7 @@ class Run:
 
 def _settings_of(ask: Ask, settings: RunSettings) -> RunSettings:
     """The server's settings with what the person chose for themselves."""
+    settings = replace(settings, shows_pictures=ask.pictures)
     if ask.turn_tokens:
         settings = replace(settings, turn_tokens=ask.turn_tokens)
     if ask.temperature is not None:

@@ -21,6 +21,7 @@ from traitlets import Any as AnyTrait
 from traitlets import CBool, Instance, Type, default
 from traitlets.config import Config
 
+from kernel_sandbox.figures import tell_figures
 from kernel_sandbox.forks.worker_channel import Channel, TextStream
 
 __all__ = ["ZMQInteractiveShell", "make_shell", "no_getpass", "no_input"]
@@ -182,6 +183,11 @@ class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the wo
 
     def init_virtualenv(self) -> None:
         """Called by IPython: a kernel looks for no virtual environment."""
+
+    def init_display_formatter(self) -> None:
+        """Called by IPython: figures are told in words, too."""
+        super().init_display_formatter()  # type: ignore[no-untyped-call]
+        tell_figures(self.display_formatter)
 
     def init_hooks(self) -> None:
         """Called by IPython: help texts go to a pager that nobody looks at."""

@@ -11,23 +11,32 @@ import { UUID } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import { anchors, liveSource, notebookView } from './cells';
-import { Choices } from './choices';
+import {
+  anchors,
+  cursorOf,
+  kernelOf,
+  liveSource,
+  notebookView,
+  placeOf
+} from './cells';
+import { Choices, approvalOf } from './choices';
 import { ChannelClient } from './client';
 import { saveAlone } from './disk';
-import { Drafts } from './draft';
+import { Drafts, questionOf } from './draft';
 import { LostQuestions } from './lostquestions';
 import { AnalystModel } from './model';
 import type {
+  Approval,
   Decision,
   IAsk,
   IRefused,
   KernelChoice,
   ServerMessage
 } from './protocol.gen';
+import { QuestionQueue } from './questionqueue';
 import { tellFilesEarly } from './readahead';
 import { AnalystRest } from './rest';
-import type { IStatus } from './rest';
+import type { IStatus, IToldPart } from './rest';
 import { NotebookSessions } from './sessions';
 import type { IAnalyst, IQuestion } from './tokens';
 
@@ -35,11 +44,6 @@ import type { IAnalyst, IQuestion } from './tokens';
 export interface IRefusedAsk {
   readonly ask: IAsk;
   readonly refusal: IRefused;
-}
-
-function cursorOf(panel: NotebookPanel): string {
-  const { activeCellIndex, widgets } = panel.content;
-  return widgets[activeCellIndex]?.model.id ?? '';
 }
 
 /** Wires the channel, the model and the open notebooks. */
@@ -59,6 +63,13 @@ export class Analyst implements IAnalyst {
       this.rest,
       services.contents
     );
+    this.queue = new QuestionQueue({
+      model: this.model,
+      caughtUp: path => this._sessions.caughtUp(path),
+      send: (path, question) => this._askNow(path, question),
+      storage: window.sessionStorage,
+      storageKey: `dm-jupyter:waiting:${serverSettings.baseUrl}`
+    });
     this._client.received.connect(this._onMessage, this);
     this._client.connectionChanged.connect(this._onConnection, this);
     this.model.renamed.connect((_, { from, to }) =>
@@ -80,6 +91,7 @@ export class Analyst implements IAnalyst {
   readonly model = new AnalystModel();
   readonly drafts = new Drafts();
   readonly choices = new Choices();
+  readonly queue: QuestionQueue;
   readonly rest: AnalystRest;
   readonly contents: Contents.IManager;
 
@@ -133,36 +145,19 @@ export class Analyst implements IAnalyst {
 
   async ask(path: string, question: IQuestion): Promise<boolean> {
     const panel = this.panel(path);
-    if (!panel || !this.isConnected) {
-      return false;
+    if (!panel || !this.queue.isBusy(path)) {
+      return this._askNow(path, question);
     }
-    performance.mark('dm:enter');
-    const isOwn = this._usesOwnKernel(panel);
-    const approval = question.approval ?? this.choices.approval;
-    const requestId = UUID.uuid4();
-    this._cursors.set(requestId, cursorOf(panel));
-    const ask: IAsk = {
-      kind: 'ask',
-      request_id: requestId,
-      notebook_path: path,
-      question: question.text,
-      files: [...(question.files ?? [])],
-      variables: [...(question.variables ?? [])],
-      after: anchors(panel.content, this._followed(panel)),
-      model: this.choices.model,
-      ...this.choices.sampling,
-      ...notebookView(panel.content, this.choices.withheld),
-      approval: isOwn ? 'ask' : approval,
-      kernel: isOwn ? 'own' : 'restricted',
-      agreed: [...(question.agreed ?? [])],
-      tries: question.tries ?? 1,
-      ...(question.withoutData ? { without_data: true } : {})
-    };
-    this.model.asked(ask);
-    // The server runs cells in the session that the notebook has by now.
-    await panel.context.ready;
-    await panel.sessionContext.ready;
-    return this._send(ask);
+    const chosen = { ...this.choices.chosen, approval: this.approvalIn(path) };
+    this.queue.add(path, { chosen, cursor: cursorOf(panel), ...question });
+    return true;
+  }
+
+  /** Puts a question that was not sent where the person finds it; what they write stays. */
+  putBack(path: string, ask: IAsk): void {
+    if (this._putBack(path, ask)) {
+      this.queue.hold(path, 'refused');
+    }
   }
 
   /**
@@ -170,18 +165,22 @@ export class Analyst implements IAnalyst {
    *
    * @returns Whether it was sent.
    */
-  askAgain(ask: IAsk, path: string, kernel: KernelChoice): boolean {
-    const panel = this.panel(path);
-    const kernelId = panel?.sessionContext.session?.kernel?.id;
-    if (kernel === 'own' && kernelId) {
-      this._ownKernels.add(kernelId);
+  askAgain(
+    ask: IAsk,
+    path: string,
+    kernel: KernelChoice,
+    approval: Approval = 'ask'
+  ): boolean {
+    const kernelId = kernelOf(this.panel(path));
+    if (kernel === 'own') {
+      this.choices.allowOwn(kernelId, approval);
     }
     const isElsewhere = path !== ask.notebook_path;
     return this._again({
       ...ask,
       notebook_path: path,
       after: isElsewhere ? [] : ask.after,
-      approval: kernel === 'own' ? 'ask' : ask.approval,
+      approval: kernel === 'own' ? approval : ask.approval,
       kernel
     });
   }
@@ -221,6 +220,28 @@ export class Analyst implements IAnalyst {
         this._client.send({ kind: 'own_cell', notebook_path: localPath });
       }
     });
+  }
+
+  async preview(path: string): Promise<readonly IToldPart[]> {
+    const panel = this.panel(path);
+    const { text, ...about } = this.drafts.get(path);
+    return panel
+      ? this.rest.context(this._askFor(panel, path, { text, ...about }))
+      : [];
+  }
+
+  approvalIn(path: string): Approval {
+    const own = this.choices.ownApproval(kernelOf(this.panel(path)));
+    return own ?? this.choices.approval;
+  }
+
+  setApproval(path: string, approval: Approval): void {
+    const kernelId = kernelOf(this.panel(path));
+    if (this.choices.ownApproval(kernelId) === null) {
+      this.choices.approval = approval;
+    } else {
+      this.choices.allowOwn(kernelId, approval);
+    }
   }
 
   stop(runId: string): void {
@@ -293,23 +314,66 @@ export class Analyst implements IAnalyst {
     this.model.reopen(path, await this.rest.messages(runId));
   }
 
-  /** Whether the person let this notebook's present kernel be used as it is. */
-  private _usesOwnKernel(panel: NotebookPanel): boolean {
-    const kernelId = panel.sessionContext.session?.kernel?.id;
-    return kernelId !== undefined && this._ownKernels.has(kernelId);
+  private async _askNow(path: string, question: IQuestion): Promise<boolean> {
+    const panel = this.panel(path);
+    if (!panel || !this.isConnected) {
+      return false;
+    }
+    performance.mark('dm:enter');
+    const ask = this._askFor(panel, path, question);
+    this._cursors.set(ask.request_id, question.cursor ?? cursorOf(panel));
+    this.model.asked(ask);
+    // The server runs cells in the session that the notebook has by now.
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    return this._send(ask);
+  }
+
+  private _askFor(
+    panel: NotebookPanel,
+    path: string,
+    question: IQuestion
+  ): IAsk {
+    const { chosen, withheld } = this.choices;
+    const { approval, ...asked } = question.chosen ?? chosen;
+    const own = this.choices.ownApproval(kernelOf(panel));
+    const cursor = question.cursor ?? cursorOf(panel);
+    const place = placeOf(panel, cursor);
+    return {
+      kind: 'ask',
+      request_id: UUID.uuid4(),
+      notebook_path: path,
+      question: question.text,
+      files: [...(question.files ?? [])],
+      variables: [...(question.variables ?? [])],
+      after: anchors(
+        panel.content,
+        this._followed(panel, cursor, place),
+        place
+      ),
+      ...asked,
+      ...notebookView(panel.content, withheld, place),
+      approval: approvalOf(own, question, approval),
+      kernel: own ? 'own' : 'restricted',
+      agreed: [...(question.agreed ?? [])],
+      tries: question.tries ?? 1,
+      ...(question.withoutData ? { without_data: true } : {})
+    };
   }
 
   /** The run below which the next one goes: the last one, unless the person has moved since. */
-  private _followed(panel: NotebookPanel): string | null {
+  private _followed(
+    panel: NotebookPanel,
+    cursor: string,
+    place: number
+  ): string | null {
     const { past, runs } = this.model.notebook(panel.context.localPath);
     const last = runs[runs.length - 1];
     if (!last) {
       // Nobody has moved yet in a notebook whose first cell is active.
-      return panel.content.activeCellIndex > 0
-        ? null
-        : (past[0]?.run_id ?? null);
+      return place > 0 ? null : (past[0]?.run_id ?? null);
     }
-    const isThere = this._cursors.get(last.requestId) === cursorOf(panel);
+    const isThere = this._cursors.get(last.requestId) === cursor;
     return isThere ? last.runId : null;
   }
 
@@ -321,6 +385,17 @@ export class Analyst implements IAnalyst {
     }
     this.model.asked(again);
     return this._send(again);
+  }
+
+  /** Returns whether the question is in the field; it waits in the queue where that is taken. */
+  private _putBack(path: string, ask: IAsk): boolean {
+    if (!this.drafts.get(path).text) {
+      this.drafts.putBack(path, ask);
+      return true;
+    }
+    const question = questionOf(ask, this._cursors.get(ask.request_id));
+    this.queue.putFirst(path, question, 'refused');
+    return false;
   }
 
   private _send(ask: IAsk): boolean {
@@ -346,9 +421,15 @@ export class Analyst implements IAnalyst {
         choice.emit({ ask, refusal: message });
         return;
       }
-      if (ask) {
-        this.drafts.putBack(ask.notebook_path, ask);
+      if (ask && !this._putBack(ask.notebook_path, ask)) {
+        // The field holds another question, which the refusal is not about.
+        this.model.settle(ask.notebook_path);
+        this.model.notify(ask.notebook_path, message.message);
+        return;
       }
+      this.queue.hold(ask?.notebook_path ?? '', 'refused');
+    } else if (message.kind === 'kernel_ended') {
+      this.queue.hold(message.notebook_path, 'kernel');
     }
     this.model.receive(message);
     this._sessions.receive(message);
@@ -391,7 +472,6 @@ export class Analyst implements IAnalyst {
   );
   /** Where the person stood when they asked, by the question's request. */
   private readonly _cursors = new Map<string, string>();
-  private readonly _ownKernels = new Set<string>();
   private _status: IStatus | null = null;
   private _statusError = '';
   private _stateChanged = new Signal<this, void>(this);

@@ -19,7 +19,8 @@ const NOTHING: INotebookCell = {
   source: '',
   output: '',
   count: null,
-  role: ''
+  role: '',
+  id: ''
 };
 
 /** An error that stands in a cell's outputs. */
@@ -34,12 +35,16 @@ export interface ICellError {
  * still has one, else the active cell. Where a run stands right below the active cell, its cells
  * come first: what is new may use what they made, and must run after them.
  */
-export function anchors(notebook: Notebook, followed: string | null): string[] {
-  const { activeCellIndex, widgets } = notebook;
+export function anchors(
+  notebook: Notebook,
+  followed: string | null,
+  active = notebook.activeCellIndex
+): string[] {
+  const { widgets } = notebook;
   const runs = (notebook.model?.sharedModel.cells ?? []).map(runOf);
   let last = followed === null ? -1 : runs.lastIndexOf(followed);
   if (last < 0) {
-    last = activeCellIndex;
+    last = active;
     const isInRun = Boolean(runs[last]);
     while (!isInRun && runs[last + 1]) {
       last += 1;
@@ -64,17 +69,18 @@ function runOf(cell: ISharedCell): string {
  */
 export function notebookView(
   notebook: Notebook,
-  withheld: PartKind[]
+  withheld: PartKind[],
+  active: number
 ): Pick<IAsk, 'cells' | 'selected' | 'withheld'> {
-  const { activeCellIndex, widgets } = notebook;
+  const { widgets } = notebook;
   const isTold = (index: number) =>
-    !withheld.includes(index === activeCellIndex ? 'selection' : 'cells');
-  const first = Math.max(0, activeCellIndex - MOST_CELLS / 2);
+    !withheld.includes(index === active ? 'selection' : 'cells');
+  const first = Math.max(0, active - MOST_CELLS / 2);
   const near = widgets.slice(first, first + MOST_CELLS);
   const cells = near.map((cell, place) =>
     isTold(first + place) ? told(cell) : { ...NOTHING }
   );
-  return { cells, selected: activeCellIndex - first, withheld };
+  return { cells, selected: active - first, withheld };
 }
 
 function told(cell: Cell): INotebookCell {
@@ -86,7 +92,8 @@ function told(cell: Cell): INotebookCell {
     source: cut(model.sharedModel.getSource()),
     output: isCode ? cut(outputText(model)) : '',
     count: isCode ? model.executionCount : null,
-    role: own?.role ?? ''
+    role: own?.role ?? '',
+    id: model.id
   };
 }
 
@@ -104,7 +111,9 @@ function outputText(cell: ICodeCellModel): string {
       const { ename, evalue } = error as unknown as IError;
       texts.push(`${ename}: ${evalue}`);
     } else if (Object.keys(data).some(kind => kind.startsWith('image/'))) {
-      texts.push('[a figure]');
+      // A restricted kernel tells what it shows; others give the name of a class.
+      const isTold = typeof text === 'string' && !text.startsWith('<');
+      texts.push(isTold ? `[a figure. ${text}]` : '[a figure]');
     } else if (typeof text === 'string') {
       texts.push(text);
     }
@@ -178,4 +187,22 @@ export function errorQuestion(
       ? 'Fix the error in this cell and run the corrected cell:'
       : 'Explain the error in this cell, do not run anything unless needed:';
   return `${opening}\n\n${fenced(error.source)}\n\n${error.name}: ${error.value}`;
+}
+
+/** Returns the id of the active cell. */
+export function cursorOf(panel: NotebookPanel): string {
+  const { activeCellIndex, widgets } = panel.content;
+  return widgets[activeCellIndex]?.model.id ?? '';
+}
+
+/** The place of the cell at which a question was asked; of the active one, where it is gone. */
+export function placeOf(panel: NotebookPanel, cursor: string): number {
+  const { activeCellIndex, widgets } = panel.content;
+  const place = widgets.findIndex(cell => cell.model.id === cursor);
+  return place < 0 ? activeCellIndex : place;
+}
+
+/** Returns the id of the notebook's kernel; empty where there is none. */
+export function kernelOf(panel: NotebookPanel | null): string {
+  return panel?.sessionContext.session?.kernel?.id ?? '';
 }

@@ -2,12 +2,14 @@ import { HTMLSelect, closeIcon, settingsIcon } from '@jupyterlab/ui-components';
 import { useCallback, useEffect, useState } from 'react';
 import type { FormEvent, ReactElement, RefObject } from 'react';
 
+import { approvalOptions } from './choices';
 import { usePanel, useSignal } from './context';
 import type { IDraft } from './draft';
 import { runningRun } from './pictures';
 import type { INotebookPicture, IRunPicture } from './pictures';
 import type { Approval } from './protocol.gen';
 import { UnseenWrites } from './filechanges';
+import { Leaving } from './leaving';
 import { QuestionField } from './question';
 import type { IModelInfo, IStatus } from './rest';
 import { chosenFor, sendDraft } from './sending';
@@ -43,9 +45,14 @@ export function Composer(props: {
   const running = runningRun(notebook);
   const model = chosenModel(status, choice);
   const lacksModel = model !== null && !model.is_present;
-  const isReady =
-    isConnected && !lacksModel && !notebook.pending && !isSending && !running;
-  const canSend = isReady && draft.text.trim() !== '';
+  const isBusy = useSignal(
+    analyst.queue.changed,
+    useCallback(() => analyst.queue.isBusy(path), [analyst, path])
+  );
+  // While a run works, the question waits in the queue.
+  const mustWait = path !== '' && (isBusy || !!notebook.pending || !!running);
+  const isReady = mustWait || (isConnected && !isSending);
+  const canSend = isReady && !lacksModel && draft.text.trim() !== '';
   const unclear =
     found ??
     (refusal?.reason === 'data'
@@ -60,7 +67,7 @@ export function Composer(props: {
     }
   };
   const sendThis = async (question: IDraft, withoutData = false) => {
-    if (!isReady || question.text.trim() === '') {
+    if (!isReady || lacksModel || question.text.trim() === '') {
       return;
     }
     settle();
@@ -101,17 +108,16 @@ export function Composer(props: {
           onSubmit={() => void send()}
         />
         <div className="jp-dm-Composer-foot">
-          <Pickers status={status}>
+          <Pickers path={path} status={status}>
             <ModelsButton
               button={props.modelsButton}
               isOpen={props.isModels}
               onClick={props.onModels}
             />
           </Pickers>
-          {running ? (
-            <StopButton run={running} />
-          ) : (
-            <SendButton can={canSend} />
+          {running && <StopButton run={running} />}
+          {(!running || canSend) && (
+            <SendButton can={canSend} mustWait={mustWait} />
           )}
         </div>
       </div>
@@ -121,22 +127,24 @@ export function Composer(props: {
           {trans.__('Send is off until a model is set up: see above.')}
         </p>
       ) : (
-        <Leaving status={status} />
+        <Leaving path={path} status={status} draft={draft} />
       )}
     </form>
   );
 }
 
-function SendButton(props: { can: boolean }): ReactElement {
+function SendButton(props: { can: boolean; mustWait: boolean }): ReactElement {
   const { trans } = usePanel();
+  const { can, mustWait } = props;
   return (
     <button
       type="submit"
       className="jp-dm-Button jp-mod-accept"
       data-testid="dm-send"
-      disabled={!props.can}
+      title={mustWait ? trans.__('Send it after the answer above') : undefined}
+      disabled={!can}
     >
-      {trans.__('Send')}
+      {mustWait ? trans.__('Queue') : trans.__('Send')}
     </button>
   );
 }
@@ -238,11 +246,12 @@ function ModelsButton(props: {
 
 /** Which model answers, how it is set up, and which cells wait for the person. */
 function Pickers(props: {
+  path: string;
   status: IStatus | null;
   children: ReactElement;
 }): ReactElement {
   const { analyst, trans } = usePanel();
-  const { status } = props;
+  const { path, status } = props;
   const { choices } = analyst;
   const model = useSignal(
     choices.changed,
@@ -250,7 +259,7 @@ function Pickers(props: {
   );
   const approval = useSignal(
     choices.changed,
-    useCallback(() => choices.approval, [choices])
+    useCallback(() => analyst.approvalIn(path), [analyst, path])
   );
   const models = status?.models ?? [];
   const modelName = (one: IModelInfo) =>
@@ -277,39 +286,11 @@ function Pickers(props: {
         aria-label={trans.__('Which cells wait for you')}
         title={trans.__('Which cells wait for you')}
         value={approval}
-        onChange={event => {
-          choices.approval = event.target.value as Approval;
-        }}
-        options={[
-          { value: 'ask', label: trans.__('Ask for each cell') },
-          { value: 'risky', label: trans.__('Ask for risky cells') },
-          { value: 'auto', label: trans.__('Run all cells') }
-        ]}
+        onChange={event =>
+          analyst.setApproval(path, event.target.value as Approval)
+        }
+        options={approvalOptions(trans)}
       />
     </div>
-  );
-}
-
-/** Says, where the question is sent from, what leaves the machine with it. */
-function Leaving(props: { status: IStatus | null }): ReactElement | null {
-  const { analyst, trans } = usePanel();
-  const { choices } = analyst;
-  const choice = useSignal(
-    choices.changed,
-    useCallback(() => choices.model, [choices])
-  );
-  const model = chosenModel(props.status, choice);
-  if (!model) {
-    return null;
-  }
-  return (
-    <p className="jp-dm-Leaving">
-      {model.is_local
-        ? trans.__('Nothing leaves this machine.')
-        : trans.__(
-            'Goes to %1, with samples, outputs and the notebook around it.',
-            model.label
-          )}
-    </p>
   );
 }

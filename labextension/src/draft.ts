@@ -5,6 +5,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import type { IAsk } from './protocol.gen';
+import type { IQuestion } from './tokens';
 
 /** A question that is not sent yet. */
 export interface IDraft {
@@ -69,4 +70,20 @@ export class Drafts {
 
   private _drafts = new Map<string, IDraft>();
   private _changed = new Signal<this, string>(this);
+}
+
+/** A question as it was asked, to be asked again later. */
+export function questionOf(ask: IAsk, cursor: string | undefined): IQuestion {
+  const { approval = 'risky', model = '' } = ask;
+  const { dialect, temperature, turn_tokens } = ask;
+  return {
+    text: ask.question,
+    files: ask.files,
+    variables: ask.variables,
+    withoutData: ask.without_data,
+    tries: ask.tries,
+    agreed: ask.agreed,
+    chosen: { model, approval, dialect, temperature, turn_tokens },
+    cursor
+  };
 }

@@ -1,19 +1,29 @@
 /**
  * What to do with a question when the notebook's kernel is not restricted. Nothing is switched
- * unless the person says so: a kernel's variables would be lost.
+ * unless the person says so.
  */
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget } from '@jupyterlab/ui-components';
+import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import type { ReactElement } from 'react';
 
 import type { Analyst, IRefusedAsk } from './analyst';
+import { approvalOptions } from './choices';
+import type { Approval, IAsk } from './protocol.gen';
+import { restartRestricted } from './rerun';
 import { asSentence } from './wording';
 import { RESTRICTED_KERNEL, folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
-type Choice = 'switch' | 'new' | 'own' | 'here';
+type Place = 'rerun' | 'own' | 'new' | 'switch' | 'here';
+
+/** What the person chose. */
+interface IChoice {
+  readonly place: Place;
+  /** Which cells wait, in a kernel that is not restricted. */
+  readonly approval: Approval;
+}
 
 /** The kernel that was started last for a notebook that had none. */
 const started = new WeakMap<NotebookPanel, string>();
@@ -29,16 +39,17 @@ export async function chooseKernel(
   let path = ask.notebook_path;
   let problem = '';
   try {
-    let choice: Choice | null = 'here';
+    let choice: IChoice | null = { place: 'here', approval: 'ask' };
     if (refusal.reason === 'no_kernel') {
       await startKernel(analyst, kernelRefusal, trans);
     } else {
       choice = await chosen(kernelRefusal, analyst, workspace, trans);
     }
     if (choice) {
-      path = await placeFor(choice, path, analyst, workspace, trans);
-      const kernel = choice === 'own' ? 'own' : 'restricted';
-      if (analyst.askAgain(ask, path, kernel)) {
+      const { approval, place } = choice;
+      path = await placeFor(place, ask, analyst, workspace, trans);
+      const kernel = place === 'own' ? 'own' : 'restricted';
+      if (analyst.askAgain(ask, path, kernel, approval)) {
         return;
       }
       problem = trans.__('there is no connection to the analyst');
@@ -46,7 +57,8 @@ export async function chooseKernel(
   } catch (error) {
     problem = (error as Error).message ?? String(error);
   }
-  analyst.drafts.putBack(path, ask);
+  analyst.model.settle(ask.notebook_path);
+  analyst.putBack(path, ask);
   if (problem) {
     const text = trans.__('“%1” was not sent: %2', ask.question, problem);
     analyst.model.notify(path, text);
@@ -88,12 +100,12 @@ async function chosen(
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle
-): Promise<Choice | null> {
+): Promise<IChoice | null> {
   // Where no layer holds, because the sandbox is switched off, the choice would come back.
   const hasRestricted =
     workspace.hasRestrictedKernel &&
     analyst.status?.containment.active.length !== 0;
-  const result = await showDialog<Choice>({
+  const result = await showDialog<IChoice>({
     title: trans.__('Where should this run?'),
     body: new KernelChoices(asSentence(refusal.message), hasRestricted, trans),
     buttons: [
@@ -106,85 +118,114 @@ async function chosen(
 
 /** Makes the notebook that was chosen ready; returns its path. */
 async function placeFor(
-  choice: Choice,
-  path: string,
+  place: Place,
+  ask: IAsk,
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle
 ): Promise<string> {
-  if (choice === 'switch') {
-    const panel = analyst.panel(path);
+  const path = ask.notebook_path;
+  const panel = analyst.panel(path);
+  if (place === 'rerun' && panel) {
+    const onProgress = (line: string) => analyst.model.preparing(ask, line);
+    await restartRestricted(panel, workspace, onProgress, trans);
+  } else if (place === 'switch') {
     await panel?.sessionContext.changeKernel({ name: RESTRICTED_KERNEL });
-  } else if (choice === 'new') {
-    const panel = await workspace.newNotebook(folderOf(path));
-    if (!panel) {
+  } else if (place === 'new') {
+    const made = await workspace.newNotebook(folderOf(path));
+    if (!made) {
       throw new Error(trans.__('the new notebook is not open in this page'));
     }
-    return panel.context.localPath;
+    return made.context.localPath;
   }
   return path;
 }
 
 /** The body of the dialog. */
-class KernelChoices extends ReactWidget implements Dialog.IBodyWidget<Choice> {
+class KernelChoices extends ReactWidget implements Dialog.IBodyWidget<IChoice> {
   constructor(
     private readonly _message: string,
     private readonly _hasRestricted: boolean,
     private readonly _trans: TranslationBundle
   ) {
     super();
-    this._choice = _hasRestricted ? 'new' : 'own';
+    this._place = _hasRestricted ? 'rerun' : 'own';
   }
 
-  getValue(): Choice {
-    return this._choice;
+  getValue(): IChoice {
+    return { place: this._place, approval: this._approval };
   }
 
   protected override render(): ReactElement {
     const trans = this._trans;
-    const choices: [Choice, string, string][] = [
-      [
-        'new',
-        trans.__('New notebook'),
-        trans.__('Ask in a new notebook with a restricted kernel.')
-      ],
-      [
-        'switch',
-        trans.__('Switch this notebook'),
-        trans.__(
-          'Give this notebook the kernel “Python (restricted)”. Its present variables are lost.'
-        )
-      ],
-      [
-        'own',
-        trans.__('Run here'),
-        trans.__(
-          'Keep this kernel and approve each cell. What you approve can do all that you can.'
-        )
-      ]
-    ];
     return (
       <fieldset className="jp-dm-KernelChoices">
         <legend>{this._message}</legend>
-        {choices
-          .filter(([choice]) => this._hasRestricted || choice === 'own')
-          .map(([choice, label, detail]) => (
-            <label key={choice}>
-              <input
-                type="radio"
-                name="jp-dm-kernel"
-                value={choice}
-                defaultChecked={choice === this._choice}
-                onChange={() => {
-                  this._choice = choice;
-                }}
-              />
-              <strong>{label}</strong> {detail}
-            </label>
-          ))}
+        {this._hasRestricted &&
+          this._choice(
+            'rerun',
+            trans.__(
+              'Restart as restricted and run the notebook’s cells again'
+            ),
+            trans.__(
+              'The cells that have run make your variables once more, in order. What they show stays as it is. If one fails, the notebook keeps the kernel that it has.'
+            )
+          )}
+        {this._choice(
+          'own',
+          trans.__('Run here'),
+          trans.__(
+            'Keep this kernel and its variables. What the analyst’s cells do there can be all that you can do.'
+          )
+        )}
+        <div className="jp-dm-KernelChoices-more">
+          <HTMLSelect
+            aria-label={trans.__('Which cells wait for you')}
+            defaultValue={this._approval}
+            onChange={event => {
+              this._approval = event.target.value as Approval;
+            }}
+            options={approvalOptions(trans)}
+          />
+        </div>
+        {this._hasRestricted && (
+          <details>
+            <summary>{trans.__('Without the variables')}</summary>
+            {this._choice(
+              'new',
+              trans.__('New notebook'),
+              trans.__('Ask in a new notebook with a restricted kernel.')
+            )}
+            {this._choice(
+              'switch',
+              trans.__('Switch this notebook'),
+              trans.__(
+                'Give this notebook the kernel “Python (restricted)”. Its present variables are lost.'
+              )
+            )}
+          </details>
+        )}
       </fieldset>
     );
   }
 
-  private _choice: Choice;
+  private _choice(place: Place, label: string, detail: string): ReactElement {
+    return (
+      <label>
+        <input
+          type="radio"
+          name="jp-dm-kernel"
+          value={place}
+          defaultChecked={place === this._place}
+          onChange={() => {
+            this._place = place;
+          }}
+        />
+        <strong>{label}</strong> {detail}
+      </label>
+    );
+  }
+
+  private _place: Place;
+  private _approval: Approval = 'ask';
 }

@@ -47,7 +47,7 @@ export async function agreeToLinks(
     const text = trans.__('“%1” was not sent: %2', ask.question, problem);
     analyst.model.notify(path, text);
   }
-  analyst.drafts.putBack(path, ask);
+  analyst.putBack(path, ask);
 }
 
 /** Each file's name and where it leads. */

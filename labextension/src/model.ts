@@ -97,7 +97,13 @@ export class AnalystModel {
 
   /** A question is on its way. */
   asked(ask: IAsk): void {
-    this._update(ask.notebook_path, { pending: ask, refusal: null });
+    const part = { pending: ask, preparing: '', refusal: null };
+    this._update(ask.notebook_path, part);
+  }
+
+  /** A question waits for its kernel; the line says how far that is. */
+  preparing(ask: IAsk, line: string): void {
+    this._update(ask.notebook_path, { pending: ask, preparing: line });
   }
 
   /** Returns the question that a request asked, while it is unanswered. */

@@ -125,6 +125,8 @@ export interface INotebookPicture {
   readonly reopened: { readonly [runId: string]: IRunPicture };
   /** A question that the server has not answered for yet. */
   readonly pending: IAsk | null;
+  /** What is done before it is sent; empty where it is on its way. */
+  readonly preparing: string;
   readonly refusal: IRefused | null;
   /** Files that code in the kernel wants read, which only the person can allow. */
   readonly wanted: IFilesWanted | null;
@@ -146,6 +148,7 @@ export function emptyNotebook(path: string): INotebookPicture {
     past: [],
     reopened: {},
     pending: null,
+    preparing: '',
     refusal: null,
     wanted: null,
     nextWanted: null,

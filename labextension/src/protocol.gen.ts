@@ -38,6 +38,7 @@ export interface INotebookCell {
   output: string;
   count: number | null;
   role: string;
+  id: string;
 }
 
 /** A piece of what the model is told, which a person can look at and switch off. */
@@ -148,6 +149,7 @@ export interface IAsk {
   cells?: INotebookCell[];
   selected?: number;
   withheld?: PartKind[];
+  pictures?: boolean;
 }
 
 /** A question about these files is being written; a model on this machine may read them. */

@@ -4,7 +4,12 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import type { ICandidate, RunMessage } from './protocol.gen';
+import type {
+  IAsk,
+  ICandidate,
+  IContextPart,
+  RunMessage
+} from './protocol.gen';
 
 /** A model that can answer. */
 export interface IModelInfo {
@@ -133,6 +138,11 @@ export interface IAbility {
   readonly how: string;
 }
 
+/** What a question would tell the model, and of how many cells, variables or files. */
+export interface IToldPart extends IContextPart {
+  readonly count: number;
+}
+
 /** What a question names. */
 export interface IMeaning {
   readonly files: readonly string[];
@@ -213,6 +223,11 @@ export class AnalystRest {
     files: readonly string[];
   }): Promise<IMeaning> {
     return (await this._send('meaning', 'POST', given)).json();
+  }
+
+  /** Says what a question would tell the model of its notebook; nothing is sent to a model. */
+  async context(ask: IAsk): Promise<readonly IToldPart[]> {
+    return (await (await this._send('context', 'POST', ask)).json()).parts;
   }
 
   /** Lists questions about a data file of the folder. */

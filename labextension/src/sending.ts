@@ -45,7 +45,11 @@ export async function sendDraft(
     }
   };
   try {
-    const meant = await withMeaning(place, draft, withoutData);
+    // While a run works its kernel can't say what it holds; the server looks names up later.
+    const mustWait = path !== '' && analyst.queue.isBusy(path);
+    const meant = mustWait
+      ? draft
+      : await withMeaning(place, draft, withoutData);
     if ('sentence' in meant) {
       putBack();
       return meant;

@@ -25,6 +25,9 @@ const ENDS: readonly RunMessage['kind'][] = ['run_closed', 'run_undone'];
 /** Messages after which the file should hold what the document holds. */
 const CLOSING: readonly RunMessage['kind'][] = ['cell_closed', ...ENDS];
 
+/** What a run wrote last may take long to draw; nobody waits longer for it. */
+const CATCH_UP_MS = 10_000;
+
 export interface ISessionOptions {
   readonly panel: NotebookPanel;
   readonly client: Pick<
@@ -139,6 +142,19 @@ export class NotebookSession implements IDisposable {
     }
   }
 
+  /** Resolves when the document holds all that was received of its runs, or it takes too long. */
+  async caughtUp(): Promise<void> {
+    const deadline = performance.now() + CATCH_UP_MS;
+    while (
+      !this._isDisposed &&
+      this._writes &&
+      this._isBehind() &&
+      performance.now() < deadline
+    ) {
+      await new Promise(resolve => nextFrame(() => resolve(null)));
+    }
+  }
+
   dispose(): void {
     if (this._isDisposed) {
       return;
@@ -157,6 +173,13 @@ export class NotebookSession implements IDisposable {
   /** Whether this tab applies operations and saves. */
   private get _writes(): boolean {
     return this._isOwner && !this._isShared;
+  }
+
+  private _isBehind(): boolean {
+    const { applied } = this._queue;
+    return [...this._received].some(
+      ([runId, seq]) => seq > (applied.get(runId) ?? 0)
+    );
   }
 
   private _take(message: RunMessage): void {

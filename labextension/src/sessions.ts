@@ -48,6 +48,11 @@ export class NotebookSessions {
     }
   }
 
+  /** Resolves when the notebook shows all that this tab has of its runs. */
+  async caughtUp(path: string): Promise<void> {
+    await this._at(path)?.caughtUp();
+  }
+
   private async _replay(runId: string): Promise<readonly RunMessage[]> {
     const messages = await this._rest.messages(runId);
     messages.forEach(message => this._model.receive(message));

@@ -22,7 +22,7 @@ export function Timeline(props: {
 }): ReactElement {
   const { trans } = usePanel();
   const { notebook, shownRun } = props;
-  const { past, pending, reopened, runs } = notebook;
+  const { past, pending, preparing, reopened, runs } = notebook;
   const known = new Set(runs.map(run => run.runId));
   const former = past.filter(run => !known.has(run.run_id)).reverse();
   return (
@@ -49,9 +49,9 @@ export function Timeline(props: {
           <div className="jp-dm-Bubble">
             <h3 className="jp-dm-Question">{pending.question}</h3>
           </div>
-          <p className="jp-dm-Phase">
+          <p className="jp-dm-Phase" role="status">
             <span className="jp-dm-Spinner" aria-hidden="true" />
-            {trans.__('Sending…')}
+            {preparing || trans.__('Sending…')}
           </p>
         </article>
       )}

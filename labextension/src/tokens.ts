@@ -3,11 +3,12 @@ import type { Contents } from '@jupyterlab/services';
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
-import type { Choices } from './choices';
+import type { Choices, IChosen } from './choices';
 import type { Drafts } from './draft';
 import type { AnalystModel } from './model';
 import type { Approval, Decision } from './protocol.gen';
-import type { AnalystRest, IStatus } from './rest';
+import type { QuestionQueue } from './questionqueue';
+import type { AnalystRest, IStatus, IToldPart } from './rest';
 
 /** A question, before the notebook's cells and the kernel's name are known. */
 export interface IQuestion {
@@ -22,6 +23,10 @@ export interface IQuestion {
   readonly agreed?: readonly string[];
   /** Which cells wait; as chosen below the field without it. */
   readonly approval?: Approval;
+  /** What was chosen for it; what is chosen when it is sent, without it. */
+  readonly chosen?: IChosen;
+  /** The cell at which the person asked it; the active one without it. */
+  readonly cursor?: string;
 }
 
 /** The analyst of this browser tab. */
@@ -29,6 +34,8 @@ export interface IAnalyst {
   /** What is known of each notebook. */
   readonly model: AnalystModel;
   readonly drafts: Drafts;
+  /** Questions that wait for the run that works. */
+  readonly queue: QuestionQueue;
   readonly choices: Choices;
   readonly rest: AnalystRest;
   readonly contents: Contents.IManager;
@@ -51,11 +58,20 @@ export interface IAnalyst {
   panel(path: string): NotebookPanel | null;
 
   /**
-   * Asks a question about a notebook that is open.
+   * Asks a question about a notebook that is open; while a run works there, it waits in the queue.
    *
-   * @returns Whether it was sent.
+   * @returns Whether it was sent, or waits.
    */
   ask(path: string, question: IQuestion): Promise<boolean>;
+
+  /** Says what the next question of the notebook would tell the model besides its files. */
+  preview(path: string): Promise<readonly IToldPart[]>;
+
+  /** Which cells of the next question wait in the notebook. */
+  approvalIn(path: string): Approval;
+
+  /** Changes that: for the notebook's kernel where it is not restricted, else for all. */
+  setApproval(path: string, approval: Approval): void;
 
   stop(runId: string): void;
 

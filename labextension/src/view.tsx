@@ -12,6 +12,7 @@ import { ModelSetup, ModelsAndKeys } from './modelsetup';
 import type { INotebookPicture } from './pictures';
 import type { IModelInfo, IRunSummary, IStatus } from './rest';
 import { Timeline } from './timeline';
+import { WaitingList } from './waitinglist';
 import { Welcome, chosenModel } from './welcome';
 
 /** What the panel shows, apart from what the analyst knows. */
@@ -50,7 +51,9 @@ export function PanelView(props: {
     useCallback(() => analyst.status, [analyst])
   );
   const modelsButton = useRef<HTMLButtonElement>(null);
-  const [setUpCount, setSetUpCount] = useState(0);
+  const [handedOn, setHandedOn] = useState(0);
+  // What has ended hands the focus on to the question.
+  const handOn = () => setHandedOn(count => count + 1);
   const isModels = state.page === 'models';
   const closeModels = () => {
     onPage('runs');
@@ -75,17 +78,17 @@ export function PanelView(props: {
             shownRun={state.shownRun}
             status={status}
             wasShown={state.wasShown}
-            onSetUp={() => setSetUpCount(count => count + 1)}
+            onSetUp={handOn}
           />
         )}
       </Scroller>
       <Announcer run={notebook.runs[notebook.runs.length - 1] ?? null} />
+      <WaitingList path={path} isConnected={isConnected} onLeft={handOn} />
       <Composer
         notebook={notebook}
         status={status}
         isConnected={isConnected}
-        // What has ended hands the focus on to the question.
-        focusCount={state.focusCount + setUpCount}
+        focusCount={state.focusCount + handedOn}
         modelsButton={modelsButton}
         isModels={isModels}
         onModels={() => (isModels ? closeModels() : onPage('models'))}

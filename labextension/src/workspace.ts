@@ -6,6 +6,7 @@ import type { IDocumentManager } from '@jupyterlab/docmanager';
 import { FileBrowserModel } from '@jupyterlab/filebrowser';
 import type { FileBrowser } from '@jupyterlab/filebrowser';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import type { Kernel } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
@@ -63,6 +64,12 @@ export class Workspace {
     return this._ready(
       this._documents.openOrReveal(path, undefined, kernel ?? {})
     );
+  }
+
+  /** Starts a restricted kernel in a notebook's folder, which belongs to no notebook yet. */
+  async startRestrictedKernel(path: string): Promise<Kernel.IKernelConnection> {
+    const options = { name: RESTRICTED_KERNEL, path };
+    return this._documents.services.kernels.startNew(options);
   }
 
   /** Uploads a file of the person's computer; returns its path. */

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 import traceback
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dm_jupyter.agent.capabilities import Capabilities
 from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.agent.local_model.tickets import RequestQueue
 from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
@@ -217,8 +221,122 @@ async def test_a_model_that_goes_round_in_circles_is_cut_off() -> None:
     assert completion.completion_tokens > 0
 
 
+async def test_an_opening_is_no_word_of_the_model_before_its_first_token() -> None:
+    """The local server opens the stream at once, and then reads the prompt for half a minute."""
+    heard: list[str] = []
+    read = threading.Event()
+    with ScriptedEndpoint(["3 + 4"], reads_until=read) as endpoint:
+        capable = Endpoint(endpoint.base_url, "m", capabilities=Capabilities(True))
+        async with HttpPolicy(capable) as policy:
+            asking = asyncio.create_task(policy.sample(OPENED, heard.append))
+            async with asyncio.timeout(10):
+                while not endpoint.bodies:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)  # the stream is open
+            assert heard == []
+            read.set()
+            done = await asking
+    assert (heard[0], "".join(heard)) == (OPENED.prefill, done.text)
+
+
+async def test_a_line_that_goes_round_in_circles_is_cut_off() -> None:
+    circle = "the mean of the second column and "
+    with ScriptedEndpoint(["It is " + circle * 200]) as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
+            completion = await policy.sample(SampleRequest((Message("user", "hi"),)), print)
+    assert completion.finish_reason == "repetition"
+    assert completion.text.count(circle) < 25
+
+
 async def test_a_full_context_is_told_from_other_refusals() -> None:
     with ScriptedEndpoint(["x"], refusals=[400], refusal="exceeds the context size") as endpoint:
         async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
             with pytest.raises(ContextFullError, match="context size"):
                 await policy.sample(SampleRequest((Message("user", "hi"),)), print)
+
+
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+SHOWN = SampleRequest((Message("user", "What is in it?", pictures=(PICTURE,)),))
+
+
+async def test_a_figure_goes_to_an_endpoint_beside_the_words() -> None:
+    with ScriptedEndpoint(["a line"]) as endpoint:
+        await _sample(endpoint.base_url, SHOWN)
+    content = endpoint.bodies[-1]["messages"][-1]["content"]
+    assert content[0] == {"type": "text", "text": "What is in it?"}
+    assert content[1] == {"type": "image_url", "image_url": {"url": PICTURE}}
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+async def test_an_endpoint_without_pictures_is_asked_in_words_from_then_on(status: int) -> None:
+    refused = [status] * (5 if status == 500 else 1)  # a 500 is tried again first
+    with ScriptedEndpoint(["a line"], refusals=refused, refusal="text only") as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
+            assert (await policy.sample(SHOWN, print)).text == "a line"
+            await policy.sample(SHOWN, print)
+            assert policy.capabilities.images is False
+    assert [type(body["messages"][-1]["content"]) for body in endpoint.bodies[-2:]] == [str, str]
+
+
+async def test_a_refusal_that_was_not_about_pictures_teaches_nothing_of_them() -> None:
+    with ScriptedEndpoint(["x"], refusals=[400] * 9, refusal="no such thing") as endpoint:
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
+            with pytest.raises(EndpointRefusedError):
+                await policy.sample(SHOWN, print)
+            assert policy.capabilities.images is None
+
+
+@pytest.mark.parametrize("is_whole_policy", [False, True])
+async def test_background_work_yields_to_a_question_and_asks_again(
+    tmp_path: Path, is_whole_policy: bool
+) -> None:
+    text = "There are three rows, " * 20
+    said = list[str]()
+    urgency = Urgency.BACKGROUND if is_whole_policy else Urgency.QUESTION
+    background = ASKED if is_whole_policy else replace(ASKED, urgency=Urgency.BACKGROUND)
+    with ScriptedEndpoint([text], piece_pause_s=0.02) as endpoint:
+        queue = RequestQueue(tmp_path, 3, 8192)
+        where = Endpoint(endpoint.base_url, "m")
+        async with (
+            HttpPolicy(where, queue=queue, urgency=urgency) as other,
+            HttpPolicy(where, queue=queue) as policy,
+        ):
+            evaluating = asyncio.create_task(other.sample(background, said.append))
+            async with asyncio.timeout(10):
+                while not endpoint.bodies:
+                    await asyncio.sleep(0.01)
+                heard: list[str] = []
+                asked = await policy.sample(ASKED, heard.append)
+                is_after = not evaluating.done()
+                evaluated = await evaluating
+    assert is_after
+    assert len(endpoint.bodies) == 3
+    assert (asked.text, evaluated.text) == (text, text)
+    assert len(heard) > 1
+    assert said == [text]  # nothing of the answer that was given up
+
+
+async def test_no_request_goes_before_one_of_another_policy_unasked(tmp_path: Path) -> None:
+    waits: list[int] = []
+    with ScriptedEndpoint(["one two three four"], piece_pause_s=0.05) as endpoint:
+        queue = RequestQueue(tmp_path, 1, 8192)
+        here, there = Endpoint(endpoint.base_url, "m"), Endpoint(endpoint.base_url, "m")
+        async with HttpPolicy(here, queue=queue) as first, HttpPolicy(there, queue=queue) as second:
+            answering = asyncio.create_task(first.sample(ASKED, lambda _: None))
+            async with asyncio.timeout(10):
+                while not endpoint.bodies:
+                    await asyncio.sleep(0.01)
+            await second.sample(replace(ASKED, on_wait=waits.append), lambda _: None)
+            assert answering.done()
+            await answering
+    assert waits == [1, 0]
+
+
+async def test_many_turns_are_drawn_as_the_slots_allow(tmp_path: Path) -> None:
+    with ScriptedEndpoint(["x"]) as endpoint:
+        queue = RequestQueue(tmp_path, 2, 8192)
+        async with HttpPolicy(Endpoint(endpoint.base_url, "m"), queue=queue) as policy:
+            drawn = await policy.sample_many(ASKED, 5)
+        assert len(drawn) == 5
+        assert max(body.get("n", 1) for body in endpoint.bodies) == 2
+        assert len({body["seed"] for body in endpoint.bodies}) > 2

@@ -26,6 +26,7 @@ from dm_jupyter.core.trajectory import (
     Void,
 )
 from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("f", "df = 1\n", ("Age",)))
@@ -169,6 +170,29 @@ async def test_a_model_that_says_nothing_is_told_of(monkeypatch) -> None:
     assert done.answer == "3"
     silent = [event for event in events if isinstance(event, ModelSilent)]
     assert silent[0].model == done.policy
+
+
+async def test_who_waits_for_others_is_told_how_many_and_that_its_turn_has_come() -> None:
+    words = []
+
+    class Third(ScriptedPolicy):
+        async def sample(self, request, on_text):
+            for before in (2, 1, 0):
+                request.on_wait(before)
+            return await super().sample(request, on_text)
+
+    def take(event) -> None:
+        if isinstance(event, ModelSilent):
+            words.append(event.words)
+
+    policy = Third(["<answer>3</answer>"])
+    await run(TAGGED, policy, ScriptedNotebook([]), replace(SETTINGS, max_turns=1), take)
+    name = policy.name
+    assert words == [
+        f"waiting for {name}: 2 questions before yours",
+        f"waiting for {name}: 1 question before yours",
+        f"your turn: {name} reads the question",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -453,3 +477,32 @@ async def test_an_answer_that_a_content_filter_ended_is_named() -> None:
     assert done.answer is None
     assert done.stop is StopReason.VOID
     assert "content filter" in done.stop_detail
+
+
+PNG = "iVBORw0KGgoAAAAA"
+FIGURE = CellResult(CellStatus.OK, (Display({"image/png": PNG, "text/plain": "Figure: rain"}),))
+CALL = '<tool_call>\n{"name": "run_python", "arguments": {"code": "plt.show()"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("dialect", ["markdown", "tools"])
+async def test_the_last_figure_is_shown_where_that_is_wanted_and_told_in_words(
+    dialect: str,
+) -> None:
+    code = CALL if dialect == "tools" else CODE
+    policy = ScriptedPolicy([code, code, "It rains."])
+    settings = RunSettings(shows_pictures=True)
+    notebook = ScriptedNotebook([FIGURE, printed("3")])
+    await run(replace(FREE, dialect=dialect), policy, notebook, settings, ignore)
+    shown = [[one.pictures for one in request.messages] for request in policy.requests]
+    assert not any(shown[0])
+    assert shown[1][-1] == (f"data:image/png;base64,{PNG}",)
+    assert policy.requests[1].messages[-1].role == "user"
+    assert not any(shown[2]), "once is enough"
+    words = "".join(message.content for message in policy.requests[2].messages)
+    assert "[a figure was shown. Figure: rain]" in words
+
+
+async def test_a_figure_is_not_sent_unless_that_is_wanted() -> None:
+    policy = ScriptedPolicy([CODE, "It rains."])
+    await run(FREE, policy, ScriptedNotebook([FIGURE]), SETTINGS, ignore)
+    assert not any(one.pictures for request in policy.requests for one in request.messages)

@@ -1,4 +1,8 @@
-from dm_jupyter.agent.observe import describe, shorten
+import base64
+
+import pytest
+
+from dm_jupyter.agent.observe import describe, figures_in, pictures_in, shorten
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 from tests.fakes import printed
 
@@ -71,3 +75,44 @@ def test_long_output_is_cut_but_the_error_is_whole() -> None:
     told = describe(result, 900)
     assert len(told) < 1_100
     assert told.endswith("ValueError: the reason")
+
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 30).decode()
+WORDS = "Figure: 'Rain'; line 'Seattle' of 3 points"
+
+
+def _figure(**data: str) -> CellResult:
+    kinds = {"png": "image/png", "jpeg": "image/jpeg", "plain": "text/plain"}
+    bundle = {kinds[name]: value for name, value in data.items()}
+    return CellResult(CellStatus.OK, (Display(bundle),))
+
+
+def test_a_figure_is_told_in_the_words_of_its_kernel() -> None:
+    assert describe(_figure(png=PNG, plain=WORDS)) == f"[a figure was shown. {WORDS}]"
+    assert figures_in(_figure(png=PNG, plain=WORDS)) == [WORDS]
+    assert figures_in(_figure(plain=WORDS)) == []
+    assert figures_in(_figure(png=PNG, plain="<Figure size 1x1 with 1 Axes>")) == []
+
+
+def test_a_picture_is_taken_for_one_by_its_bytes_and_its_size() -> None:
+    assert pictures_in(_figure(png=PNG[:20] + "\n" + PNG[20:])) == (f"data:image/png;base64,{PNG}",)
+    jpeg = base64.b64encode(b"\xff\xd8\xff" + b"0" * 30).decode()
+    assert pictures_in(_figure(jpeg=jpeg)) == (f"data:image/jpeg;base64,{jpeg}",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "no base64 at all!",
+        base64.b64encode(b"<svg onload=...>").decode(),
+        base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 2_000_000).decode(),
+        "",
+    ],
+)
+def test_what_is_no_picture_is_not_sent(data: str) -> None:
+    assert pictures_in(_figure(png=data)) == ()
+
+
+def test_of_many_pictures_the_last_are_sent() -> None:
+    shown = tuple(Display({"image/png": PNG}) for _ in range(9))
+    assert len(pictures_in(CellResult(CellStatus.OK, shown))) == 2

@@ -13,18 +13,20 @@ import pytest_asyncio
 from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import SampleRequest, Urgency
+from dm_jupyter.agent.search.drawing import Searching
 from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Vote
 from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.agent.search.try_harder import rehearse
+from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import ContextFullError, DataFileError, EndpointUnreachableError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
 from kernel_sandbox.profile import Profile
 from tests.draws import Scripted, answer, cell
-from tests.fakes import ScriptedNotebook, printed
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
 
 @pytest_asyncio.fixture(params=[Strategy.SNAPSHOT, Strategy.REPLAY, Strategy.PERSISTENT])
@@ -419,3 +421,11 @@ async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> No
     assert seen.answer == "@n[42]"
     assert [one.source for one in notebook.cells] == [code]
     assert policy.singles == asked
+
+
+async def test_the_turns_of_a_search_come_after_those_that_a_person_waits_for() -> None:
+    policy = ScriptedPolicy(["x"])
+    request = SampleRequest((Message("user", "hi"),))
+    await Searching(policy).sample(request, lambda _: None)
+    assert len(await Searching(policy).sample_many(request, 2)) == 2
+    assert [one.urgency for one in policy.requests] == [Urgency.SEARCH] * 3

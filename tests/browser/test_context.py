@@ -41,3 +41,30 @@ def test_the_selected_cell_and_the_variables_are_told_and_shown(
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         lab.use_theme(theme)
         assert lab.violations() == []
+
+
+def test_what_goes_to_an_endpoint_is_said_before_and_can_be_left_out(
+    open_lab: Callable[..., Lab], endpoint: ScriptedEndpoint, say: Callable[..., None]
+) -> None:
+    lab = open_lab(sources=(SOURCE, "other = 2", "third = 'not for everybody'"))
+    lab.run_cell(lab.cells.first)
+    expect(lab.cells.first).to_contain_text("12")
+    say("print(costs.cost.sum())\n```", "It is 12.")
+    endpoint.bodies.clear()
+    lab.composer.fill("Where does this number come from?")
+    line = lab.button("leaving")
+    says = "the question, the selected cell, 2 cells, 1 variable, 1 file name"
+    expect(line).to_contain_text(f"Sends to scripted (endpoint): {says}")
+    assert endpoint.bodies == []
+    line.locator("summary").click()
+    expect(line).to_contain_text("third = 'not for everybody'")
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        lab.use_theme(theme)
+        assert lab.violations() == []
+    lab.button("tell-cells").uncheck()
+    expect(line).not_to_contain_text("third = 'not for everybody'")
+    lab.composer.press("Enter")
+    lab.expect_run("answered")
+    told = json.dumps(endpoint.bodies[0]["messages"], ensure_ascii=False)
+    assert "not for everybody" not in told
+    assert "The selected cell" in told

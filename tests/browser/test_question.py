@@ -152,6 +152,7 @@ def test_another_kernel_is_switched_when_the_person_says_so(open_lab, say) -> No
     lab.attach("sales.csv")
     lab.composer.press("Enter")
     expect(lab.dialog).to_contain_text("notebook's kernel is not restricted")
+    lab.dialog.get_by_text("Without the variables").click()
     lab.dialog.get_by_role("radio", name="Switch this notebook").check()
     lab.dialog.get_by_role("button", name="Continue").click()
     lab.expect_run("answered")

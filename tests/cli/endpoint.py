@@ -60,6 +60,7 @@ class ScriptedEndpoint(LocalServer):
         breaks_politely: bool = False,
         piece_chars: int = 7,
         piece_pause_s: float = 0.0,
+        reads_until: threading.Event | None = None,
         models: Iterable[str] | int = (),
     ) -> None:
         """Prepares the server; entering the context starts it.
@@ -72,6 +73,7 @@ class ScriptedEndpoint(LocalServer):
             breaks_politely: whether that answer ends by the rules of HTTP, only too early.
             piece_chars: length of the pieces in which a text is streamed.
             piece_pause_s: the time between two pieces: a model's own pace.
+            reads_until: set when the first piece may come; the stream is open before.
             models: the names that it lists, or the status code with which it refuses to.
         """
         self.texts = list(texts)
@@ -86,6 +88,7 @@ class ScriptedEndpoint(LocalServer):
         self.breaks_politely = breaks_politely
         self._piece_chars = piece_chars
         self.piece_pause_s = piece_pause_s
+        self.reads_until = reads_until
         self._answers = 0
         self._lock = threading.Lock()
 
@@ -181,6 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, reply: _Reply, model: str) -> None:
         self._event(_chunk(model, {"role": "assistant", "content": ""}))
+        if self.endpoint.reads_until is not None:
+            self.endpoint.reads_until.wait(10)
         pieces = reply.pieces[: len(reply.pieces) // 2] if reply.breaks else reply.pieces
         for number, piece in enumerate(pieces):
             time.sleep(self.endpoint.piece_pause_s if number else 0)

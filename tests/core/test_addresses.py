@@ -1,6 +1,6 @@
 import pytest
 
-from dm_jupyter.core.addresses import shown_address, shown_host
+from dm_jupyter.core.addresses import is_on_this_machine, shown_address, shown_host
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,22 @@ def test_nothing_secret_is_shown(url: str, shown: str) -> None:
 )
 def test_the_host_is_shown_alone(url: str, host: str) -> None:
     assert shown_host(url) == host
+
+
+@pytest.mark.parametrize(
+    ("url", "stays"),
+    [
+        ("http://127.0.0.1:8080/v1", True),
+        ("http://localhost:11434/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://user:secret@127.3.2.1/v1", True),
+        ("https://api.example.com/v1", False),
+        ("http://127.0.0.1.example.com/v1", False),
+        ("http://127.0.0.1@example.com/v1", False),
+        ("http://192.168.1.4:8000/v1", False),
+        ("http://[::1", False),
+        ("", False),
+    ],
+)
+def test_what_stays_on_this_machine_is_told_from_the_address(url: str, stays: bool) -> None:
+    assert is_on_this_machine(url) is stays

@@ -163,14 +163,15 @@ class TestMarkdown:
         assert "whole query again" in self.dialect.observation(DATABASE, failed, "no such column")
 
     def test_after_a_query_that_worked_python_reads_its_rows(self) -> None:
-        queries = ("SELECT nothing", raised("OperationalError")), ("SELECT 1", printed("1\n"))
+        saved = printed("1 rows x 1 columns, saved as result_4.csv\n")  # a run before had two
+        queries = ("SELECT nothing", raised("OperationalError")), ("SELECT 1", saved)
         run = replace(DATABASE, task=CLOSED.task)
         for source, result in queries:
             turn = Turn("", RunCell(source, "sql"))
             run = run.extended(Step(Completion(source), turn, result, "told"))
-        assert self.dialect.prefill(run) == "```python\nrows = result_2\n"
+        assert self.dialect.prefill(run) == "```python\nrows = result_4\n"
         run = run.extended(_ran(raised("KeyError"), "told"))
-        assert self.dialect.prefill(run) == "```python\nrows = result_2\n"
+        assert self.dialect.prefill(run) == "```python\nrows = result_4\n"
 
     def test_the_print_lines_name_every_answer(self) -> None:
         task = self.dialect.messages(CLOSED)[1].content

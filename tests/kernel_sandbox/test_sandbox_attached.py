@@ -148,3 +148,23 @@ async def test_the_disk_of_a_restricted_kernel_is_the_administrators(tmp_path: P
     assert "20 MiB" in result.message
     await attached.close()
     await manager.shutdown_kernel(now=True)
+
+
+async def test_figures_are_told_in_words_and_no_name_is_left_behind(tmp_path: Path) -> None:
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='n')\nplt.show()"
+    manager = await _started(tmp_path, is_restricted=False)
+    attached = AttachedKernel(manager, Limits(wall_s=60))
+    await attached.open()
+    try:
+        before = (await attached.run("print(sorted(dir()))")).stdout
+        await attached.tell_figures()
+        await attached.tell_figures()
+        assert (await attached.run("print(sorted(dir()))")).stdout.count("'") == before.count(
+            "'"
+        ) + 2
+        shown = (await attached.run(draw)).outputs[-1].to_nbformat()["data"]
+        assert "image/png" in shown
+        assert "line 'n' of 2 points: lowest 3 at 1, highest 4 at 2" in shown["text/plain"]
+    finally:
+        await attached.close()
+        await manager.shutdown_kernel(now=True)

@@ -54,9 +54,9 @@ def test_a_home_folder_is_found(asked: Asking, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("line", "cell", "words"),
     [
-        ("", "How many?", "at least one data file"),
-        ("", None, "at least one data file"),
-        ("a.csv", None, "at least one data file"),
+        ("", "", "give the question, and data files before it"),
+        ("", None, "give the question, and data files before it"),
+        (__file__, None, "give the question, and data files before it"),
         ("a.csv --nonsense", "q", "unrecognized arguments: --nonsense; %analyze\\? lists"),
         ("a.csv --max-turns 0", "q", "--max-turns: must be 1 or more, not 0"),
         ("a.csv --max-turns x", "q", "--max-turns: invalid"),

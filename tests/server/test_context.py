@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -65,6 +66,74 @@ async def test_the_notebook_around_a_question_is_told(
     assert "abcdefgh" not in told
     for text in by_kind.values():
         assert json.dumps(text, ensure_ascii=False)[1:-1] in told
+
+
+async def test_a_question_from_a_cell_is_told_the_same(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say, kernel: str
+) -> None:
+    say("print(12)\n```", "12.")
+    magic = "%%analyze --into cells\nWhat did I compute above?"
+    path = server.notebook(
+        f"magic-{kernel}.ipynb", kernel, ("sales.n.sum() + 0", magic, "later = 1")
+    )
+    await server.execute(path, SET_UP)
+    endpoint.bodies.clear()
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.until("kernel_meter")
+        assert "error" not in await server.execute(path, "%load_ext dm_jupyter")
+        outputs = await server.execute(path, magic)
+        assert "The analyst is working in the cells below" in outputs
+        parts = (await panel.until("context_told"))["parts"]
+        run = panel.of("run_opened")[-1]
+        await panel.say("stop", run_id=run["run_id"])
+        await panel.until("run_closed")
+    assert run["approval"] == ("ask" if kernel == "python3" else "risky")
+    by_kind = {part["kind"]: part["text"] for part in parts}
+    assert "- sales (DataFrame, 2 x 2): region (str, e.g. north)" in by_kind["variables"]
+    assert "- rate (float): 0.25" in by_kind["variables"]
+    assert "sales.n.sum() + 0" in by_kind["cells"]
+    assert "later = 1" in by_kind["cells"]
+    assert "%%analyze" not in by_kind["cells"]
+
+
+async def test_a_question_from_a_cell_may_stand_alone(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say
+) -> None:
+    say("print(12)\n```", "12.")
+    path = server.notebook("alone.ipynb", "python3", ("sales.n.sum() + 0",))
+    await server.execute(path, SET_UP)
+    endpoint.bodies.clear()
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.until("kernel_meter")
+        await server.execute(path, "%load_ext dm_jupyter")
+        await server.execute(path, "%%analyze sales.csv --alone --into cells\nWhat is the sum?")
+        parts = (await panel.until("context_told"))["parts"]
+        await panel.say("stop", run_id=panel.of("run_opened")[-1]["run_id"])
+        await panel.until("run_closed")
+    assert [part["kind"] for part in parts] == ["data"]
+
+
+async def test_what_would_be_told_is_shown_and_goes_nowhere(
+    server: JupyterServer, endpoint: ScriptedEndpoint
+) -> None:
+    path = server.notebook("preview.ipynb")
+    await server.execute(path, SET_UP)
+    endpoint.bodies.clear()
+    ask = {"kind": "ask", "request_id": "r", "notebook_path": path, "question": ""}
+    about = {"cells": CELLS, "selected": 2, "withheld": ["files"]}
+    found = await asyncio.to_thread(
+        server.request, "POST", "/dm-jupyter/api/context", {**ask, **about}
+    )
+    counts = {part["kind"]: part["count"] for part in found["parts"]}
+    assert counts == {"selection": 1, "variables": 4, "cells": 1}
+    assert "abcdefgh" not in json.dumps(found)
+    assert endpoint.bodies == []
+    with pytest.raises(HTTPError, match="400"):
+        await asyncio.to_thread(
+            server.request, "POST", "/dm-jupyter/api/context", {"kind": "stop", "run_id": "r"}
+        )
 
 
 async def test_what_is_withheld_is_not_told(

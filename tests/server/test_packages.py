@@ -211,7 +211,7 @@ async def test_a_kernel_of_ones_own_gets_no_package(server: JupyterServer, say) 
     path = server.notebook("own.ipynb", kernel="python3")
     async with asyncio.timeout(90), Panel(server) as panel:
         await panel.attach(path)
-        await panel.ask(path, "Use it", kernel="own", approval="auto", without_data=True)
+        await panel.ask(path, "Use it", kernel="own", approval="ask", without_data=True)
         opened = await panel.until("cell_opened")
         assert opened["waits_because"] == "this kernel is not restricted"
         closed = await _say(panel, opened, "approve")
@@ -258,7 +258,8 @@ def test_the_reason_names_modules_and_packages_that_are_called_otherwise() -> No
         ("risky", True, r"^os\.system\(\) on line 2 is not allowed here; .*; it needs x$"),
         ("ask", True, "^you asked to see every cell first; it needs x$"),
         ("auto", True, "^$"),
-        ("risky", False, "^this kernel is not restricted$"),
+        ("ask", False, "^this kernel is not restricted$"),
+        ("risky", False, r"^os\.system\(\) on line 2 is not allowed here; .*; it needs x$"),
     ],
 )
 def test_what_a_cell_needs_joins_the_other_reasons(

@@ -12,7 +12,7 @@ import pytest
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import LocalModelError
@@ -112,7 +112,7 @@ async def test_the_conversation_begins_with_what_was_read(
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
     (request,) = reader.requests
-    assert request.max_tokens == 1
+    assert (request.max_tokens, request.urgency) == (1, Urgency.BACKGROUND)
     place = tmp_path / "one.csv"
     task = Task("1", "How many live in Bern?", (place,))
     async with ProfileReader() as files:

@@ -281,11 +281,37 @@ async def test_another_kernel_is_never_used_unasked(server: JupyterServer, say) 
         await panel.say("ask", request_id="r", notebook_path=path, question="One?")
         refused = await panel.until("refused")
         assert refused["reason"] == "kernel"
-        run_id = await panel.ask(path, "One?", kernel="own", approval="auto", without_data=True)
+        run_id = await panel.ask(path, "One?", kernel="own", approval="ask", without_data=True)
         waiting = await panel.until("cell_opened")
         await panel.say("stop", run_id=run_id)
         await _ended(panel)
     assert waiting["waits_because"] == "this kernel is not restricted"
+
+
+@pytest.mark.parametrize(
+    ("approval", "source", "waits", "status"),
+    [
+        ("risky", "print(1)", False, "ok"),
+        ("risky", "import os\nos.system('ls')", True, "interrupted"),
+        ("auto", "import os\nos.system('ls')", False, "denied"),
+    ],
+)
+async def test_in_another_kernel_cells_wait_as_the_person_chose(
+    server: JupyterServer, say, approval: str, source: str, waits: bool, status: str
+) -> None:
+    say(f"{source}\n```", ANSWER)
+    path = server.notebook(f"{approval}-{waits}.ipynb", kernel="python3")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        asked = {"kernel": "own", "approval": approval, "without_data": True}
+        run_id = await panel.ask(path, "One?", **asked)
+        opened = await panel.until("cell_opened")
+        if waits:
+            await panel.say("stop", run_id=run_id)
+        closed = await panel.until("cell_closed")
+        await _ended(panel)
+    assert bool(opened["waits_because"]) == waits
+    assert closed["status"] == status
 
 
 async def test_undo_leaves_what_the_person_wrote(server: JupyterServer, say) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.core.errors import DmJupyterError
 from training.evaluation.records import EvalRecord
 from training.judge.agreement import Agreement, agreement_of
@@ -54,7 +54,7 @@ async def _judge(arguments: argparse.Namespace) -> None:
     choice = judge_choice(
         arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
     )
-    async with open_policy(choice) as policy:
+    async with open_policy(choice, urgency=Urgency.BACKGROUND) as policy:
         options = _options(arguments, policy, records)
         rows = await judge_answers(records, options, _show_row)
     _print(rows, records)

@@ -4,7 +4,8 @@
 - `readiness.py`: what is missing before a model can answer
 - `pull.py`: fetch a file from the model hub (`hub.py`), or part by part (`parts.py`)
 - `endpoint.py`: use a model; `server.py`: the process that runs it; `engine.py`: what it runs
-- `leases.py`, `runtime.py`: how one server is shared by all who use it
+- `leases.py`, `runtime.py`: how one server is shared by all who use it; `tickets.py`: whose
+  request comes next
 """
 
 from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions, local_endpoint

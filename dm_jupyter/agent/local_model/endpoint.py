@@ -26,17 +26,21 @@ from typing import Final
 
 from dm_jupyter.agent.local_model.cache import model_path
 from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, LocalModel, resolve
-from dm_jupyter.agent.local_model.engine import EngineSettings
+from dm_jupyter.agent.local_model.engine import SLOTS, EngineSettings
 from dm_jupyter.agent.local_model.errors import ServerStartError
 from dm_jupyter.agent.local_model.leases import Lease, exclusive, live_leases
 from dm_jupyter.agent.local_model.readiness import obstacles
 from dm_jupyter.agent.local_model.runtime import ServerFolder, write_private
+from dm_jupyter.agent.local_model.tickets import RequestQueue
 
 __all__ = ["LocalEndpoint", "ServerOptions", "local_endpoint", "running_endpoint"]
 
 _POLL_S: Final = 0.05
 _LEAVE_TIMEOUT_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 5.0
+_LOW_PRIORITY: Final = (
+    "{} was started by a program of low priority (nice {}): it may answer slowly until that ends"
+)
 _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "dm_jupyter.agent.local_model.server")
 """`-P`, or a file in the current folder could stand in for a module of the server."""
 
@@ -52,19 +56,21 @@ class LocalEndpoint:
     model_name: str
     """The name to put into requests."""
     context_tokens: int
-    """Tokens that one request may use, prompt and answer together."""
+    """Tokens that one request may use, prompt and answer together; all that run share them."""
     slots: int
     """Requests worked on at the same time; more of them wait their turn."""
     key_file: Path
     """A file that holds the key, readable by this account only, there while the server is."""
+
+    def queue(self) -> RequestQueue:
+        """Return the queue in which all users of the server stand."""
+        return RequestQueue(self.key_file.parent, self.slots, self.context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """How a server is started; one that already runs is used as it is."""
 
-    slots: int = 1
-    """Requests worked on at the same time; each slot takes the memory of a whole context."""
     port: int = 0
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     start_timeout_s: float = 300.0
@@ -77,13 +83,11 @@ class ServerOptions:
     """Starts the server process; the folder is added as its last argument."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the port.
 
         Raises:
-            ValueError: A number makes no sense.
+            ValueError: There is no such port.
         """
-        if self.slots < 1:
-            raise ValueError(f"slots must be 1 or more, not {self.slots}")
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"port must be between 0 and 65535, not {self.port}")
 
@@ -170,7 +174,22 @@ class _Start:
                 self.on_progress(f"loading {self.model.title}: {now - began:.0f} s")
             await asyncio.sleep(_POLL_S)
         await self._check_answers(found)
+        self._keep_up()
         return found
+
+    def _keep_up(self) -> None:
+        """Raise the server to our own priority, where who started it had a lower one."""
+        own, pid = os.getpriority(os.PRIO_PROCESS, 0), self.folder.server_pid()
+        threads = Path(f"/proc/{pid}/task").glob("*") if pid is not None else ()
+        with suppress(ProcessLookupError):
+            for thread in (int(path.name) for path in threads):
+                nice = os.getpriority(os.PRIO_PROCESS, thread)
+                if nice > own:
+                    try:
+                        os.setpriority(os.PRIO_PROCESS, thread, own)
+                    except PermissionError:
+                        self.on_progress(_LOW_PRIORITY.format(self.model.title, nice))
+                        return
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         # What an earlier server said must be gone before this one counts as alive.
@@ -181,7 +200,7 @@ class _Start:
             model_name=self.model.name,
             api_key=secrets.token_urlsafe(32),
             context_tokens=self.model.context_tokens,
-            slots=self.options.slots,
+            slots=SLOTS,
             port=self.options.port,
         )
         with self.folder.log_file.open("ab") as log:

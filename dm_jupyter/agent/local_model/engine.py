@@ -14,7 +14,13 @@ from typing import Final
 from dm_jupyter.agent.local_model.errors import EngineMissingError
 from kernel_sandbox.commands import install_extra
 
-__all__ = ["Engine", "EngineSettings", "require_engine", "start_engine"]
+__all__ = ["SLOTS", "Engine", "EngineSettings", "Guess", "require_engine", "start_engine"]
+
+SLOTS: Final = 3
+"""Requests that are worked on at the same time, whoever starts the server.
+
+They share one context's memory (`python -m benchmarks.model_speed slots`).
+"""
 
 _PROMPT_CACHE_MIB: Final = 512
 """Memory for the prefixes of conversations that lost their slot; the engine's own is 8 GiB."""
@@ -50,11 +56,26 @@ class EngineSettings:
     api_key: str
     """What requests must carry."""
     context_tokens: int
-    """Tokens for each slot."""
+    """Tokens that one request may use, and all slots together."""
     slots: int
     """Requests worked on at the same time."""
     port: int
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Tokens guessed from what was read before, which the model then checks all at once.
+
+    What it writes is distributed as without it: a guess that the model does not sample is dropped.
+    """
+
+    kind: str
+    """The engine's name for the way: `NGRAM_SIMPLE` or `NGRAM_MAP_K`."""
+    matching: int
+    """Tokens that must have been read before, to take what followed them."""
+    guessed: int
+    """Tokens that are taken at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +101,15 @@ def require_engine() -> None:
         )
 
 
-def start_engine(settings: EngineSettings, spin_count: int = SPIN_COUNT) -> Engine:
+def start_engine(
+    settings: EngineSettings, spin_count: int = SPIN_COUNT, guess: Guess | None = None
+) -> Engine:
     """Load the model and listen; returns once the engine answers.
 
     Args:
         settings: What the engine must know.
         spin_count: How often a thread looks for work before it sleeps; once a process.
+        guess: How the next tokens are guessed; None guesses nothing.
 
     Raises:
         RuntimeError: The engine refused the file or the settings; it has printed why.
@@ -107,11 +131,17 @@ def start_engine(settings: EngineSettings, spin_count: int = SPIN_COUNT) -> Engi
     # Slots would show one client the prompt of another.
     params.endpoint_slots = False
     params.n_parallel = settings.slots
-    params.n_ctx = settings.context_tokens * settings.slots
+    params.n_ctx = settings.context_tokens
+    params.kv_unified = True
     params.n_batch = _BATCH_TOKENS
     params.cache_prompt = True
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.verbosity = _LOG_WARNINGS
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+    if guess is not None:
+        kinds = xllamacpp.common_speculative_type
+        params.speculative.types = [getattr(kinds, f"COMMON_SPECULATIVE_TYPE_{guess.kind}")]
+        ngrams = getattr(params.speculative, guess.kind.lower())
+        ngrams.size_n, ngrams.size_m = guess.matching, guess.guessed
     server = xllamacpp.Server(params)
     return Engine(address=server.listening_address, handle=server)

@@ -38,7 +38,7 @@ class ServerState:
     model_name: str
     """The name to put into requests."""
     context_tokens: int
-    """Tokens that one request may use, prompt and answer together."""
+    """Tokens that one request may use, prompt and answer together; all that run share them."""
     slots: int
     """Requests worked on at the same time; more of them wait their turn."""
 

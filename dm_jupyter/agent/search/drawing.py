@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dm_jupyter.agent.one_each import one_each
-from dm_jupyter.agent.protocols import BatchPolicy, Policy, SampleRequest
+from dm_jupyter.agent.protocols import BatchPolicy, Policy, SampleRequest, Urgency
 from dm_jupyter.core.trajectory import Completion
 
-__all__ = ["Drawn", "draw"]
+__all__ = ["Drawn", "Searching", "draw"]
 
 
 class Drawn:
@@ -36,6 +37,31 @@ class Drawn:
             return await self._policy.sample(request, on_text)
         on_text(completion.text)
         return completion
+
+
+class Searching:
+    """The model as a search asks it: its turns come after those that a person waits for."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Implements `BatchPolicy`.
+
+        Args:
+            policy: the model.
+        """
+        self._policy = policy
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn."""
+        return await self._policy.sample(replace(request, urgency=Urgency.SEARCH), on_text)
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns."""
+        return await draw(self._policy, replace(request, urgency=Urgency.SEARCH), count)
 
 
 async def draw(policy: Policy, request: SampleRequest, count: int) -> list[Completion]:

@@ -14,6 +14,7 @@ from dm_jupyter.agent.episodes import Arena, Pool
 from dm_jupyter.agent.loop import RunSettings, request_for
 from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.agent.search.candidates import Agree, Candidate, groups_of
+from dm_jupyter.agent.search.drawing import Searching
 from dm_jupyter.agent.search.solution import Solution
 from dm_jupyter.agent.search.strategies import Vote
 from dm_jupyter.core.dialect import Message
@@ -77,8 +78,8 @@ class SaidAgain:
         place, self._place = self._place, None
         if place is None or place >= len(self._said.steps):
             return None
-        before = replace(self._said, steps=self._said.steps[:place])
-        if _comparable(request) != _comparable(request_for(before, self._settings)):
+        asked = request_for(self._said.before(place), self._settings)
+        if _comparable(request) != _comparable(asked):
             return None
         self._place = place + 1
         return self._said.steps[place].completion
@@ -140,7 +141,7 @@ async def rehearse(
     pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
     async with _folder() as folder, _opened(pool):
         arena = arena_in(pool, folder)
-        solution = await Vote(tries).solve(arena, policy)
+        solution = await Vote(tries).solve(arena, Searching(policy))
     return _rehearsal(solution, arena, policy)
 
 

@@ -10,7 +10,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 
-__all__ = ["alternating", "file_names", "task_text", "unfenced"]
+__all__ = ["alternating", "file_names", "so_far", "task_text", "unfenced"]
 
 _FENCED = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n?(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
 
@@ -32,7 +32,14 @@ def task_text(trajectory: Trajectory, *, is_aided: bool = True) -> str:
         parts.append(prompts.fill("task_constraints", constraints=task.constraints))
     if task.answer_format:
         parts.append(prompts.fill("task_format", format=task.answer_format))
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in parts if part) + so_far(trajectory)
+
+
+def so_far(trajectory: Trajectory) -> str:
+    """Returns what follows the task where the model is not shown its first turns any more."""
+    if not trajectory.digest:
+        return ""
+    return "\n\n" + prompts.fill("task_so_far", digest=trajectory.digest)
 
 
 def file_names(task: Task) -> str:
@@ -43,7 +50,7 @@ def file_names(task: Task) -> str:
 def alternating(
     system: str, task: str, trajectory: Trajectory, restored: Callable[[str], str]
 ) -> tuple[Message, ...]:
-    """Returns the whole conversation: system, task, then each turn and its observation.
+    """Returns the conversation: system, task, then each turn shown and its observation.
 
     Args:
         system: the system prompt's text.
@@ -52,7 +59,7 @@ def alternating(
         restored: puts back the stop string that ended a turn.
     """
     messages = [Message("system", system), Message("user", task)]
-    for step in trajectory.steps:
+    for step in trajectory.shown_steps:
         messages.append(Message("assistant", restored(step.completion.text)))
         messages.append(Message("user", step.observation))
     return tuple(messages)

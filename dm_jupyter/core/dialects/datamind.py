@@ -41,6 +41,7 @@ class DataMindDialect:
         "task_question",
         "task_constraints",
         "task_format",
+        "task_so_far",
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:

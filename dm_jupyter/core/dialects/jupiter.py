@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.dialects.conversation import alternating, file_names
+from dm_jupyter.core.dialects.conversation import alternating, file_names, so_far
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -44,7 +44,7 @@ class JupiterDialect:
     is_aided: bool = False
     answers_in_words: bool = False
     tools: tuple[Tool, ...] = ()
-    prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void")
+    prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void", "task_so_far")
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends where the model would invent the observation."""
@@ -59,7 +59,7 @@ class JupiterDialect:
             constraints=task.constraints or "none",
             format=task.answer_format or "none",
             files=file_names(task) or "none",
-        )
+        ) + so_far(trajectory)
         return alternating(prompts.text_of("jupiter_system"), asked, trajectory, str.strip)
 
     def prefill(self, trajectory: Trajectory) -> str:

@@ -28,6 +28,7 @@ _BLOCK = re.compile(
     r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_SAVED = re.compile(r"saved as (result_\d+)\.csv")
 _NUMPY = "import numpy as np\n"
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
@@ -57,6 +58,7 @@ class MarkdownDialect:
         "task_question",
         "task_constraints",
         "task_format",
+        "task_so_far",
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
@@ -77,7 +79,7 @@ class MarkdownDialect:
         if trajectory.steps and trajectory.steps[-1].objection:
             task += f"\n\n{trajectory.steps[-1].objection}"
         messages = [Message("system", prompts.text_of(system)), Message("user", task)]
-        for step in _worth_showing(trajectory.steps):
+        for step in _worth_showing(trajectory):
             messages.append(Message("assistant", _closed(step.completion.text)))
             messages.append(Message("user", step.observation))
         return tuple(messages)
@@ -193,11 +195,16 @@ def _sql_prefill(trajectory: Trajectory) -> str:
     steps = trajectory.steps
     if not steps:
         return "```sql\n"
-    queries = [step for step in steps if _is_query(step)]
-    worked = [number for number, query in enumerate(queries, 1) if _succeeded(query)]
-    if not worked or (_is_query(steps[-1]) and not _succeeded(steps[-1])):
+    results = [name for step in steps if _is_query(step) and (name := _saved_as(step))]
+    if not results or (_is_query(steps[-1]) and not _succeeded(steps[-1])):
         return f"```sql\n{_failed_before(trajectory, '--')}SELECT"
-    return f"```python\nrows = result_{worked[-1]}\n"
+    return f"```python\nrows = {results[-1]}\n"
+
+
+def _saved_as(query: Step) -> str:
+    """The variable that holds a query's rows; an earlier run may have taken the first names."""
+    saved = _SAVED.search(query.result.stdout) if query.result and _succeeded(query) else None
+    return saved[1] if saved else ""
 
 
 def _is_query(step: Step) -> bool:
@@ -224,13 +231,14 @@ def _needs_code(trajectory: Trajectory) -> bool:
     return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
 
 
-def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps but those that came to nothing and that a later one has replaced.
+def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
+    """The steps shown but those that came to nothing and that a later one has replaced.
 
     A turn that went in circles is not even shown as the last one: a small model would go on in it.
     """
-    told = [step for step in steps if step.completion.finish_reason != "repetition"]
-    is_last_shown = not _begins_anew(steps)
+    shown = trajectory.shown_steps
+    told = [step for step in shown if step.completion.finish_reason != "repetition"]
+    is_last_shown = not _begins_anew(trajectory.steps)
     return tuple(
         step
         for index, step in enumerate(told)
@@ -238,6 +246,7 @@ def _worth_showing(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         if (index == len(told) - 1 and is_last_shown)
         or isinstance(step.turn.action, Answer)
         or _showed(step)
+        or _met_limit(step)
     )
 
 
@@ -259,6 +268,10 @@ def _begins_anew(steps: tuple[Step, ...]) -> bool:
 
 def _showed(step: Step) -> bool:
     return _succeeded(step) and step.result is not None and _has_output(step.result)
+
+
+def _met_limit(step: Step) -> bool:
+    return step.result is not None and bool(limit_met(step.result))
 
 
 def _succeeded(step: Step) -> bool:

@@ -50,6 +50,7 @@ class ReactDialect:
         "task_question",
         "task_constraints",
         "task_format",
+        "task_so_far",
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
@@ -60,8 +61,8 @@ class ReactDialect:
         """System, task, then each turn and its observation; unaided, void turns are left out."""
         task = task_text(trajectory, is_aided=self.is_aided)
         if not self.is_aided:
-            kept = (one for one in trajectory.steps if not isinstance(one.turn.action, Void))
-            trajectory = replace(trajectory, steps=tuple(kept))
+            kept = (one for one in trajectory.shown_steps if not isinstance(one.turn.action, Void))
+            trajectory = replace(trajectory, steps=tuple(kept), folds=())
         return alternating(prompts.text_of("react_system"), task, trajectory, str.strip)
 
     def prefill(self, trajectory: Trajectory) -> str:

@@ -51,7 +51,8 @@ TOOLS = (
         "run_sql",
         "query",
         "Run one query on the SQLite database of the task and return its rows; Python cells find "
-        "them in result_1, result_2, and so on. Only where the data is in a database.",
+        "them in the variable that the output names, such as result_1. Only where the data is in "
+        "a database.",
         "One SELECT statement.",
     ),
     _tool(
@@ -121,6 +122,7 @@ class ToolsDialect:
         "task_question",
         "task_constraints",
         "task_format",
+        "task_so_far",
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ class ToolsDialect:
         """System, task with the data's profile, then each turn's calls and their results."""
         system = prompts.text_of("tools_system")
         messages = [Message("system", system), Message("user", task_text(trajectory))]
-        for number, step in enumerate(trajectory.steps, 1):
+        for number, step in enumerate(trajectory.shown_steps, trajectory.folded + 1):
             messages += _turn_messages(number, step)
         return tuple(messages)
 

@@ -98,7 +98,7 @@ class Ask:
     """A name from the models list; empty for the server's default."""
     approval: Approval = "risky"
     kernel: KernelChoice = "restricted"
-    """`own` lets the run use a kernel that is not restricted; then every cell is asked for."""
+    """`own` lets the run use a kernel that is not restricted."""
     agreed: tuple[str, ...] = ()
     """Where links among the files lead, of which the person has said that they may be read."""
     without_data: bool = False
@@ -118,6 +118,8 @@ class Ask:
     """Place of the selected cell among them; -1 for none."""
     withheld: tuple[PartKind, ...] = ()
     """What of the notebook the model is not told."""
+    pictures: bool = False
+    """Whether figures may be sent as pictures to an endpoint outside of the server's machine."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.tries <= MOST_TRIES:

@@ -64,6 +64,7 @@ describe('Analyst', () => {
   let panel: NotebookPanel;
 
   beforeEach(async () => {
+    window.sessionStorage.clear();
     Object.assign(performance, { mark: jest.fn() });
     jest.spyOn(console, 'warn').mockImplementation();
     const file = new FakeFile();
@@ -145,6 +146,7 @@ describe('Analyst', () => {
     ]);
     expect(ask.cells![2].role).toBe('answer');
     Object.assign(analyst.choices, { _withheld: ['selection'] });
+    refuse('file');
     await analyst.ask(PATH, { text: 'How?' });
     const again = sent('ask')[1] as IAsk;
     expect(again.withheld).toEqual(['selection']);
@@ -172,6 +174,7 @@ describe('Analyst', () => {
       await analyst.ask(PATH, { text: 'How?' });
       const [first] = sent('ask') as IAsk[];
       receive(runOpened({ request_id: first.request_id }));
+      receive(runClosed());
     });
 
     it('asks below that, from where the person stands', async () => {
@@ -191,10 +194,92 @@ describe('Analyst', () => {
       receive(
         runOpened({ run_id: 'run-2', request_id: again.request_id, seq: 1 })
       );
+      receive(runClosed({ run_id: 'run-2' }));
       await analyst.ask(PATH, { text: 'And then?' });
       expect(sent('ask')[3]).toMatchObject({ after: ['a'] });
     });
   });
+
+  describe('while a run works', () => {
+    beforeEach(async () => {
+      await analyst.ask(PATH, { text: 'How?' });
+      const [first] = sent('ask') as IAsk[];
+      receive(runOpened({ request_id: first.request_id }));
+    });
+
+    it('keeps a question and sends it after the answer, as it was asked', async () => {
+      analyst.choices.model = 'small';
+      analyst.choices.approval = 'auto';
+      expect(await analyst.ask(PATH, { text: 'And?', files: ['f.csv'] })).toBe(
+        true
+      );
+      expect(sent('ask')).toHaveLength(1);
+      // What is chosen later, and where the person goes, is for later questions.
+      analyst.choices.model = 'far';
+      analyst.choices.approval = 'ask';
+      Object.assign(panel.content, { activeCellIndex: 0 });
+      receive(runClosed());
+      await settle();
+      expect(sent('ask')[1]).toMatchObject({
+        question: 'And?',
+        files: ['f.csv'],
+        model: 'small',
+        approval: 'auto',
+        selected: 1,
+        after: ['b', 'a']
+      });
+      expect(analyst.queue.get(PATH).waiting).toEqual([]);
+    });
+
+    it('sends nothing into a kernel that has ended', async () => {
+      await analyst.ask(PATH, { text: 'And?' });
+      receive({
+        kind: 'kernel_ended',
+        notebook_path: PATH,
+        kernel_id: 'kernel-1',
+        message: 'gone'
+      });
+      receive(runClosed());
+      await settle();
+      expect(sent('ask')).toHaveLength(1);
+      expect(analyst.queue.get(PATH).held).toBe('kernel');
+    });
+
+    it('loses no refused question where the field holds another one', async () => {
+      await analyst.ask(PATH, { text: 'And?', files: ['f.csv'] });
+      await analyst.ask(PATH, { text: 'And then?' });
+      analyst.drafts.change(PATH, { text: 'being written' });
+      receive(runClosed());
+      await settle();
+      refuse('file');
+      const { held, waiting } = analyst.queue.get(PATH);
+      expect(waiting.map(one => one.question.text)).toEqual([
+        'And?',
+        'And then?'
+      ]);
+      expect(waiting[0].question.files).toEqual(['f.csv']);
+      expect(held).toBe('refused');
+      expect(analyst.drafts.get(PATH).text).toBe('being written');
+      const { notices, pending } = analyst.model.notebook(PATH);
+      expect(pending).toBeNull();
+      expect(notices.map(notice => notice.text)).toEqual(['why']);
+    });
+
+    it('holds the rest when the one before is refused', async () => {
+      await analyst.ask(PATH, { text: 'And?' });
+      await analyst.ask(PATH, { text: 'And then?' });
+      receive(runClosed());
+      await settle();
+      refuse('file');
+      expect(analyst.drafts.get(PATH).text).toBe('And?');
+      expect(analyst.queue.get(PATH).held).toBe('refused');
+      expect(sent('ask')).toHaveLength(2);
+    });
+  });
+
+  async function settle(): Promise<void> {
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
 
   it('asks as often again in the kernel that the person chose', async () => {
     await analyst.ask(PATH, { text: 'How?', tries: 3 });
@@ -224,8 +309,26 @@ describe('Analyst', () => {
     analyst.askAgain(ask, PATH, 'own');
     expect(sent('ask')[1]).toMatchObject({ kernel: 'own', approval: 'ask' });
     // The choice holds for as long as the kernel lives.
+    refuse('file');
     await analyst.ask(PATH, { text: 'And?' });
     expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'ask' });
+  });
+
+  it('lets no fewer cells wait in such a kernel than the person agreed to', async () => {
+    analyst.choices.approval = 'auto';
+    await analyst.ask(PATH, { text: 'How?' });
+    analyst.askAgain(refuse('kernel'), PATH, 'own', 'risky');
+    const asked = sent('ask')[1] as IAsk;
+    expect(asked).toMatchObject({ kernel: 'own', approval: 'risky' });
+    expect(analyst.approvalIn(PATH)).toBe('risky');
+    receive(runOpened({ request_id: asked.request_id }));
+    await analyst.ask(PATH, { text: 'And?' });
+    analyst.setApproval(PATH, 'auto');
+    expect(analyst.choices.approval).toBe('auto');
+    receive(runClosed());
+    await settle();
+    // As it was when the question was asked.
+    expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'risky' });
   });
 
   it('has the person agree to links, and asks again with where they lead', async () => {

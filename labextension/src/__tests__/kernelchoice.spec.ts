@@ -31,7 +31,10 @@ describe('chooseKernel', () => {
   const drafts = new Drafts();
   const asked: unknown[][] = [];
   let isConnected: boolean;
-  let changeKernel: () => Promise<void>;
+  let changeKernel: (model?: unknown) => Promise<void>;
+  let cells: unknown[];
+  let executed: string[];
+  let shutdown: jest.Mock;
   let newNotebook: () => Promise<unknown>;
 
   beforeEach(() => {
@@ -39,6 +42,9 @@ describe('chooseKernel', () => {
     changeKernel = async () => undefined;
     newNotebook = async () => ({ context: { localPath: NEW_PATH } });
     asked.length = 0;
+    cells = [];
+    executed = [];
+    shutdown = jest.fn(async () => undefined);
     [PATH, NEW_PATH].forEach(path => {
       drafts.clear(path);
       model.forget(path);
@@ -47,13 +53,18 @@ describe('chooseKernel', () => {
 
   /** Has the person choose in the dialog, and waits until all is done. */
   async function choose(
-    choice: 'own' | 'switch' | 'new' | null
+    choice: 'own' | 'switch' | 'new' | 'rerun' | null
   ): Promise<void> {
     const analyst = {
       model,
       drafts,
+      putBack: (path: string, ask: IAsk) => drafts.putBack(path, ask),
       status: null,
-      panel: () => ({ sessionContext: { changeKernel } }),
+      panel: () => ({
+        context: { localPath: PATH },
+        content: { widgets: cells.map(model => ({ model })) },
+        sessionContext: { changeKernel }
+      }),
       askAgain: (...args: unknown[]) => {
         asked.push(args);
         return isConnected;
@@ -61,7 +72,22 @@ describe('chooseKernel', () => {
     } as unknown as Analyst;
     const workspace = {
       hasRestrictedKernel: true,
-      newNotebook
+      newNotebook,
+      startRestrictedKernel: async () => ({
+        id: 'restricted-1',
+        requestExecute: ({ code }: { code: string }) => {
+          executed.push(code);
+          const error = { status: 'error', ename: 'E', evalue: 'why' };
+          const content = code.includes('bad') ? error : { status: 'ok' };
+          return {
+            done: code.includes('kill')
+              ? Promise.reject(new Error('Canceled'))
+              : Promise.resolve({ content })
+          };
+        },
+        shutdown,
+        dispose: () => undefined
+      })
     } as unknown as Workspace;
     const trans = nullTranslator.load('dm_jupyter');
     const done = chooseKernel(
@@ -85,14 +111,69 @@ describe('chooseKernel', () => {
   }
 
   it.each([
+    ['rerun', PATH, 'restricted'],
     ['own', PATH, 'own'],
     ['switch', PATH, 'restricted'],
     ['new', NEW_PATH, 'restricted']
   ] as const)('asks again where the person chose: %s', async (...row) => {
     const [choice, path, kernel] = row;
     await choose(choice);
-    expect(asked).toEqual([[ASK, path, kernel]]);
+    expect(asked).toEqual([[ASK, path, kernel, 'ask']]);
     expect(drafts.get(path).text).toBe('');
+  });
+
+  describe('when the cells are run again', () => {
+    const cellOf = (count: number | null, source: string, output = '') => ({
+      type: 'code',
+      executionCount: count,
+      outputs: { length: output ? 1 : 0, get: () => ({ type: output }) },
+      sharedModel: { getSource: () => source }
+    });
+
+    it('runs those that had worked, in order, and then switches the kernel', async () => {
+      const changes: unknown[] = [];
+      const lines: string[] = [];
+      cells = [
+        { type: 'markdown' },
+        cellOf(7, 'a = 1', 'stream'),
+        cellOf(null, 'never = 1'),
+        cellOf(2, 'b = a'),
+        cellOf(3, '1 / 0', 'error'),
+        cellOf(4, '%%analyze\nHow many?')
+      ];
+      changeKernel = async model => {
+        changes.push(model);
+      };
+      const look = () => lines.push(model.notebook(PATH).preparing);
+      model.changed.connect(look);
+      await choose('rerun');
+      model.changed.disconnect(look);
+      expect(executed).toEqual(['a = 1', 'b = a']);
+      expect(changes).toEqual([{ id: 'restricted-1' }]);
+      expect(lines).toContain('Running cell 2 of 2 again…');
+      expect(asked).toEqual([[ASK, PATH, 'restricted', 'ask']]);
+      expect(shutdown).not.toHaveBeenCalled();
+    });
+
+    it.each([
+      ['bad', 'E: why'],
+      ['kill', 'the kernel ended']
+    ])(
+      'keeps the kernel and says which cell failed: %s',
+      async (word, reason) => {
+        changeKernel = jest.fn();
+        cells = [cellOf(5, word), cellOf(6, 'later')];
+        await choose('rerun');
+        expect(executed).toEqual([word]);
+        expect(changeKernel).not.toHaveBeenCalled();
+        expect(shutdown).toHaveBeenCalled();
+        expect(asked).toEqual([]);
+        expect(drafts.get(PATH).text).toBe('How many?');
+        expect(model.notebook(PATH).pending).toBeNull();
+        expect(notices(PATH)[0]).toContain('cell [5] failed');
+        expect(notices(PATH)[0]).toContain(reason);
+      }
+    );
   });
 
   describe('in a notebook that has no kernel', () => {
@@ -124,6 +205,7 @@ describe('chooseKernel', () => {
       const analyst = {
         model,
         drafts,
+        putBack: (path: string, ask: IAsk) => drafts.putBack(path, ask),
         panel: () => panel,
         askAgain: (...args: unknown[]) => {
           asked.push(args);
@@ -149,7 +231,7 @@ describe('chooseKernel', () => {
       expect(document.querySelector('.jp-Dialog')).toBeNull();
       expect(dispose).toHaveBeenCalled();
       expect(names).toEqual(['python3']);
-      expect(asked).toEqual([[ASK, PATH, 'restricted']]);
+      expect(asked).toEqual([[ASK, PATH, 'restricted', 'ask']]);
       expect(notices(PATH)[0]).toContain('It has no variables yet');
     });
 

@@ -44,6 +44,7 @@ describe('agreeToLinks', () => {
     const analyst = {
       model,
       drafts,
+      putBack: (path: string, ask: IAsk) => drafts.putBack(path, ask),
       askAgreed: (...args: unknown[]) => {
         asked.push(args);
         return isConnected;

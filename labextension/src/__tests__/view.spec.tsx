@@ -14,6 +14,7 @@ import { Choices } from '../choices';
 import { PanelContext } from '../context';
 import { Drafts } from '../draft';
 import { AnalystModel } from '../model';
+import { QuestionQueue } from '../questionqueue';
 import type { IAsk, RunMessage } from '../protocol.gen';
 import type {
   AnalystRest,
@@ -21,7 +22,8 @@ import type {
   IDownload,
   IMeaning,
   IModelState,
-  IStatus
+  IStatus,
+  IToldPart
 } from '../rest';
 import type { IAnalyst, IQuestion } from '../tokens';
 import { PanelView } from '../view';
@@ -176,6 +178,16 @@ class FakeAnalyst {
   readonly model = new AnalystModel();
   readonly drafts = new Drafts();
   readonly choices = new Choices();
+  readonly queue: QuestionQueue = new QuestionQueue({
+    model: this.model,
+    caughtUp: async () => undefined,
+    send: async (path, question) => {
+      this.said.push(['ask', path, question]);
+      return true;
+    },
+    storage: window.sessionStorage,
+    storageKey: 'waiting'
+  });
   readonly rest = {
     variables: async () => VARIABLES,
     runs: async () => [],
@@ -235,6 +247,7 @@ class FakeAnalyst {
   readonly contents = {} as unknown as Contents.IManager;
   meaning: IMeaning = { files: [], variables: [], unclear: [] };
   setup: IModelState = SETUP;
+  told: readonly IToldPart[] = [];
   /** When the endpoint answers a test. */
   answered: Promise<void> = Promise.resolve();
   refreshStatus = async () => {
@@ -253,8 +266,17 @@ class FakeAnalyst {
 
   panel = () => null;
   ask = async (path: string, question: IQuestion) => {
-    this.said.push(['ask', path, question]);
+    if (this.queue.isBusy(path)) {
+      this.queue.add(path, question);
+    } else {
+      this.said.push(['ask', path, question]);
+    }
     return true;
+  };
+  preview = async () => this.told;
+  approvalIn = () => this.choices.approval;
+  setApproval = (_: string, approval: 'ask' | 'risky' | 'auto') => {
+    this.choices.approval = approval;
   };
   stop = (...args: unknown[]) => this.said.push(['stop', ...args]);
   decide = (...args: unknown[]) => this.said.push(['decide', ...args]);
@@ -313,6 +335,7 @@ describe('PanelView', () => {
   });
 
   beforeEach(() => {
+    window.sessionStorage.clear();
     analyst = new FakeAnalyst();
     pages = [];
     workspace = {
@@ -1239,5 +1262,110 @@ describe('PanelView', () => {
     });
     expect(one('dm-history')).toBeTruthy();
     expect(await violations()).toEqual([]);
+  });
+
+  describe('while a run works', () => {
+    beforeEach(async () => {
+      analyst.model.receive(runOpened());
+      await show();
+    });
+
+    const asked = () => analyst.said.filter(([word]) => word === 'ask');
+    const waiting = () =>
+      all('dm-waiting-question').map(one => one.textContent);
+
+    async function queueUp(text: string): Promise<void> {
+      await type(text);
+      await press('Enter');
+      await settle();
+    }
+
+    async function click(id: string): Promise<void> {
+      await act(async () => all(id)[0].click());
+      await settle();
+    }
+
+    it('shows a question that waits, says so, and sends it after the answer', async () => {
+      await queueUp('And by month?');
+      expect(waiting()).toEqual(['And by month?']);
+      expect(one('dm-composer').textContent).toBe('');
+      expect(host.textContent).toContain('Your question waits for the run.');
+      expect(asked()).toEqual([]);
+      const { violations } = await axe.run(host);
+      expect(violations).toEqual([]);
+      await act(async () => analyst.model.receive(runClosed()));
+      await settle();
+      expect(asked()).toMatchObject([['ask', PATH, { text: 'And by month?' }]]);
+      none('dm-waiting');
+    });
+
+    it('gives a question back to the field, and to nobody else', async () => {
+      await queueUp('first');
+      await queueUp('second');
+      await click('dm-waiting-take-back');
+      expect(one('dm-composer').textContent).toBe('first');
+      expect(document.activeElement).toBe(one('dm-composer'));
+      await click('dm-waiting-take-back');
+      expect(one('dm-composer').textContent).toBe('first');
+      none('dm-waiting');
+    });
+
+    it('changes a question in its place', async () => {
+      await queueUp('first');
+      await click('dm-waiting-edit');
+      const field = one('dm-waiting-input') as HTMLTextAreaElement;
+      await act(async () => {
+        const { set } = Object.getOwnPropertyDescriptor(
+          HTMLTextAreaElement.prototype,
+          'value'
+        )!;
+        set!.call(field, 'better');
+        field.dispatchEvent(new Event('input', { bubbles: true }));
+        field.dispatchEvent(
+          new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
+        );
+      });
+      await settle();
+      expect(waiting()).toEqual(['better']);
+      expect(document.activeElement).toBe(one('dm-composer'));
+    });
+
+    it('sends nothing after a stopped run until the person says so', async () => {
+      await queueUp('first');
+      await act(async () =>
+        analyst.model.receive(runClosed({ stop: 'cancelled' }))
+      );
+      await settle();
+      expect(asked()).toEqual([]);
+      expect(one('dm-waiting').textContent).toContain(
+        'Not sent, because the run was stopped'
+      );
+      await click('dm-waiting-send');
+      expect(asked()).toHaveLength(1);
+    });
+  });
+
+  it('says what goes to an endpoint before it does, and lets each part be left out', async () => {
+    analyst.choices.model = 'far';
+    analyst.told = [
+      { kind: 'selection', text: 'The selected cell: a = 1', count: 1 },
+      { kind: 'cells', text: '[1] b = 2', count: 3 },
+      { kind: 'variables', text: '- df', count: 2 }
+    ];
+    await show();
+    analyst.drafts.addFile(PATH, 'work/sales.csv');
+    await type('How many?');
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 400));
+    });
+    const line = one('dm-leaving').querySelector('summary')!.textContent;
+    expect(line).toBe(
+      'Sends to Far: the question, columns and examples of sales.csv, the selected cell, 3 cells, 2 variables'
+    );
+    expect(one('dm-leaving').textContent).toContain('[1] b = 2');
+    await act(async () => one('dm-tell-cells').click());
+    expect(analyst.choices.withheld).toEqual(['cells']);
+    await act(async () => one('dm-tell-cells').click());
+    expect(analyst.choices.withheld).toEqual([]);
   });
 });

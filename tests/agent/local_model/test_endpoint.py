@@ -23,6 +23,7 @@ from dm_jupyter.agent.local_model.endpoint import (
     local_endpoint,
     running_endpoint,
 )
+from dm_jupyter.agent.local_model.engine import SLOTS
 from dm_jupyter.agent.local_model.errors import (
     EngineMissingError,
     ModelMissingError,
@@ -170,6 +171,29 @@ async def test_killed_user_leaves_no_server(served: LocalModel, options: ServerO
         assert await asyncio.to_thread(_status, endpoint, endpoint.api_key) == 200
 
 
+async def test_a_server_of_low_priority_is_raised_or_that_is_said(
+    served: LocalModel, options: ServerOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    async with local_endpoint(served, options):
+        pid = _pid(served, options)
+        os.setpriority(os.PRIO_PROCESS, pid, 15)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "setpriority", refuse)
+            async with local_endpoint(served, options, said.append):
+                assert os.getpriority(os.PRIO_PROCESS, pid) == 15
+        assert len(said) == 1
+        assert "low priority (nice 15)" in said[0]
+        if os.geteuid() == 0:
+            async with local_endpoint(served, options, said.append):
+                assert os.getpriority(os.PRIO_PROCESS, pid) == 0
+            assert len(said) == 1
+
+
 async def test_killed_server_is_replaced(served: LocalModel, options: ServerOptions) -> None:
     async with local_endpoint(served, options) as first:
         pid = _pid(served, options)
@@ -292,14 +316,12 @@ def test_a_model_that_is_none_is_the_only_thing_missing(
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="slots"):
-        ServerOptions(slots=0)
     with pytest.raises(ValueError, match="port"):
         ServerOptions(port=70_000)
 
 
 async def test_state_says_what_was_asked_for(served: LocalModel, options: ServerOptions) -> None:
-    async with local_endpoint(served, replace(options, slots=3)) as endpoint:
+    async with local_endpoint(served, options) as endpoint:
         state = json.loads((endpoint.key_file.parent / "server.json").read_text())
-        assert (endpoint.slots, endpoint.context_tokens) == (3, 8192)
+        assert (endpoint.slots, endpoint.context_tokens) == (SLOTS, 8192)
         assert endpoint.api_key not in state.values()

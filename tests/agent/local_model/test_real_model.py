@@ -9,11 +9,13 @@ from pathlib import Path
 import openai
 import psutil
 import pytest
+from openai.types.chat import ChatCompletion
 
 from dm_jupyter.agent.local_model.cache import is_present
 from dm_jupyter.agent.local_model.catalogue import MODELS
 from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions, local_endpoint
 from dm_jupyter.agent.local_model.errors import ServerStartError
+from dm_jupyter.agent.local_model.tickets import Need, Ticket, Urgency
 
 PRESENT = sorted((model for model in MODELS if is_present(model)), key=lambda m: m.size_bytes)
 
@@ -90,28 +92,27 @@ async def test_stream_that_is_closed_stops_the_engine(
     assert process.is_running()  # the engine rests, and has not died
 
 
-async def test_a_prompt_that_nobody_waits_for_is_read_no_further(
+async def test_a_prompt_that_gives_way_is_read_no_further_and_not_again(
     endpoint: LocalEndpoint, client: openai.AsyncOpenAI
 ) -> None:
-    asked = client.chat.completions.create(
-        model=endpoint.model_name,
-        messages=[{"role": "user", "content": "Count upwards from here. " * 600}],
-        max_tokens=1,
-    )
-    asking = asyncio.ensure_future(asked)
-    await asyncio.sleep(1)
-    asking.cancel()
-    await asyncio.wait([asking])
-    answer = await client.chat.completions.create(
-        model=endpoint.model_name,
-        messages=[{"role": "user", "content": "Count upwards from here. " * 600}],
-        max_tokens=1,
-    )
+    async def ask(_: Ticket) -> ChatCompletion:
+        return await client.chat.completions.create(
+            model=endpoint.model_name,
+            messages=[{"role": "user", "content": "Count upwards from here. " * 400}],
+            max_tokens=1,
+        )
+
+    queue = endpoint.queue()
+    reading = asyncio.create_task(queue.answered(Need(Urgency.BACKGROUND, 1, 3000), ask))
+    await asyncio.sleep(3)
+    answer = await queue.answered(Need(Urgency.QUESTION, 1, 3000), ask)
+    reading.cancel()
+    await asyncio.wait([reading])
     assert answer.usage is not None
     details = answer.usage.prompt_tokens_details
     assert details is not None
     # What was read until then is kept, and it is not the whole.
-    assert 0 < (details.cached_tokens or 0) < answer.usage.prompt_tokens / 2
+    assert 0 < (details.cached_tokens or 0) < answer.usage.prompt_tokens
 
 
 async def test_key_is_required_and_pages_are_kept_out(

@@ -6,12 +6,17 @@ the type and length that `kernel_variables.py` sends. Not covered: whether they 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.messages import decode
 
-__all__ = ["Alive", "alive_from_text"]
+__all__ = ["VARIABLES_CALL", "Alive", "alive_from_text", "variables_source", "variables_text"]
+
+VARIABLES_CALL = "_dm_jupyter_variables()"
+"""What is evaluated after `variables_source`; its `repr` is for `alive_from_text`."""
 
 _TEXT_CHARS = 256 * 1024
 """More than twenty tables of thirty columns take."""
@@ -28,6 +33,22 @@ class Alive:
     """Each with `name`, `kind`, `shape` and `columns`, those with `name`, `dtype`, `samples`."""
     values: tuple[dict[str, str], ...] = ()
     """Each with `name`, `kind` and `text`: a number, a size, whether a model is fitted."""
+
+
+def variables_source() -> str:
+    """Returns the code that runs silently in a kernel before it is asked for its variables."""
+    return Path(__file__).with_name("kernel_variables.py").read_text("utf-8")
+
+
+def variables_text(namespace: Mapping[str, Any]) -> str:
+    """Returns what `variables_source` would send of a namespace in this process.
+
+    Args:
+        namespace: is looked at and stays as it is.
+    """
+    names = dict(namespace)
+    exec(variables_source(), names)  # noqa: S102  (a file of this package)
+    return str(eval(VARIABLES_CALL, names))  # noqa: S307
 
 
 def alive_from_text(text: str) -> Alive:

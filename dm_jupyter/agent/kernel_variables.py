@@ -22,8 +22,9 @@ def _dm_jupyter_variables() -> object:
         if name.startswith("_") or name in hidden:
             continue
         if isinstance(value, frames):
-            tables += [_dm_jupyter_table(name, value)] if len(tables) < 20 else []
-        elif len(values) < 30 and (text := _dm_jupyter_told(name, value)):
+            told = _dm_jupyter_table(name, value) if len(tables) < 20 else None  # type: ignore[no-untyped-call]
+            tables += [told] if told else []
+        elif len(values) < 30 and (text := _dm_jupyter_told(name, value)):  # type: ignore[no-untyped-call]
             values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
     return Text(json.dumps({"tables": tables[::-1], "values": values[::-1]}))
 

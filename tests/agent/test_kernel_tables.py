@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.server.kernel_tables import Alive, alive_from_text
+from dm_jupyter.agent.kernel_tables import Alive, alive_from_text
 from kernel_sandbox.attached import value_text
 
 COLUMN = {"name": "a", "dtype": "int64", "samples": ["1", "2"]}

@@ -1,0 +1,151 @@
+"""Keeps a conversation within its model's context: the first turns are folded into a digest.
+
+The kernel keeps what those turns made, so that the model needs their code no more, only what it
+was for and what it showed. A fold is made in a leap, when the context is full, and not turn by
+turn: an engine has read what a conversation begins with and reads on from there, and each fold has
+it read the rest anew.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.trajectory import Answer, Fold, RunCell, Step, Trajectory
+
+__all__ = ["estimated_tokens", "folded_for", "folded_further"]
+
+_CHARS_PER_TOKEN = 3.0
+"""Of code, numbers and prose mixed, where no usage has been told."""
+_FILL = 0.6
+"""Of the room for the conversation that is used after a fold, so that the next one is not soon."""
+_DIGEST_SHARE = 0.15
+"""Of the context, for the digest of the turns that are not shown."""
+_MOST_ANSWER_SHARE = 0.25
+"""Of the context that is kept free for the next turn, at most."""
+_TURN_CHARS = (80, 900)
+"""Least and most of one turn in the digest."""
+_CODE_SHARE = 0.5
+_MOST_NAMES = 40
+
+
+def folded_for(trajectory: Trajectory, context_tokens: int, turn_tokens: int) -> Trajectory:
+    """Returns the trajectory so that its next turn fits; as it is while it does, or none is left.
+
+    Args:
+        trajectory: the run so far.
+        context_tokens: of prompt and answer together.
+        turn_tokens: what is kept free for the answer.
+    """
+    room = context_tokens - min(turn_tokens, int(context_tokens * _MOST_ANSWER_SHARE))
+    if estimated_tokens(trajectory) <= room:
+        return trajectory
+    return _folded(trajectory, int(room * _FILL), context_tokens) or trajectory
+
+
+def folded_further(trajectory: Trajectory) -> Trajectory | None:
+    """Returns the trajectory about half as long, after its model has refused it as too long.
+
+    `None` where no turn is left to fold.
+    """
+    tokens = estimated_tokens(trajectory)
+    return _folded(trajectory, tokens // 2, tokens)
+
+
+def estimated_tokens(trajectory: Trajectory) -> int:
+    """Returns about how many tokens the conversation has that the next turn is asked with.
+
+    Counted by what the endpoint said of the turn before, where it tells.
+    """
+    per_token = _CHARS_PER_TOKEN
+    if trajectory.steps and (told := trajectory.steps[-1].completion.prompt_tokens):
+        before = _chars(trajectory.before(trajectory.turns - 1))
+        # A fold, a template or tools may lie between; what no text could have is not believed.
+        per_token = min(5.0, max(1.5, before / told))
+    return round(_chars(trajectory) / per_token)
+
+
+def _chars(trajectory: Trajectory) -> int:
+    dialect = dialect_named(trajectory.dialect)
+    length = sum(map(_length, dialect.messages(trajectory)))
+    return length + len(dialect.prefill(trajectory))
+
+
+def _length(message: Message) -> int:
+    return len(message.content) + sum(len(call.arguments) for call in message.calls)
+
+
+def _folded(trajectory: Trajectory, tokens: int, context_tokens: int) -> Trajectory | None:
+    """The trajectory with as few turns folded as make it that short; all but the last at most."""
+    chars = int(context_tokens * _DIGEST_SHARE * _CHARS_PER_TOKEN)
+    shorter = None
+    for turns in range(trajectory.folded + 1, trajectory.turns):
+        digest = _digest(trajectory.steps[:turns], chars)
+        folds = (*trajectory.folds, Fold(trajectory.turns, turns, digest))
+        shorter = replace(trajectory, folds=folds)
+        if estimated_tokens(shorter) <= tokens:
+            break
+    return shorter
+
+
+def _digest(steps: Sequence[Step], chars: int) -> str:
+    """The turns, each on as many characters as there is room for; the first are left out first."""
+    least, most = _TURN_CHARS
+    told = list(enumerate(steps, 1))[-max(1, chars // least) :]
+    room = min(most, chars // len(told))
+    lines = [f"{number}. {text}" for number, step in told if (text := _turn(step, room))]
+    if names := _names_made(steps):
+        lines.append(f"Variables that these turns made: {', '.join(names)}.")
+    return "\n".join(lines)
+
+
+def _turn(step: Step, chars: int) -> str:
+    match step.turn.action:
+        case RunCell(source):
+            code = _cut(source, int(chars * _CODE_SHARE))
+            shown = describe(step.result) if step.result is not None else ""
+            return f"ran: {code}\n   showed: {_cut(shown, chars - len(code)) or 'nothing'}"
+        case Answer(text):
+            return f"answered, and was asked to go on: {_cut(text, chars)}"
+        case _:
+            return ""
+
+
+def _cut(text: str, chars: int) -> str:
+    """The text on one line; its end is what a cell is for, and what it has computed."""
+    line = " ⏎ ".join(filter(None, (part.strip() for part in text.splitlines())))
+    return line if len(line) <= chars else f"… {line[-max(0, chars - 2) :]}"
+
+
+def _names_made(steps: Iterable[Step]) -> list[str]:
+    """The names that cells have bound and that the kernel still holds, the last of many."""
+    names: dict[str, None] = {}
+    for step in steps:
+        if step.result is None:
+            continue
+        if step.result.state_lost:
+            names.clear()
+        elif step.result.ok and isinstance(step.turn.action, RunCell):
+            for name in _bound(step.turn.action.source):
+                names.pop(name, None)
+                names[name] = None
+    return list(names)[-_MOST_NAMES:]
+
+
+def _bound(source: str) -> Iterable[str]:
+    """The names that a cell binds at its top level."""
+    with suppress(SyntaxError, ValueError):
+        for statement in ast.parse(source).body:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                yield statement.name
+            elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.With | ast.For):
+                yield from (
+                    node.id
+                    for node in ast.walk(statement)
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                )

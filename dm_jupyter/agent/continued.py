@@ -1,0 +1,256 @@
+"""A notebook that a question goes on from: its variables are made again, its cells are told.
+
+Covered: the notebook's own cells are never changed, a notebook that somebody else has written
+meanwhile is never overwritten, and the cells read no file but those below the notebook's folder
+that they name. Not covered: what its cells do is what their author wrote, within the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import nbformat
+from jupyter_core.paths import jupyter_runtime_dir
+
+from dm_jupyter.agent.kernel_tables import VARIABLES_CALL, alive_from_text, variables_source
+from dm_jupyter.agent.notebook_context import NotebookView, cells_of_document, notebook_context
+from dm_jupyter.core.errors import NotebookError
+from kernel_sandbox.session import KernelSession
+from kernel_sandbox.types import CellResult, CellStatus
+
+__all__ = [
+    "Continued",
+    "Surroundings",
+    "asks_the_analyst",
+    "open_notebook",
+    "refuse_open_elsewhere",
+]
+
+_ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
+_QUOTED = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
+_MOST_INPUTS = 50
+_MOST_BYTES = 64 * 2**20
+_VARIABLES_S = 10.0
+_SERVER_S = 2.0
+
+
+def asks_the_analyst(source: str) -> bool:
+    """Whether a cell asks the analyst: run again, it would begin a new run."""
+    return _ASKS.search(source) is not None
+
+
+class Surroundings(Protocol):
+    """What a question stands in: its variables are made in the kernel before the run."""
+
+    @property
+    def document(self) -> Any:
+        """The notebook to which the new cells are added; `None` for an empty one."""
+        ...
+
+    @property
+    def content(self) -> bytes | None:
+        """What the notebook's file must still hold when it is written; `None` for anything."""
+        ...
+
+    @property
+    def inputs(self) -> Mapping[str, Path]:
+        """The files that the kernel needs for it, by the names under which it reads them."""
+        ...
+
+    async def revive(self, kernel: KernelSession) -> str:
+        """Called once, before the run; returns what the model is told besides the data.
+
+        Args:
+            kernel: an empty one.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A notebook as it was read; `revive` makes its variables in a kernel."""
+
+    path: Path
+    document: Any
+    """As nbformat 4 has it."""
+    content: bytes
+    """The file when it was read."""
+    chars: int
+    """The most that the model is told of it."""
+    on_progress: Callable[[str], None] = lambda _: None
+    left_out: list[str] = field(default_factory=list)
+    """Why cells were not run again, a sentence each; filled by `revive`."""
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """The files below the notebook's folder that its cells name, by their relative names."""
+        folder = self.path.parent
+        found: dict[str, Path] = {}
+        for name in self._quoted():
+            place = folder / name
+            if len(found) < _MOST_INPUTS and _is_inside(place, folder):
+                found[place.relative_to(folder).as_posix()] = place
+        return found
+
+    async def revive(self, kernel: KernelSession) -> str:
+        """Runs the notebook's cells again; returns what the model is told of the notebook.
+
+        Args:
+            kernel: an empty one.
+
+        Raises:
+            NotebookError: a cell failed; the message says which.
+            SandboxError: the kernel can't run cells.
+        """
+        cells = list(self._runnable())
+        for number, (name, source) in enumerate(cells, 1):
+            self.on_progress(f"running cell {number} of {len(cells)} of {self.path.name} again")
+            result = await kernel.run(source)
+            if result.status is CellStatus.DENIED:
+                self.left_out.append(f"cell {name} was not run again: {result.message}")
+            elif not result.ok:
+                raise NotebookError(self._failure(name, result))
+        kernel.workspace.forget_new_files()
+        text = await kernel.evaluate(variables_source(), VARIABLES_CALL, _VARIABLES_S)
+        alive = alive_from_text(text or "")
+        sizes = [(name, path.stat().st_size) for name, path in self.inputs.items()]
+        view = NotebookView(
+            cells=cells_of_document(self.document),
+            tables=alive.tables,
+            values=alive.values,
+            files=sizes,
+        )
+        return "\n\n".join(part.text for part in notebook_context(view, self.chars))
+
+    def _failure(self, name: str, result: CellResult) -> str:
+        error = result.error
+        why = f"{error.name}: {error.message}" if error is not None else result.message
+        return (
+            f"cell {name} of {self.path.name} failed when it ran again: {why.rstrip('.')}. Nothing "
+            "was asked and the notebook is as it was: correct the cell or clear it, then ask again"
+        )
+
+    def _runnable(self) -> Iterator[tuple[str, str]]:
+        """The cells that made the notebook's variables: how to call each, and its source."""
+        codes = [cell for cell in self.document["cells"] if cell["cell_type"] == "code"]
+        are_counted = any(cell.get("execution_count") is not None for cell in codes)
+        for place, cell in enumerate(codes, 1):
+            count = cell.get("execution_count")
+            is_left_out = (are_counted and count is None) or asks_the_analyst(cell["source"])
+            if cell["source"].strip() and not is_left_out and not _has_failed(cell):
+                yield (f"[{count}]" if count is not None else f"number {place}"), cell["source"]
+
+    def _quoted(self) -> Iterator[str]:
+        for cell in self.document["cells"]:
+            if cell["cell_type"] == "code":
+                yield from _QUOTED.findall(cell["source"])
+
+
+def open_notebook(path: Path, chars: int, on_progress: Callable[[str], None]) -> Continued:
+    """Returns the notebook at a path.
+
+    Args:
+        path: of its file.
+        chars: the most that the model is told of it.
+        on_progress: gets a line before each cell that is run again.
+
+    Raises:
+        NotebookError: there is none, it is none that can be continued, or can't be written.
+    """
+    path = path.resolve()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise NotebookError(f"{path} can't be read: {error.strerror}") from error
+    if len(content) > _MOST_BYTES:
+        raise NotebookError(f"{path} is larger than {_MOST_BYTES >> 20} MiB: clear its outputs")
+    try:
+        raw = json.loads(content)
+        is_four = raw.get("nbformat") == 4 and isinstance(raw.get("cells"), list)
+        document = _read(content.decode()) if is_four else None
+    except (ValueError, AttributeError, nbformat.ValidationError) as error:
+        raise NotebookError(f"{path} is no notebook ({type(error).__name__})") from error
+    if document is None:
+        raise NotebookError(f"{path} is no notebook of format 4: open it in Jupyter and save it")
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise NotebookError(f"{path} can't be written, so it can't be continued")
+    return Continued(path, document, content, chars, on_progress)
+
+
+def _read(text: str) -> Any:
+    read: Any = nbformat.reads  # it has no types
+    return read(text, as_version=4)
+
+
+def refuse_open_elsewhere(path: Path) -> None:
+    """Refuses a notebook that a Jupyter server of this account has a kernel for; blocks.
+
+    Args:
+        path: of its file.
+
+    Raises:
+        NotebookError: one has; its page would overwrite what is added here.
+    """
+    path = path.resolve()
+    for server in _servers():
+        root = Path(str(server.get("root_dir", ""))).resolve()
+        if not path.is_relative_to(root):
+            continue
+        name = path.relative_to(root).as_posix()
+        if any(session.get("path", "").lstrip("/") == name for session in _sessions(server)):
+            raise NotebookError(
+                f"{path} is open in Jupyter, which would overwrite what is added: ask in its "
+                "panel, or close the notebook and shut down its kernel"
+            )
+
+
+def _servers() -> Iterator[Mapping[str, Any]]:
+    for file in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
+        try:
+            raw = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(raw, dict) and str(raw.get("url", "")).startswith(("http://", "https://")):
+            yield raw
+
+
+def _sessions(server: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The open notebooks of a server; none of one that does not answer."""
+    request = urllib.request.Request(  # noqa: S310  (its scheme was looked at)
+        f"{server['url']}api/sessions",
+        headers={"Authorization": f"token {server.get('token', '')}"},
+    )
+    try:
+        # The token goes to this machine's server, through nobody.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=_SERVER_S) as answer:
+            found = json.loads(answer.read())
+    except (OSError, ValueError):
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _is_inside(place: Path, folder: Path) -> bool:
+    """Whether a named file is a plain one below the folder, with no link and nothing hidden."""
+    if place.is_absolute() and not place.is_relative_to(folder):
+        return False
+    parts = place.relative_to(folder).parts
+    if not parts or any(part.startswith(".") for part in parts):
+        return False
+    try:
+        return place.is_file() and place.resolve() == place
+    except OSError:
+        return False
+
+
+def _has_failed(cell: Mapping[str, Any]) -> bool:
+    tags = (cell.get("metadata") or {}).get("tags") or ()
+    outputs = cell.get("outputs") or ()
+    return "raises-exception" in tags or any(one["output_type"] == "error" for one in outputs)
