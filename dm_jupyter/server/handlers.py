@@ -15,7 +15,6 @@ from tornado import web
 
 from dm_jupyter import __version__
 from dm_jupyter.server.channel import ChannelHandler
-from dm_jupyter.server.wire import Ask, client_message
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
@@ -172,6 +171,8 @@ class ContextHandler(_AnalystHandler):
     @authorized
     async def post(self) -> None:
         """`{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
+        from dm_jupyter.server.wire import Ask, client_message  # noqa: PLC0415  (not at the start)
+
         try:
             ask = client_message(self.get_json_body())
         except ValueError as error:
