@@ -16,6 +16,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -134,7 +135,8 @@ def full_notebook(server: JupyterServer) -> str:
         for number in range(300)
     ]
     nbformat.write(new_notebook(cells=cells), server.root / path)
-    asyncio.run(server.execute(path, TABLES))
+    with ThreadPoolExecutor(1) as threads:  # Playwright's own loop holds this one
+        threads.submit(asyncio.run, server.execute(path, TABLES)).result()
     return path
 
 

@@ -31,14 +31,14 @@ def _dm_jupyter_variables() -> object:
 
 def _dm_jupyter_table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known here
     frame = value.to_frame() if hasattr(value, "to_frame") else value
-    head = frame.head(3)
+    head = frame.iloc[:3, :30]
     columns = [
         {
             "name": str(column)[:80],
-            "dtype": str(frame.dtypes.iloc[place])[:80],
-            "samples": [str(item)[:40] for item in head.iloc[:, place].tolist()],
+            "dtype": str(dtype)[:80],
+            "samples": [str(item)[:40] for item in values.tolist()],
         }
-        for place, column in enumerate(frame.columns[:30])
+        for (column, values), dtype in zip(head.items(), head.dtypes)  # noqa: B905  (columns)
     ]
     return {
         "name": name[:80],

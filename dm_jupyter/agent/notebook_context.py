@@ -57,9 +57,11 @@ _KEY_LIKE = re.compile(
 )
 _ASSIGNED = re.compile(
     r"""(?ix)
-    (\w*(?:key|token|secret|passw|pwd|credential)\w*["']?\]?\s*[=:]\s*["']) ([^"'\n]{4,}) (["'])
+    ((?:key|token|secret|passw|pwd|credential)\w{0,60}["']?\]?\s{0,20}[=:]\s{0,20}["'])
+    ([^"'\n]{4,}) (["'])
     """
 )
+"""Every repetition before the sign has a bound: a text of a kernel may be made to take long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,6 @@ def notebook_context(
     """
     makers = {"selection": _selection, "variables": _variables, "cells": _cells, "files": _files}
     off = frozenset(withheld)
-    view = replace(view, cells=[_cleaned(cell) for cell in view.cells])
     parts: list[ContextPart] = []
     left = chars
     for kind, make in makers.items():
@@ -165,7 +166,7 @@ def _selection(view: NotebookView, chars: int) -> str:
         return ""
     cell = view.cells[view.selected]
     title = "The selected cell:\n"
-    text = _cell_text(cell, chars - len(title)) if cell.source.strip() else ""
+    text = _cell_text(_cleaned(cell), chars - len(title)) if cell.source.strip() else ""
     return text and title + text
 
 
@@ -187,7 +188,9 @@ def _cells(view: NotebookView, chars: int) -> str:
     room = chars - sum(len(line) + 1 for line in headings)
     shown: dict[int, str] = {}
     for place in near:
-        text = _cell_text(view.cells[place], min(_CELL_CHARS, max(0, room)))
+        if room < _LEAST_CHARS:
+            break
+        text = _cell_text(_cleaned(view.cells[place]), min(_CELL_CHARS, room))
         if len(text) > room or not text:
             break
         shown[place] = text
@@ -210,7 +213,7 @@ def _is_told(cell: NotebookCell) -> bool:
 
 def _headings(view: NotebookView) -> list[str]:
     found = [
-        line.strip()
+        without_secrets(line.strip())
         for cell in view.cells
         if cell.kind == "markdown" and cell.role not in _OWN_ROLES
         for line in cell.source.splitlines()

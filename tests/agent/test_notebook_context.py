@@ -9,6 +9,7 @@ from dm_jupyter.agent.notebook_context import (
     NotebookView,
     cells_of_document,
     notebook_context,
+    without_secrets,
 )
 
 SALES = {
@@ -156,3 +157,9 @@ def test_without_a_selected_cell_the_last_ones_count(selected):
     parts = told(NotebookView(CELLS, selected))
     assert "later()" in parts["cells"]
     assert "selection" not in parts
+
+
+def test_a_long_text_takes_no_longer_than_its_length() -> None:
+    # Where each start is followed to the text's end, this does not end within hours.
+    text = "x" * 2_000_000 + "key" * 200_000
+    assert without_secrets(text) == text
