@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import nbformat
 from jupyter_core.paths import jupyter_runtime_dir
 
-from dm_jupyter.agent.kernel_tables import VARIABLES_CALL, alive_from_text, variables_source
+from dm_jupyter.agent.kernel_tables import alive_from_text, variables_expression
 from dm_jupyter.agent.notebook_context import NotebookView, cells_of_document, notebook_context
 from dm_jupyter.core.errors import NotebookError
 from kernel_sandbox.session import KernelSession
@@ -118,7 +118,7 @@ class Continued:
             elif not result.ok:
                 raise NotebookError(self._failure(name, result))
         kernel.workspace.forget_new_files()
-        text = await kernel.evaluate(variables_source(), VARIABLES_CALL, _VARIABLES_S)
+        text = await kernel.evaluate("", variables_expression(), _VARIABLES_S)
         alive = alive_from_text(text or "")
         sizes = [(name, path.stat().st_size) for name, path in self.inputs.items()]
         view = NotebookView(

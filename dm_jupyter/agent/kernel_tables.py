@@ -13,10 +13,7 @@ from typing import Any
 
 from kernel_sandbox.messages import decode
 
-__all__ = ["VARIABLES_CALL", "Alive", "alive_from_text", "variables_source", "variables_text"]
-
-VARIABLES_CALL = "_dm_jupyter_variables()"
-"""What is evaluated after `variables_source`; its `repr` is for `alive_from_text`."""
+__all__ = ["Alive", "alive_from_text", "variables_expression", "variables_text"]
 
 _TEXT_CHARS = 256 * 1024
 """More than twenty tables of thirty columns take."""
@@ -35,20 +32,23 @@ class Alive:
     """Each with `name`, `kind` and `text`: a number, a size, whether a model is fitted."""
 
 
-def variables_source() -> str:
-    """Returns the code that runs silently in a kernel before it is asked for its variables."""
-    return Path(__file__).with_name("kernel_variables.py").read_text("utf-8")
+def variables_expression() -> str:
+    """Returns what a kernel evaluates to tell its variables; its `repr` is for `alive_from_text`.
+
+    One expression, for a kernel compiles that at once, where it takes a cell's text apart first;
+    and no name of ours comes to be among the variables.
+    """
+    source = Path(__file__).with_name("kernel_variables.py").read_text("utf-8")
+    return f"(lambda own: exec({source!r}, own) or own['variables'](globals()))({{}})"
 
 
 def variables_text(namespace: Mapping[str, Any]) -> str:
-    """Returns what `variables_source` would send of a namespace in this process.
+    """Returns what a kernel with this namespace would tell.
 
     Args:
         namespace: is looked at and stays as it is.
     """
-    names = dict(namespace)
-    exec(variables_source(), names)  # noqa: S102  (a file of this package)
-    return str(eval(VARIABLES_CALL, names))  # noqa: S307
+    return str(eval(variables_expression(), dict(namespace)))  # noqa: S307  (a file of ours)
 
 
 def alive_from_text(text: str) -> Alive:

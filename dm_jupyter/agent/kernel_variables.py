@@ -5,7 +5,8 @@ looking has no effect. Texts that are called like keys, or look like them, are l
 """
 
 
-def _dm_jupyter_variables() -> object:
+def variables(names: dict[str, object]) -> object:
+    """The variables among the names of a kernel, as JSON."""
     import json
     import sys
 
@@ -18,27 +19,28 @@ def _dm_jupyter_variables() -> object:
     hidden = {"In", "Out", "exit", "quit", "open", "get_ipython"}
     tables: list[object] = []
     values: list[object] = []
-    for name, value in reversed(list(globals().items())):
+    for name, value in reversed(list(names.items())):
         if name.startswith("_") or name in hidden:
             continue
         if isinstance(value, frames):
-            told = _dm_jupyter_table(name, value) if len(tables) < 20 else None  # type: ignore[no-untyped-call]
+            told = _table(name, value) if len(tables) < 20 else None  # type: ignore[no-untyped-call]
             tables += [told] if told else []
-        elif len(values) < 30 and (text := _dm_jupyter_told(name, value)):  # type: ignore[no-untyped-call]
+        elif len(values) < 30 and (text := _told(name, value)):  # type: ignore[no-untyped-call]
             values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
     return Text(json.dumps({"tables": tables[::-1], "values": values[::-1]}))
 
 
-def _dm_jupyter_table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known here
+def _table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known here
     frame = value.to_frame() if hasattr(value, "to_frame") else value
     head = frame.iloc[:3, :30]
+    values = head.to_numpy(dtype=object)  # all at once: a column at a time takes four times as long
     columns = [
         {
             "name": str(column)[:80],
             "dtype": str(dtype)[:80],
-            "samples": [str(item)[:40] for item in values.tolist()],
+            "samples": [str(item)[:40] for item in values[:, place].tolist()],
         }
-        for (column, values), dtype in zip(head.items(), head.dtypes)  # noqa: B905  (columns)
+        for place, (column, dtype) in enumerate(zip(head.columns, head.dtypes, strict=True))
     ]
     return {
         "name": name[:80],
@@ -48,7 +50,7 @@ def _dm_jupyter_table(name, value):  # type: ignore[no-untyped-def]  # pandas is
     }
 
 
-def _dm_jupyter_told(name, value):  # type: ignore[no-untyped-def]  # of any class
+def _told(name, value):  # type: ignore[no-untyped-def]  # of any class
     """What a value is, in a few words; empty for one that is nobody's business."""
     import re
 

@@ -17,10 +17,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from dm_jupyter.agent.continued import asks_the_analyst
 from dm_jupyter.agent.kernel_tables import (
-    VARIABLES_CALL,
     Alive,
     alive_from_text,
-    variables_source,
+    variables_expression,
     variables_text,
 )
 from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, notebook_context
@@ -78,7 +77,7 @@ class Copies:
             kernel: an empty one.
         """
         await kernel.evaluate(_LOAD, "_dm_jupyter_load()", _LOAD_S)
-        text = await kernel.evaluate(variables_source(), VARIABLES_CALL, _LOAD_S)
+        text = await kernel.evaluate("", variables_expression(), _LOAD_S)
         alive = alive_from_text(text or "")
         view = NotebookView(cells=self._cells, tables=alive.tables, values=alive.values)
         return "\n\n".join(part.text for part in notebook_context(view, self._chars))

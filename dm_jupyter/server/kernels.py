@@ -14,10 +14,9 @@ from jupyter_core.utils import ensure_async
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.kernel_tables import (
-    VARIABLES_CALL,
     Alive,
     alive_from_text,
-    variables_source,
+    variables_expression,
 )
 from dm_jupyter.agent.profile import HEAD_BYTES, FileProfile, check_head
 from dm_jupyter.agent.profile_reader import ProfileReader
@@ -271,7 +270,7 @@ class Kernels:
             attached = await self.attach(kernel_id)
         except (KernelStartError, KeyError):
             return Alive()
-        text = await attached.evaluate(variables_source(), VARIABLES_CALL, _VARIABLES_S)
+        text = await attached.evaluate("", variables_expression(), _VARIABLES_S)
         return alive_from_text(text or "")
 
     async def _is_busy(self, kernel_id: str) -> bool:
