@@ -123,10 +123,11 @@ async def runs(zygote: Zygote, tables: Path, failed: Trajectory, source: str) ->
         return (await worker.run(source)).ok
 
 
-async def measure(folder: Path, tables: Path, seeds: int) -> None:
+async def measure(folder: Path, tables: Path, most: int, seeds: int) -> None:
     """Prints the table."""
     found: dict[str, list[tuple[Correction, bool]]] = {"whole cell": [], "line edits": []}
     cases = list(failures_of(folder))
+    cases = cases[:: -(-len(cases) // most)]  # of all questions, not of the first
     async with Zygote(("pandas",)) as zygote, open_policy(ModelChoice()) as policy:
         for place, failed in enumerate(cases):
             for seed in range(seeds):
@@ -152,9 +153,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("tables", type=Path, metavar="TABLES_FOLDER")
+    parser.add_argument("--cells", type=int, default=100, help="how many at most")
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
-    asyncio.run(measure(given.folder, given.tables.resolve(), given.seeds))
+    asyncio.run(measure(given.folder, given.tables.resolve(), given.cells, given.seeds))
 
 
 if __name__ == "__main__":

@@ -222,6 +222,14 @@ export class Analyst implements IAnalyst {
     });
   }
 
+  get cellSelected(): ISignal<unknown, unknown> {
+    return this._tracker.activeCellChanged;
+  }
+
+  selectedCell(path: string): string {
+    return this.panel(path)?.content.activeCell?.model.id ?? '';
+  }
+
   async preview(path: string): Promise<readonly IToldPart[]> {
     const panel = this.panel(path);
     const { text, ...about } = this.drafts.get(path);

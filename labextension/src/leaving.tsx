@@ -49,9 +49,13 @@ function Sends(props: {
     choices.changed,
     useCallback(() => choices.withheld, [choices])
   );
+  const hasPictures = useSignal(
+    choices.changed,
+    useCallback(() => choices.sampling.pictures === true, [choices])
+  );
   const [isOpen, setOpen] = useState(false);
   const isWriting = draft.text !== '' || isOpen;
-  const parts = usePreview(path, isWriting, draft, withheld);
+  const parts = usePreview(path, isWriting, draft, withheld, model.name);
   const titles = partTitles(trans);
   return (
     <details
@@ -83,9 +87,13 @@ function Sends(props: {
         </div>
       ))}
       <p>
-        {trans.__(
-          'Names, types and samples of the columns in the files that you name go along, and then what the cells print.'
-        )}
+        {hasPictures
+          ? trans.__(
+              'Names, types and samples of the columns in the files that you name go along, and then what the cells print and the figures that they draw.'
+            )
+          : trans.__(
+              'Names, types and samples of the columns in the files that you name go along, and then what the cells print.'
+            )}
       </p>
     </details>
   );
@@ -105,9 +113,14 @@ function usePreview(
   path: string,
   isWanted: boolean,
   draft: IDraft,
-  withheld: readonly string[]
+  withheld: readonly string[],
+  model: string
 ): readonly IToldPart[] | null {
   const { analyst } = usePanel();
+  const cell = useSignal(
+    analyst.cellSelected,
+    useCallback(() => analyst.selectedCell(path), [analyst, path])
+  );
   const [parts, setParts] = useState<readonly IToldPart[] | null>(null);
   const { files, variables } = draft;
   useEffect(() => {
@@ -125,7 +138,7 @@ function usePreview(
       isCurrent = false;
       clearTimeout(timer);
     };
-  }, [analyst, files, isWanted, path, variables, withheld]);
+  }, [analyst, cell, files, isWanted, model, path, variables, withheld]);
   return parts;
 }
 

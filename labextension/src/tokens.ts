@@ -64,6 +64,12 @@ export interface IAnalyst {
    */
   ask(path: string, question: IQuestion): Promise<boolean>;
 
+  /** Emits when another cell of any notebook is selected. */
+  readonly cellSelected: ISignal<unknown, unknown>;
+
+  /** The selected cell of a notebook by its id; empty for none. */
+  selectedCell(path: string): string;
+
   /** Says what the next question of the notebook would tell the model besides its files. */
   preview(path: string): Promise<readonly IToldPart[]>;
 

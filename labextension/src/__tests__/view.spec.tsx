@@ -274,6 +274,9 @@ class FakeAnalyst {
     return true;
   };
   preview = async () => this.told;
+  readonly cellSelected = new Signal<this, void>(this);
+  selected = 'a';
+  selectedCell = () => this.selected;
   approvalIn = () => this.choices.approval;
   setApproval = (_: string, approval: 'ask' | 'risky' | 'auto') => {
     this.choices.approval = approval;
@@ -1367,5 +1370,23 @@ describe('PanelView', () => {
     expect(analyst.choices.withheld).toEqual(['cells']);
     await act(async () => one('dm-tell-cells').click());
     expect(analyst.choices.withheld).toEqual([]);
+  });
+
+  it('says anew what goes to an endpoint once another cell is selected', async () => {
+    analyst.choices.model = 'far';
+    analyst.told = [{ kind: 'selection', text: 'a = 1', count: 1 }];
+    await show();
+    await type('How many?');
+    const wait = () =>
+      act(async () => {
+        await new Promise(resolve => setTimeout(resolve, 400));
+      });
+    await wait();
+    expect(one('dm-leaving').textContent).toContain('a = 1');
+    analyst.told = [{ kind: 'selection', text: 'b = 2', count: 1 }];
+    analyst.selected = 'b';
+    await act(async () => analyst.cellSelected.emit());
+    await wait();
+    expect(one('dm-leaving').textContent).toContain('b = 2');
   });
 });
