@@ -17,7 +17,8 @@ from dm_jupyter.agent.profile.model import (
     to_json,
 )
 from dm_jupyter.agent.profile.render import render
-from dm_jupyter.agent.profile.sniff import HEAD_BYTES, check_head
+from dm_jupyter.agent.profile.signatures import check_head
+from dm_jupyter.agent.profile.sniff import HEAD_BYTES
 
 __all__ = [
     "HEAD_BYTES",

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from dm_jupyter.agent.profile.faults import needs_package
 from dm_jupyter.agent.profile.model import FileProfile
-from dm_jupyter.agent.profile.sniff import Sniffed, sniff
+from dm_jupyter.agent.profile.sniff import ARCHIVE_KINDS, Sniffed, sniff
 from dm_jupyter.core.errors import DataFileError
+
+# ruff: noqa: PLC0415 - pandas takes a third of a second to load, so only when it is needed.
 
 __all__ = ["check_file", "profile_file"]
 
 _NEEDED = {
-    "parquet": ("pyarrow", "pyarrow"),
-    "xls": ("xlrd", "xlrd"),
-    "ods": ("odf", "odfpy"),
-    "xlsx": ("openpyxl", "openpyxl"),
+    "parquet": ("pyarrow", "pyarrow", "a .parquet file"),
+    "feather": ("pyarrow", "pyarrow", "an Arrow (feather) file"),
+    "arrow": ("pyarrow", "pyarrow", "an Arrow stream"),
+    "xls": ("xlrd", "xlrd", "a .xls file"),
+    "xlsb": ("python_calamine", "python-calamine", "a .xlsb file"),
+    "ods": ("odf", "odfpy", "an .ods file"),
+    "xlsx": ("openpyxl", "openpyxl", "a .xlsx file"),
+    "spss": ("pyreadstat", "pyreadstat", "an SPSS (.sav) file"),
+    "duckdb": ("duckdb", "duckdb", "a DuckDB database"),
+    "html": ("lxml", "lxml", "tables of a web page (HTML)"),
 }
+"""By kind: the module that reads it, the package that brings it, and how messages call the kind."""
 
 
 def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
@@ -81,26 +91,97 @@ def _read(sniffed: Sniffed) -> FileProfile:
     Raises:
         DataFileError: the file can't be read, or its reader is not installed.
     """
-    # ruff: noqa: PLC0415 - pandas takes a third of a second to load, so only when it is needed.
-    module, package = _NEEDED.get(sniffed.kind, ("", ""))
+    module, package, words = _NEEDED.get(sniffed.kind, ("", "", ""))
     if module and find_spec(module) is None:
-        raise needs_package(sniffed.source.name, f"a .{sniffed.kind} file", package)
-    if sniffed.kind == "sqlite":
-        from dm_jupyter.agent.profile.sqlite_file import profile_sqlite
+        raise needs_package(sniffed.source.name, words, package)
+    if sniffed.kind in ARCHIVE_KINDS:
+        from dm_jupyter.agent.profile.archive import profile_archive
 
-        return profile_sqlite(sniffed.source)
-    if sniffed.kind == "parquet":
-        from dm_jupyter.agent.profile.parquet_file import profile_parquet
+        return profile_archive(sniffed.source, sniffed.kind, _profile_member)
+    return _READERS.get(sniffed.kind, _csv)(sniffed)
 
-        return profile_parquet(sniffed.source)
-    if sniffed.kind in {"json", "jsonl"}:
-        from dm_jupyter.agent.profile.json_file import profile_json
 
-        return profile_json(sniffed.source, is_lines=sniffed.kind == "jsonl")
-    if sniffed.kind in {"xlsx", "xls", "ods"}:
-        from dm_jupyter.agent.profile.workbook import profile_workbook
+def _profile_member(path: Path, name: str) -> FileProfile:
+    """Returns the profile of a file out of an archive, which lies at `path` meanwhile.
 
-        return profile_workbook(sniffed.source, sniffed.kind)
+    Raises:
+        DataFileError: it is an archive itself, or as of any file.
+    """
+    sniffed = sniff(path, name)
+    if sniffed.kind in ARCHIVE_KINDS:
+        raise DataFileError(f"{name}: an archive inside an archive: unpack the outer one.")
+    profile = _read(sniffed)
+    told = (sniffed.warning,) if sniffed.warning else ()
+    return replace(profile, warnings=(*told, *profile.warnings))
+
+
+def _csv(sniffed: Sniffed) -> FileProfile:
     from dm_jupyter.agent.profile.csv_file import profile_csv
 
     return profile_csv(sniffed.source)
+
+
+def _database(sniffed: Sniffed) -> FileProfile:
+    if sniffed.kind == "duckdb":
+        from dm_jupyter.agent.profile.duckdb_file import profile_duckdb
+
+        return profile_duckdb(sniffed.source)
+    from dm_jupyter.agent.profile.sqlite_file import profile_sqlite
+
+    return profile_sqlite(sniffed.source)
+
+
+def _columnar(sniffed: Sniffed) -> FileProfile:
+    if sniffed.kind != "parquet":
+        from dm_jupyter.agent.profile.arrow_file import profile_arrow
+
+        return profile_arrow(sniffed.source, sniffed.kind)
+    from dm_jupyter.agent.profile.parquet_file import profile_parquet
+
+    return profile_parquet(sniffed.source)
+
+
+def _json(sniffed: Sniffed) -> FileProfile:
+    if sniffed.kind == "geojson":
+        from dm_jupyter.agent.profile.geojson_file import profile_geojson
+
+        return profile_geojson(sniffed.source)
+    from dm_jupyter.agent.profile.json_file import profile_json
+
+    return profile_json(sniffed.source, is_lines=sniffed.kind == "jsonl")
+
+
+def _workbook(sniffed: Sniffed) -> FileProfile:
+    from dm_jupyter.agent.profile.workbook import profile_workbook
+
+    return profile_workbook(sniffed.source, sniffed.kind)
+
+
+def _statistics(sniffed: Sniffed) -> FileProfile:
+    from dm_jupyter.agent.profile import statistics_files as files
+
+    if sniffed.kind == "stata":
+        return files.profile_stata(sniffed.source)
+    if sniffed.kind == "spss":
+        return files.profile_spss(sniffed.source)
+    return files.profile_sas(sniffed.source, sniffed.kind)
+
+
+def _markup(sniffed: Sniffed) -> FileProfile:
+    if sniffed.kind == "html":
+        from dm_jupyter.agent.profile.html_file import profile_html
+
+        return profile_html(sniffed.source)
+    from dm_jupyter.agent.profile.xml_file import profile_xml
+
+    return profile_xml(sniffed.source)
+
+
+_READERS: dict[str, Callable[[Sniffed], FileProfile]] = {
+    **dict.fromkeys(("sqlite", "duckdb"), _database),
+    **dict.fromkeys(("parquet", "feather", "arrow"), _columnar),
+    **dict.fromkeys(("json", "jsonl", "geojson"), _json),
+    **dict.fromkeys(("xlsx", "xlsb", "xls", "ods"), _workbook),
+    **dict.fromkeys(("stata", "spss", "sas7bdat", "xport"), _statistics),
+    **dict.fromkeys(("xml", "html"), _markup),
+}

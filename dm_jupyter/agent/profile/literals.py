@@ -18,7 +18,9 @@ def quoted(text: str) -> str:
 
 
 def literal(value: object) -> str:
-    """Returns a Python literal for a text, number, or list or dictionary of them."""
+    """Returns Python source for a text, number, `str` itself, or list or dictionary of them."""
+    if value is str:
+        return "str"
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, list):

@@ -28,10 +28,12 @@ class ReadCall:
 
     def source(self, name: str) -> str:
         """Returns the code that makes `df` from the file called `name`."""
-        words = [quoted(name)]
-        words += [f"{key}={literal(value)}" for key, value in self.arguments]
-        line = f"df = pd.{self.function}({', '.join(words)})"
+        line = f"df = pd.{self.function}({', '.join([quoted(name), *self.words()])})"
         return "\n".join([line, *(step.source for step in self.steps)])
+
+    def words(self) -> list[str]:
+        """Returns the arguments as code has them."""
+        return [f"{key}={literal(value)}" for key, value in self.arguments]
 
     def run(self, path: Path | pd.ExcelFile, **extra: Any) -> pd.DataFrame:
         """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.

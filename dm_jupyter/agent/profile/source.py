@@ -9,22 +9,28 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, cast
 
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["CHUNK_BYTES", "Source", "compression_of", "inferred_compression"]
+__all__ = ["CHUNK_BYTES", "Source", "compression_of", "has_module_for", "inferred_compression"]
 
 CHUNK_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 4 << 30
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
-_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", ".zst": "zstd"}
 
 
 def compression_of(head: bytes) -> str | None:
     """Returns pandas' word for the compression that the first bytes show; zip is not asked here."""
     return next((word for magic, word in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def has_module_for(compression: str | None) -> bool:
+    """Says whether what unpacks it is installed; only zstd takes a package, as in pandas."""
+    return compression != "zstd" or find_spec("zstandard") is not None
 
 
 def inferred_compression(name: str) -> str | None:
@@ -63,6 +69,11 @@ class Source:
         elif self.compression == "xz":
             with lzma.open(self.path, "rb") as stream:
                 yield stream
+        elif self.compression == "zstd":
+            import zstandard  # noqa: PLC0415 - optional
+
+            with zstandard.open(self.path, "rb") as stream:
+                yield cast("IO[bytes]", stream)
         elif self.compression == "zip":
             with (
                 zipfile.ZipFile(self.path) as archive,
@@ -88,6 +99,23 @@ class Source:
         if self.compression is None:
             return self.path.stat().st_size
         return sum(len(block) for block in self.chunks())
+
+    def refuse_larger(self, limit: int, what: str) -> None:
+        """Refuses a file that takes many times its size of memory to read.
+
+        Args:
+            limit: unpacked bytes.
+            what: of what it is, for the message.
+
+        Raises:
+            DataFileError: it is larger; with its size.
+        """
+        size = self.unpacked_bytes()
+        if size > limit:
+            raise DataFileError(
+                f"{self.name}: {size / 1e6:,.0f} MB of {what} need many times that memory. Read a "
+                "part of it, or convert it to csv or parquet first."
+            )
 
     def chunks(self) -> Iterator[bytes]:
         """Yields the unpacked bytes.

@@ -1,4 +1,4 @@
-"""Workbooks: xlsx, xls and ods, every sheet of them."""
+"""Workbooks: xlsx, xlsb, xls and ods, every sheet of them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ __all__ = ["profile_workbook"]
 _WHOLE_CELLS = 100_000
 _SAMPLE_CELLS = 20_000
 _LEAST_ROWS = 100
-_ENGINES: dict[str, Literal["openpyxl", "xlrd", "odf"]] = {
+_ENGINES: dict[str, Literal["openpyxl", "xlrd", "odf", "calamine"]] = {
     "xlsx": "openpyxl",
+    "xlsb": "calamine",
     "xls": "xlrd",
     "ods": "odf",
 }
@@ -51,7 +52,7 @@ def profile_workbook(source: Source, kind: str) -> FileProfile:
 
     Args:
         source: the file.
-        kind: xlsx, xls or ods, by content.
+        kind: xlsx, xlsb, xls or ods, by content.
 
     Raises:
         DataFileError: the workbook is damaged, or unpacks to more than the limit.
@@ -82,6 +83,7 @@ def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
     check_unpacked_size(source.path, source.name)
     if kind == "ods":
         check_ods(source.path, source.name)
+    if kind in {"ods", "xlsb"}:
         return {}
     return {extent.name: extent for extent in scan_workbook(source.path)}
 
@@ -106,6 +108,9 @@ def _sheets(
 
 def _is_hidden_xls(book: pd.ExcelFile, name: str, kind: str) -> bool:
     workbook: Any = book.book
+    if kind == "xlsb":
+        about = next(sheet for sheet in workbook.sheets_metadata if sheet.name == name)
+        return str(about.visible) != "SheetVisibleEnum.Visible"
     return kind == "xls" and bool(workbook.sheet_by_name(name).visibility)
 
 
@@ -154,10 +159,11 @@ def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None
         for position, column in enumerate(profile_columns(frame))
     )
     rows = sample_rows(frame)
-    if getattr(book, "engine", None) == "openpyxl":  # missing from the type stubs
+    engine = getattr(book, "engine", None)  # missing from the type stubs
+    if engine in {"openpyxl", "calamine"}:
         # pandas 4 changes the default for xlsx, and 3.1 warns of it where calamine is installed:
         # named, it reads the same everywhere. An open book takes no such argument.
-        call = call.with_arguments(engine="openpyxl")
+        call = call.with_arguments(engine=engine)
     code = call.source(source.name)
     told = tuple(suspicions.warnings)
     return TableProfile("", len(frame), columns, rows, code, warnings=told)

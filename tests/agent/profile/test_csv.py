@@ -270,8 +270,9 @@ def test_plain_text_named_gz_is_read(tmp_path, monkeypatch):
     assert "compression=None" in load_line(written(tmp_path, "a,b\n1,2\n", "x.csv.gz"), monkeypatch)
 
 
-def test_nul_bytes_are_told(tmp_path):
-    assert "2 NUL bytes" in said(profile_file(written(tmp_path, b"a,b\n1,\x00\x002\n3,4\n")))
+def test_nul_bytes_are_never_read_as_csv(tmp_path):
+    with pytest.raises(DataFileError, match=r"2 NUL bytes.*tr -d"):
+        profile_file(written(tmp_path, b"a,b\n1,\x00\x002\n3,4\n"))
 
 
 def test_long_field_is_cut(tmp_path):

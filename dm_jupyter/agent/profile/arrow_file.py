@@ -1,0 +1,79 @@
+"""Arrow files, which feather is a name of, and Arrow streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import feather
+
+from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.frame_table import LookedAt, in_pieces, table_of
+from dm_jupyter.agent.profile.literals import quoted
+from dm_jupyter.agent.profile.model import FileProfile
+from dm_jupyter.agent.profile.source import Source
+
+__all__ = ["profile_arrow"]
+
+_WAY_OUT = "It is damaged or incomplete: download or write it again."
+
+
+def profile_arrow(source: Source, kind: str) -> FileProfile:
+    """Returns the profile of an Arrow file or stream.
+
+    Args:
+        source: the file.
+        kind: feather for a file, arrow for a stream.
+
+    Raises:
+        DataFileError: the file is damaged or incomplete.
+        OSError: the file can't be read.
+    """
+    name = quoted(source.name)
+    with reading(source.name, "the Arrow file", _WAY_OUT):
+        if kind == "arrow":
+            code = (
+                f'import pyarrow as pa\nwith open({name}, "rb") as file:\n'
+                "    df = pa.ipc.open_stream(file).read_pandas()"
+            )
+            looked_at = in_pieces(_batches(source))
+        else:
+            code = f"df = pd.read_feather({name})"
+            looked_at = _file(source)
+        table = table_of(source.name, looked_at, code)
+    size = source.path.stat().st_size
+    return FileProfile(source.name, kind, size, (table,))
+
+
+def _file(source: Source) -> LookedAt:
+    """Returns the frame of an Arrow file, or of the first version of feather."""
+    if source.head(6) != b"ARROW1":
+        frame: pd.DataFrame = feather.read_feather(source.path)
+        return LookedAt(frame, len(frame))
+    with pa.memory_map(str(source.path)) as mapped:
+        file = pa.ipc.open_file(mapped)
+        return (
+            in_pieces(
+                file.get_batch(number).to_pandas() for number in range(file.num_record_batches)
+            )
+            if file.num_record_batches
+            else _empty(file.schema)
+        )
+
+
+def _batches(source: Source) -> Iterator[pd.DataFrame]:
+    """Yields the batches of a stream.
+
+    Yields:
+        Frames.
+    """
+    with source.open() as stream:
+        reader = pa.ipc.open_stream(stream)
+        yield reader.schema.empty_table().to_pandas()
+        for batch in reader:
+            yield batch.to_pandas()
+
+
+def _empty(schema: pa.Schema) -> LookedAt:
+    return LookedAt(schema.empty_table().to_pandas(), 0)
