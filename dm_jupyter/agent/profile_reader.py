@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from dm_jupyter.agent.profile import FileProfile, check_file, from_json, profile_file, to_json
+from dm_jupyter.agent.profile.signatures import PROMISED
 from dm_jupyter.core.errors import DataFileError
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.teardown import Closing
@@ -32,20 +33,32 @@ READING = Limits(
     cpu_s=60,
     wall_s=20.0,
     processes=48,
-    file_bytes=16 * MIB,
-    disk_bytes=64 * MIB,
+    file_bytes=200 * MIB,
+    disk_bytes=256 * MIB,
     output_bytes=8 * MIB,
 )
-"""What reading one file may take."""
+"""What reading one file may take; a file of an archive is unpacked to the worker's own disk."""
 _IDLE_S = 300.0
 _AT_ONCE = 2
 _REMEMBERED = 32
 _FAULT_CHARS = 1000
 _PIECE_CHARS = 1024 * 1024
-_READERS = ("csv_file", "json_file", "parquet_file", "sqlite_file", "workbook")
+_READERS = (
+    "archive",
+    "arrow_file",
+    "csv_file",
+    "duckdb_file",
+    "geojson_file",
+    "html_file",
+    "json_file",
+    "parquet_file",
+    "sqlite_file",
+    "statistics_files",
+    "workbook",
+    "xml_file",
+)
 _MODULES = ("pandas", __name__, *(f"dm_jupyter.agent.profile.{name}" for name in _READERS))
-_SQLITE = (".db", ".sqlite", ".sqlite3")
-_BESIDE = ("-wal", "-shm", "-journal")
+_BESIDE = ("-wal", "-shm", "-journal", ".wal")
 """Files beside a database that it can't be read without."""
 
 _Key = tuple[str, Path, int, int, int]
@@ -195,6 +208,6 @@ def _said(result: CellResult, path: Path, name: str, limits: Limits) -> FileProf
 
 def _unread(path: Path, name: str, why: str) -> FileProfile:
     suffix = path.suffix.lower()
-    kind = "sqlite" if suffix in _SQLITE else suffix.removeprefix(".") or "file"
+    kind = PROMISED.get(suffix, suffix.removeprefix(".") or "file")
     told = f"it was not looked into: {why}. Read a part of it first (nrows, usecols, LIMIT)."
     return FileProfile(name, kind, path.stat().st_size, warnings=(told,))

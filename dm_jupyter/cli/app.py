@@ -140,7 +140,10 @@ def ask(
 @app.command(epilog=EXIT_CODES)
 def profile(
     file: Annotated[
-        Path, typer.Argument(help="a csv, tsv, Excel, ods, json, parquet or SQLite file")
+        Path,
+        typer.Argument(
+            help="a csv, tsv, Excel, ods, json, parquet, SQLite, Stata, SPSS, SAS … or zip file"
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
 ) -> None:

@@ -29,9 +29,14 @@ from kernel_sandbox.selfcheck import Check, check_machine
 __all__ = ["print_checkup"]
 
 _OPTIONAL = {
-    "pyarrow": ("parquet files", "formats"),
+    "pyarrow": ("parquet and Arrow files", "formats"),
     "xlrd": (".xls files", "formats"),
     "odf": (".ods files", "formats"),
+    "python_calamine": (".xlsb files", "formats"),
+    "pyreadstat": ("SPSS files", "formats"),
+    "duckdb": ("DuckDB databases", "formats"),
+    "lxml": ("tables of web pages", "formats"),
+    "zstandard": ("files compressed with zstd", "formats"),
     "scipy": ("statistical tests", "analysis"),
     "sklearn": ("models", "analysis"),
     "matplotlib": ("figures", "analysis"),

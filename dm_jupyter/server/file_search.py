@@ -17,15 +17,24 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from dm_jupyter.agent import profile
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["DATA_SUFFIXES", "FileSearch", "Found", "is_data_file", "whole_name"]
 
-_TEXT = (".csv", ".tsv", ".json", ".jsonl")
-_TABLES = (".parquet", ".xlsx", ".xls", ".ods", ".sqlite", ".sqlite3", ".db")
-DATA_SUFFIXES = frozenset(_TEXT + _TABLES)
-"""Endings of the files that can be read, in small letters."""
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+DATA_SUFFIXES = (
+    profile.DATA_SUFFIXES
+    | {f"{suffix}{packed}" for suffix in profile.DATA_SUFFIXES for packed in _PACKED}
+    | {".zip", ".tar.gz"}
+)
+"""Endings of files that hold data, in small letters.
+
+Text, pages and XML can be read, too, but most of them hold none: they are named to be meant.
+"""
+_ENDINGS = tuple(sorted(DATA_SUFFIXES))
 _MOST_ENTRIES = 20_000
 _MOST_S = 0.5
 _MOST_FOUND = 12
@@ -35,7 +44,7 @@ _NO_DATA = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 def is_data_file(name: str) -> bool:
     """Whether the analyst reads files of this kind."""
-    return PurePosixPath(name).suffix.lower() in DATA_SUFFIXES
+    return PurePosixPath(name).name[1:].lower().endswith(_ENDINGS)
 
 
 def whole_name(name: str) -> re.Pattern[str]:

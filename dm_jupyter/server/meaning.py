@@ -22,7 +22,9 @@ __all__ = ["Meaning", "Unclear", "has_code", "meaning_of", "mentions_in", "table
 _BLOCK = re.compile(r"(?s)(`{3,}).*?(?:\1|\Z)")
 _CODE = re.compile(rf"{_BLOCK.pattern}|`[^`\n]*`")
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[]))@([^\s@]+)")
-_ENDINGS = "|".join(sorted((suffix[1:] for suffix in DATA_SUFFIXES), key=len, reverse=True))
+_ENDINGS = "|".join(
+    sorted((re.escape(suffix[1:]) for suffix in DATA_SUFFIXES), key=len, reverse=True)
+)
 _FILE_NAME = re.compile(
     rf"""(?ix) (?<![\w./@-]) ([^\s"'`,;:()<>\[\]@]+ \. (?:{_ENDINGS})) (?![\w-]|\.\w)"""
 )

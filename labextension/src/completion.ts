@@ -5,19 +5,13 @@ import { PathExt } from '@jupyterlab/coreutils';
 
 import type { IVariable } from './rest';
 
-const DATA_EXTENSIONS: readonly string[] = [
-  '.csv',
-  '.tsv',
-  '.json',
-  '.jsonl',
-  '.parquet',
-  '.xlsx',
-  '.xls',
-  '.ods',
-  '.sqlite',
-  '.sqlite3',
-  '.db'
-];
+/** As `DATA_SUFFIXES` of the server has them, compressed or not. */
+const DATA_NAME = new RegExp(
+  '[^/]\\.(?:(?:csv|tsv|json|jsonl|ndjson|geojson|parquet|feather|arrows?' +
+    '|xlsx|xlsm|xlsb|xls|ods|sqlite3?|db3?|duckdb|dta|z?sav|sas7bdat|xpt)' +
+    '(?:\\.(?:gz|bz2|xz|zst))?|zip|tar\\.gz)$',
+  'i'
+);
 const LONGEST_LIST = 8;
 /** So many files are listed beside any number of variables. */
 const FEWEST_FILES = 5;
@@ -40,7 +34,7 @@ export interface IMention {
 
 /** Whether the analyst reads files of this kind. */
 export function isDataFile(path: string): boolean {
-  return DATA_EXTENSIONS.includes(PathExt.extname(path).toLowerCase());
+  return DATA_NAME.test(path);
 }
 
 /** Returns the mention that is being typed, or `null`. */

@@ -83,7 +83,9 @@ def test_help_shows_the_form_of_an_answer_every_dialect_and_every_kind_of_file()
     assert "such as '@mean_fare[value]'" in asking
     assert f"one of {', '.join(DIALECTS)} " in asking
     profiling = wide.invoke(app, ["profile", "--help"]).output
-    assert "a csv, tsv, Excel, ods, json, parquet or SQLite file" in profiling
+    assert (
+        "a csv, tsv, Excel, ods, json, parquet, SQLite, Stata, SPSS, SAS … or zip file" in profiling
+    )
 
 
 def test_h_is_help_everywhere_and_the_version_is_printed() -> None:

@@ -17,10 +17,11 @@ from dm_jupyter.agent.profile.model import (
     to_json,
 )
 from dm_jupyter.agent.profile.render import render
-from dm_jupyter.agent.profile.signatures import check_head
+from dm_jupyter.agent.profile.signatures import DATA_SUFFIXES, check_head
 from dm_jupyter.agent.profile.sniff import HEAD_BYTES
 
 __all__ = [
+    "DATA_SUFFIXES",
     "HEAD_BYTES",
     "ColumnProfile",
     "FileProfile",

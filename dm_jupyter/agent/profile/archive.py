@@ -36,12 +36,7 @@ _MOST_MEMBERS = 20
 _MOST_LISTED = 10_000
 _BUDGET_S = 12.0
 _NAMED = 8
-_PACKED = {
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".xz": "xz",
-    ".zst": "zstd",
-}
+_PACKED = frozenset({".gz", ".bz2", ".xz", ".zst"})
 _MODULES = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma", "zstd": "zstandard"}
 _WAY_OUT = "It is damaged or incomplete: download it again."
 
@@ -107,7 +102,7 @@ def _packed(source: Source, profile_one: ProfileOne) -> FileProfile:
     with (
         reading(source.name, f"the {source.compression} file", _WAY_OUT),
         source.open() as stream,
-        _unpacked(stream) as copy,
+        _unpacked(stream, name) as copy,
     ):
         profile = profile_one(copy, name)
     if profile.kind in DATABASE_KINDS:
@@ -195,7 +190,7 @@ def _member_profile(
     with (
         reading(source.name, what, _WAY_OUT),
         archive.open(member.name) as stream,
-        _unpacked(stream) as copy,
+        _unpacked(stream, member.name) as copy,
     ):
         profile = profile_one(copy, member.name)
     if profile.kind in DATABASE_KINDS:
@@ -204,8 +199,13 @@ def _member_profile(
 
 
 @contextmanager
-def _unpacked(stream: IO[bytes]) -> Iterator[Path]:
+def _unpacked(stream: IO[bytes], name: str) -> Iterator[Path]:
     """Copies bytes into a file of a name that is ours.
+
+    Args:
+        stream: the bytes.
+        name: what the archive calls them; no more than `.gz` and the like is taken of it, by which
+            pandas knows how they are packed.
 
     Yields:
         Where it lies, as long as the block runs.
@@ -214,7 +214,8 @@ def _unpacked(stream: IO[bytes]) -> Iterator[Path]:
         DataFileError: there is more than the limit, whatever the archive declares.
     """
     with tempfile.TemporaryDirectory(prefix="dm-member-") as folder:
-        copy = Path(folder) / "member"
+        ending = PurePosixPath(name.lower()).suffix
+        copy = Path(folder) / f"member{ending if ending in _PACKED else ''}"
         total = 0
         with copy.open("wb") as target:
             while block := stream.read(CHUNK_BYTES):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.profile.columns import scalar
 from dm_jupyter.agent.profile.faults import reading
@@ -16,6 +15,9 @@ from dm_jupyter.agent.profile.literals import quoted
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, ForeignKey, TableProfile
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.core.sql_names import always_quoted
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["profile_duckdb"]
 
@@ -38,7 +40,8 @@ _CONFIG = {
     "threads": "2",
     "lock_configuration": "true",
 }
-_ORDERED = ("INT", "DECIMAL", "FLOAT", "DOUBLE", "REAL", "DATE", "TIME")
+_ORDERED = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*")
+"""Types of which the smallest and the largest value say something."""
 _LISTED = """
 SELECT schema_name, table_name, false FROM duckdb_tables()
 WHERE database_name = current_database() AND NOT internal
@@ -63,6 +66,8 @@ def profile_duckdb(source: Source) -> FileProfile:
         DataFileError: the database is damaged, in use, or of another version.
         OSError: the file can't be read.
     """
+    import duckdb  # noqa: PLC0415 - a tenth of a second, and optional
+
     ends = time.monotonic() + _BUDGET_S
     with (
         reading(source.name, "the DuckDB database", _WAY_OUT),
@@ -84,7 +89,7 @@ def profile_duckdb(source: Source) -> FileProfile:
 
 
 def _profile_table(
-    connection: duckdb.DuckDBPyConnection, source: Source, row: Sequence[Any], ends: float
+    connection: DuckDBPyConnection, source: Source, row: Sequence[Any], ends: float
 ) -> TableProfile:
     """Returns a table's profile; a view's has no values, for what it would run is anyone's."""
     schema, name, is_view = row
@@ -117,7 +122,7 @@ def _profile_table(
 
 
 def _with_keys(
-    connection: duckdb.DuckDBPyConnection, profile: TableProfile, schema: str, name: str
+    connection: DuckDBPyConnection, profile: TableProfile, schema: str, name: str
 ) -> TableProfile:
     """Returns the table with its declared keys."""
     found = connection.execute(_KEYS, [schema, name])
@@ -135,7 +140,7 @@ def _with_keys(
 
 
 def _with_values(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[ColumnProfile]
+    connection: DuckDBPyConnection, table: str, columns: Sequence[ColumnProfile]
 ) -> tuple[ColumnProfile, ...]:
     """Returns the columns with what all rows hold: missing, distinct, smallest and largest."""
     described: list[ColumnProfile] = []
@@ -143,7 +148,7 @@ def _with_values(
         part = columns[start : start + _COLUMNS_A_QUERY]
         words = ", ".join(
             f"count(*) - count({name}), count(DISTINCT {name}), "
-            + (f"min({name}), max({name})" if column.dtype.startswith(_ORDERED) else "NULL, NULL")
+            + (f"min({name}), max({name})" if _ORDERED.fullmatch(column.dtype) else "NULL, NULL")
             for column in part
             for name in [always_quoted(column.name)]
         )
@@ -157,9 +162,7 @@ def _with_values(
     return tuple(described)
 
 
-def _examples(
-    connection: duckdb.DuckDBPyConnection, table: str, column: ColumnProfile
-) -> tuple[Any, ...]:
+def _examples(connection: DuckDBPyConnection, table: str, column: ColumnProfile) -> tuple[Any, ...]:
     name = always_quoted(column.name)
     query = f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"  # noqa: S608
     if column.unique is not None and column.unique <= _FEW:
@@ -170,7 +173,7 @@ def _examples(
 
 
 def _rows(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[ColumnProfile]
+    connection: DuckDBPyConnection, table: str, columns: Sequence[ColumnProfile]
 ) -> tuple[tuple[Any, ...], ...]:
     names = ", ".join(
         f"left({name}, {_TEXT_CHARS})" if column.dtype == "VARCHAR" else name
@@ -188,5 +191,5 @@ def _plain(value: object) -> Any:
     return scalar(value)
 
 
-def _one(connection: duckdb.DuckDBPyConnection, query: str) -> Sequence[Any]:
+def _one(connection: DuckDBPyConnection, query: str) -> Sequence[Any]:
     return connection.execute(query).fetchone() or ()

@@ -36,9 +36,7 @@ def profile_geojson(source: Source) -> FileProfile:
         codec = detect_encoding(source).codec
         with source.open() as stream:
             data = json.loads(stream.read().decode(codec))
-        features = data.get("features") if isinstance(data, dict) else None
-        if not features or not all(isinstance(one, dict) for one in features):
-            raise DataFileError(f"{source.name}: the GeoJSON holds no features.")
+        features = _features(data, source.name)
         is_points = all(_type(one) in {"Point", None} for one in features)
         frame = _frame(features, is_points=is_points)
         code = _code(source, codec, is_points=is_points)
@@ -51,6 +49,18 @@ def profile_geojson(source: Source) -> FileProfile:
     size = source.path.stat().st_size
     table = replace(table, warnings=())
     return FileProfile(source.name, "geojson", size, (table,), warnings, (note,))
+
+
+def _features(data: object, name: str) -> list[dict[str, object]]:
+    """Returns the features.
+
+    Raises:
+        DataFileError: there are none.
+    """
+    found = data.get("features") if isinstance(data, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        raise DataFileError(f"{name}: the GeoJSON holds no features.")
+    return found
 
 
 def _geometry(feature: dict[str, object]) -> dict[str, object]:

@@ -60,7 +60,7 @@ class TableProfile:
     """One sheet, table, view, or the whole of a csv file."""
 
     name: str
-    """Sheet or table name; the file's name for a format with one table."""
+    """Sheet, table or archive member; the file's name for a format with one table."""
     row_count: int | None
     """Rows of data, without headers; None when counting would have taken too long."""
     columns: tuple[ColumnProfile, ...] = ()
@@ -68,7 +68,7 @@ class TableProfile:
     sample_rows: tuple[tuple[Scalar, ...], ...] = ()
     """All rows of a small table; else the first two, one from the middle and the last."""
     load_code: str | None = None
-    """Plain pandas that makes `df`; None where SQL is the way in, or nothing is there."""
+    """Code that makes `df`; None where SQL is the way in, or nothing is there."""
     sampled_rows: int | None = None
     """How many rows the statistics come from; None when from all of them."""
     is_hidden: bool = False
@@ -90,7 +90,8 @@ class FileProfile:
     name: str
     """How code refers to the file."""
     kind: str
-    """csv, json, jsonl, parquet, xlsx, xls, ods or sqlite: what it is, whatever its name says."""
+    """What it is, whatever its name says: csv, json, jsonl, geojson, parquet, feather, arrow, xlsx,
+    xlsb, xls, ods, sqlite, duckdb, stata, spss, sas7bdat, xport, xml, html, zip or tar."""
     size_bytes: int
     """On disk."""
     tables: tuple[TableProfile, ...] = ()

@@ -9,7 +9,14 @@ from dm_jupyter.agent.profile.render_table import fitted_list, shape, table_text
 __all__ = ["render"]
 
 _CUT = "… (profile cut here)"
-_OF_TABLES = ("sqlite", "xlsx", "xls", "ods")
+_DATABASES = ("sqlite", "duckdb")
+_OF_TABLES = (*_DATABASES, "xlsx", "xlsb", "xls", "ods")
+_NOUNS = {
+    **dict.fromkeys(_DATABASES, ("table", "tables and views")),
+    **dict.fromkeys(("zip", "tar"), ("file", "tables")),
+    "html": ("table", "tables"),
+}
+"""What a table of a file is called, one and several; sheets, unless named here."""
 
 
 def render(profile: FileProfile, *, max_chars: int = 2200) -> str:
@@ -23,7 +30,7 @@ def render(profile: FileProfile, *, max_chars: int = 2200) -> str:
     warnings = fitted_list("Warnings:", list(profile.warnings), max_chars // 3)
     notes = f"Notes: {'; '.join(profile.notes)}" if profile.notes else ""
     room = max_chars - sum(len(part) + 1 for part in (head, warnings, notes) if part)
-    tables = database_text if profile.kind == "sqlite" else _tables
+    tables = database_text if profile.kind in _DATABASES else _tables
     parts = (head, tables(profile, room), notes, warnings)
     whole = "\n".join(part for part in parts if part)
     if len(whole) <= max_chars:
@@ -34,11 +41,11 @@ def render(profile: FileProfile, *, max_chars: int = 2200) -> str:
 def _head(profile: FileProfile) -> str:
     name = repr(profile.name if len(profile.name) <= 200 else profile.name[:200] + "…")
     head = f"File {name} ({profile.kind}, {_size(profile.size_bytes)})"
-    if len(profile.tables) == 1 and profile.kind != "sqlite":
+    if len(profile.tables) == 1 and profile.kind not in _DATABASES:
         return f"{head}: {shape(profile.tables[0])}"
     if not profile.tables and profile.kind not in _OF_TABLES:
         return head  # nobody has looked into it
-    noun = "tables and views" if profile.kind == "sqlite" else "sheets"
+    _, noun = _NOUNS.get(profile.kind, ("sheet", "sheets"))
     return f"{head}: {len(profile.tables)} {noun}"
 
 
@@ -53,13 +60,14 @@ def _tables(profile: FileProfile, room: int) -> str:
     if len(profile.tables) == 1:
         return table_text(profile.tables[0], room)
     texts: list[str] = []
+    noun, nouns = _NOUNS.get(profile.kind, ("sheet", "sheets"))
     for position, table in enumerate(profile.tables):
         left = len(profile.tables) - position
         hidden = ", hidden" if table.is_hidden else ""
-        title = f"Sheet {table.name!r}{hidden}: {shape(table)}"
+        title = f"{noun.capitalize()} {table.name!r}{hidden}: {shape(table)}"
         share = room // left - len(title) - 1
         if share < 0 and left > 1:
-            texts.append(f"… {left} more sheets not shown")
+            texts.append(f"… {left} more {nouns} not shown")
             break
         body = table_text(table, share)
         texts.append(f"{title}\n{body}" if body else title)

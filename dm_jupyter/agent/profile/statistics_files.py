@@ -70,7 +70,7 @@ def profile_spss(source: Source) -> FileProfile:
     import pyreadstat  # noqa: PLC0415 - optional
 
     with reading(source.name, "the SPSS file", _WAY_OUT):
-        _, about = pyreadstat.read_sav(str(source.path), metadataonly=True)
+        _, about = pyreadstat.read_sav(str(source.path), metadataonly=True, user_missing=True)
         labelled = _labelled(source, "read_spss", has_labels=bool(about.variable_value_labels))
     notes = _named("file label", about.file_label)
     if ranged := list(about.missing_ranges):

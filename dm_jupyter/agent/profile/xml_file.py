@@ -41,7 +41,6 @@ class _Scan:
     path: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     root: str = ""
-    declares_entities: bool = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
@@ -74,10 +73,6 @@ class _Scan:
         digits = value.strip()
         if digits.isdecimal() and ((len(digits) > 1 and digits[0] == "0") or len(digits) > 15):
             self.codes.add(name)
-
-    def entity(self, *_: object) -> None:
-        """An entity is declared."""
-        self.declares_entities = True
 
 
 def profile_xml(source: Source) -> FileProfile:
@@ -115,22 +110,22 @@ def _scanned(source: Source) -> _Scan:
         DataFileError: it declares entities.
         xml.parsers.expat.ExpatError: it is no XML.
     """
+
+    def refused(*_: object) -> None:
+        # Raised at the declaration, so before anything is expanded.
+        raise DataFileError(
+            f"{source.name}: this XML declares entities, which can name other files or unfold "
+            "without end; it is not read. If you trust it, save it again without its <!DOCTYPE>."
+        )
+
     scan = _Scan()
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartElementHandler = scan.start
     parser.EndElementHandler = scan.end
     parser.CharacterDataHandler = scan.characters
-    parser.EntityDeclHandler = scan.entity
+    parser.EntityDeclHandler = refused
     for block in source.chunks():
-        # In small bites, so that a declaration is seen before what it declares is expanded.
-        for start in range(0, len(block), 4096):
-            parser.Parse(block[start : start + 4096])
-            if scan.declares_entities:
-                raise DataFileError(
-                    f"{source.name}: this XML declares entities, which can name other files or "
-                    "unfold without end; it is not read. If you trust it, save it again without "
-                    "its <!DOCTYPE>."
-                )
+        parser.Parse(block)
     parser.Parse(b"", True)
     return scan
 

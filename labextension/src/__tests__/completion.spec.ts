@@ -57,6 +57,13 @@ describe('isDataFile', () => {
   it.each([
     ['a/b.CSV', true],
     ['b.parquet', true],
+    ['a/survey.sav', true],
+    ['b.csv.gz', true],
+    ['all.zip', true],
+    ['b.tar.gz', true],
+    ['a/.csv', false],
+    ['b.html', false],
+    ['b.gz', false],
     ['b.ipynb', false],
     ['csv', false]
   ])('of %s', (path, expected) => {
