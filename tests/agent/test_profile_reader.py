@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dm_jupyter.agent import profile_reader
@@ -168,3 +170,30 @@ async def test_a_worker_prints_the_profile_or_the_fault(
     assert '"profile"' in capsys.readouterr().out
     profile_reader.print_profile(str(tmp_path / "none.csv"), "none.csv")
     assert '"fault"' in capsys.readouterr().out
+
+
+async def test_files_in_an_archive_are_unpacked_and_read_in_the_worker(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    frame = pd.DataFrame({"n": [1, 2], "t": ["a", "b"]})
+    frame.to_stata(tmp_path / "a.dta", write_index=False)
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(tmp_path / "a.dta", "a.dta")
+        archive.writestr("b.csv", "n\n" + "1\n" * 10_000_000)
+        archive.writestr("c.geojson", '{"type": "FeatureCollection", "features": [{}]}')
+        archive.writestr("d.xml", "<?xml version='1.0'?><d><r><a>1</a></r><r><a>2</a></r></d>")
+    profile = await reader.profile(path)
+    assert [table.name for table in profile.tables] == ["a.dta", "b.csv", "c.geojson"]
+    assert profile.tables[1].row_count == 10_000_000
+    assert "'d.xml'" in profile.notes[1]
+
+
+async def test_xml_and_statistics_files_are_read_in_the_worker(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    (tmp_path / "x.xml").write_text("<?xml version='1.0'?><d><r a='1'/><r a='2'/></d>")
+    pd.DataFrame({"n": [1, 2]}).to_stata(tmp_path / "x.dta", write_index=False)
+    for name, kind in (("x.xml", "xml"), ("x.dta", "stata")):
+        profile = await reader.profile(tmp_path / name)
+        assert (profile.kind, [table.row_count for table in profile.tables]) == (kind, [2])

@@ -23,6 +23,7 @@ from dm_jupyter.agent.profile.sheet_layout import (
 )
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.xlsb_scan import check_xlsb
 from dm_jupyter.agent.profile.xlsx_scan import (
     Merge,
     SheetExtent,
@@ -83,7 +84,9 @@ def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
     check_unpacked_size(source.path, source.name)
     if kind == "ods":
         check_ods(source.path, source.name)
-    if kind in {"ods", "xlsb"}:
+        return {}
+    if kind == "xlsb":
+        check_xlsb(source.path, source.name)
         return {}
     return {extent.name: extent for extent in scan_workbook(source.path)}
 
