@@ -7,6 +7,7 @@ gets the labels.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ import pandas as pd
 from pandas.api import types
 
 from dm_jupyter.agent.profile.faults import needs_package, reading
+from dm_jupyter.agent.profile.frame_steps import FrameStep
 from dm_jupyter.agent.profile.frame_table import LookedAt, in_pieces, label_note, table_of
 from dm_jupyter.agent.profile.literals import literal, quoted
 from dm_jupyter.agent.profile.model import FileProfile
@@ -28,6 +30,13 @@ _WHOLE_BYTES = 150 << 20
 """Larger files are read in pieces, and without labels: each piece would have others."""
 _ZERO = 16.0**-65
 """What pandas makes of a zero in a transport file, whose bytes are all zeros."""
+_DATE = re.compile(
+    r"DATE|DAY|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|JULIAN|JULDAY|MONYY|MONNAME|MONTH|QTR|YEAR|YYMM|YYQ"
+    r"|MMYY|WEEKDATE|WEEKDATX|WORDDATE|WORDDATX|(E8601|B8601|IS8601)DA"
+)
+_MOMENT = re.compile(r"DATETIME|DATEAMPM|(E8601|B8601|IS8601)DT")
+_TIME = re.compile(r"TIME|TIMEAMPM|HHMM|HOUR|MMSS|TOD|(E8601|B8601|IS8601)TM")
+"""SAS's own formats, whole names: whoever makes a format may call it DAYS."""
 _SHOWN_CODES = 6
 _KEPT_COLUMNS = 40
 _WAY_OUT = "It is damaged, incomplete, or of a version that the reader does not know."
@@ -99,14 +108,53 @@ def profile_sas(source: Source, kind: str) -> FileProfile:
         options = {"format": kind, "encoding": encoding}
         pieces: dict[str, Any] = {**options, "chunksize": _PIECE_ROWS}
         with pd.read_sas(source.path, **pieces) as reader:
-            labels = _sas_labels(reader)
+            labels = _sas_texts(reader, "label")
+            formats = _sas_texts(reader, "format", "nform")
             looked_at = in_pieces(reader)
+        told = {name: unit for name, one in formats.items() if (unit := _unit_of(one))}
+        steps = _transport_steps(told) if kind == "xport" else []
+        try:
+            frame = _after(looked_at.frame, steps)
+        except (ValueError, OverflowError):  # years that pandas' times do not reach
+            steps = steps[:1]
+            frame = _after(looked_at.frame, steps)
+        looked_at = replace(looked_at, frame=frame)
     words = "".join(f", {key}={literal(value)}" for key, value in options.items())
     code = f"df = pd.read_sas({quoted(source.name)}{words})"
-    if kind == "xport" and looked_at.frame.isin([_ZERO]).any(axis=None):
-        looked_at = replace(looked_at, frame=looked_at.frame.replace(_ZERO, 0.0))
-        code += "\ndf = df.replace(16.0**-65, 0.0)"
-    return _profile(source, kind, _Labelled(looked_at, code), labels)
+    code = "\n".join([code, *(step.source for step in steps)])
+    times = tuple((name, "seconds since midnight") for name, unit in told.items() if unit == "time")
+    return _profile(source, kind, _Labelled(looked_at, code, codes=times), labels)
+
+
+def _unit_of(form: str) -> str | None:
+    """Returns what a SAS format says of a column's numbers: D or s since 1960, or time."""
+    if _MOMENT.fullmatch(form):
+        return "s"
+    if _TIME.fullmatch(form):
+        return "time"
+    return "D" if _DATE.fullmatch(form) else None
+
+
+def _transport_steps(units: dict[str, str]) -> list[FrameStep]:
+    """Returns what is done to a frame that pandas made of a transport file."""
+
+    def dated(name: str, unit: str) -> FrameStep:
+        def run(frame: pd.DataFrame) -> pd.DataFrame:
+            made = pd.to_datetime(frame[name], unit=unit, origin="1960-01-01")  # type: ignore[call-overload]
+            return frame.assign(**{name: made})
+
+        column = f"df[{quoted(name)}]"
+        made = f'pd.to_datetime({column}, unit="{unit}", origin="1960-01-01")'
+        return FrameStep(f"{column} = {made}", run)
+
+    zeros = FrameStep("df = df.replace(16.0**-65, 0.0)", lambda frame: frame.replace(_ZERO, 0.0))
+    return [zeros, *(dated(name, unit) for name, unit in units.items() if unit != "time")]
+
+
+def _after(frame: pd.DataFrame, steps: list[FrameStep]) -> pd.DataFrame:
+    for step in steps:
+        frame = step.run(frame)
+    return frame
 
 
 def _newer_transport(source: Source) -> FileProfile:
@@ -241,7 +289,8 @@ def _pieces(source: Source, function: str) -> Iterator[pd.DataFrame]:
 
 def _transport_encoding(source: Source) -> str:
     """Returns the encoding of the texts in a transport file, which does not say it."""
-    with pd.read_sas(source.path, format="xport", chunksize=_PIECE_ROWS) as reader:
+    pieces: dict[str, Any] = {"format": "xport", "encoding": None, "chunksize": _PIECE_ROWS}
+    with pd.read_sas(source.path, **pieces) as reader:
         piece = next(iter(reader), pd.DataFrame())
     cells = (value for name in piece.columns for value in piece[name] if isinstance(value, bytes))
     return "utf-8" if all(map(_is_utf8, cells)) else "cp1252"
@@ -255,14 +304,18 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _sas_labels(reader: Any) -> dict[str, object]:
-    """Returns the columns' labels; pandas keeps them, and documents no way to them."""
-    found: dict[str, object] = {}
-    for column in getattr(reader, "columns", None) or ():
-        found[str(getattr(column, "name", column))] = getattr(column, "label", None)
-    for field in getattr(reader, "fields", None) or ():
-        name, label = field.get("name"), field.get("label")
-        found[_text(name)] = _text(label)
+def _sas_texts(reader: Any, *names: str) -> dict[str, str]:
+    """Returns a text of each column; pandas keeps them, and documents no way to them.
+
+    Args:
+        reader: of either kind of file.
+        names: what the text is called, in either.
+    """
+    found: dict[str, str] = {}
+    for column in getattr(reader, "fields", None) or ():
+        found[_text(column.get("name"))] = _text(next(map(column.get, reversed(names))) or "")
+    for column in () if found else getattr(reader, "columns", ()):
+        found[_text(getattr(column, "name", column))] = _text(getattr(column, names[0], ""))
     return found
 
 

@@ -143,6 +143,21 @@ def test_sas_transport(tmp_path, monkeypatch, pyreadstat, version):
     assert made["name"].tolist() == SURVEY["name"].tolist()
 
 
+def test_sas_dates_of_a_transport_file_become_times(tmp_path, monkeypatch, pyreadstat):
+    path = tmp_path / "x.xpt"
+    stamp = pd.Timestamp("1960-01-01 06:07:08")
+    frame = pd.DataFrame({"d": [0.0, 21310.0], "s": [22028.0, None], "t": [0.0, 83410.0]})
+    formats = {"d": "DATE9.", "s": "DATETIME.", "t": "TIME8."}
+    pyreadstat.write_xport(frame, str(path), file_format_version=5, variable_format=formats)
+    profile = assert_load_code_agrees(path, monkeypatch)
+    made = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert made["d"].tolist() == [pd.Timestamp("1960-01-01"), pd.Timestamp("2018-05-06")]
+    assert made["s"][0] == stamp
+    assert pd.isna(made["s"][1])
+    assert made["t"].tolist() == [0, 83410]
+    assert "seconds since midnight" in str(profile.tables[0].columns[2].note)
+
+
 def test_sas_transport_in_a_code_page(tmp_path, monkeypatch, pyreadstat):
     path = tmp_path / "x.xpt"
     pyreadstat.write_xport(SURVEY[["name"]], str(path), file_format_version=5)
