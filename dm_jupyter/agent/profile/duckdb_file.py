@@ -31,7 +31,7 @@ _TEXT_CHARS = 80
 _WAY_OUT = (
     "The database is damaged, open in another program, encrypted, or written by a newer DuckDB."
 )
-_CONFIG = {
+_CONFIG: dict[str, Any] = {
     # Views of a database that someone else made may read files and load extensions.
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
