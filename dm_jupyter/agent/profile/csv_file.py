@@ -18,6 +18,7 @@ from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.number_plan import csv_numbers
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -71,8 +72,6 @@ def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowSc
         "encoding": encoding.argument,
         "encoding_errors": "replace" if encoding.errors == "replace" else None,
         "sep": layout.separator if layout.separator != "," else None,
-        "decimal": layout.decimal if layout.decimal != "." else None,
-        "thousands": layout.thousands,
         "skiprows": layout.skipped_lines or None,
     }
     if rows.repeated_headers:
@@ -99,16 +98,28 @@ def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowSc
 def _table(source: Source, call: ReadCall, *, is_small: bool) -> TableProfile:
     limit = {} if is_small else {"nrows": SAMPLE_ROWS}
     frame, call, warnings = _read(source.path, call, limit)
+    plain = call
+    call, numbers = csv_numbers(source.path, call, limit)
+    frame = frame if call == plain else call.run(source.path, **limit)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, limit, frame, suspicions.day_first)
         warnings += more
+    warnings += numbers.warnings
     is_sample = not is_small and len(frame) >= SAMPLE_ROWS
+    if is_sample:
+        warnings.append(
+            f"number formats and codes were looked for in the first {len(frame):,} rows alone"
+        )
     row_count: int | None = len(frame)
     if is_sample:
         row_count, call = _count(source, call, frame.shape[1])
     columns = [
-        replace(column, note=suspicions.notes.get(position) if column.minimum is None else None)
+        replace(
+            column,
+            note=numbers.notes.get(position)
+            or (suspicions.notes.get(position) if column.minimum is None else None),
+        )
         for position, column in enumerate(profile_columns(frame))
     ]
     return TableProfile(
@@ -178,21 +189,12 @@ def _layout_warnings(layout: CsvLayout, rows: RowScan) -> list[str]:
         warnings.append(
             f"several columns are called {shown}: pandas adds .1, .2 … in the order of the file"
         )
-    warnings += zero_warning(layout.zero_led)
     unnamed = named.count("")
     if unnamed:
         warnings.append(
             f"{unnamed} column(s) without a name: pandas calls them 'Unnamed: <position>'"
         )
     return warnings
-
-
-def zero_warning(names: tuple[str, ...]) -> list[str]:
-    """Returns what to say of codes such as 007 that pandas reads as numbers."""
-    if not names:
-        return []
-    shown = ", ".join(f"{name!r}: str" for name in names[:8])
-    return [f"leading zeros are lost in {len(names)} column(s); dtype={{{shown}}} keeps them"]
 
 
 def _notes(source: Source, encoding: TextEncoding, layout: CsvLayout) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How a delimited text is laid out: separator, header line, decimal mark, what is no data."""
+"""How a delimited text is laid out: separator, header line, what is no data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["CsvLayout", "find_layout", "parsed_rows", "zero_led_columns"]
+__all__ = ["CsvLayout", "find_layout", "parsed_rows"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*")
-_DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+\s*")
-_GROUPED_COMMA = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
-_GROUPED_POINT = re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+(,\d+)?\s*")
-_DIGIT_POINT = re.compile(r"\d\.\d")
-_DIGIT_COMMA = re.compile(r"\d,\d")
 
 
 @dataclass(frozen=True)
@@ -30,12 +24,8 @@ class CsvLayout:
     has_header: bool = True
     header: tuple[str, ...] = ()
     """The header's fields as they stand in the file."""
-    decimal: str = "."
-    thousands: str | None = None
     has_trailing_separator: bool = False
     """Every row of data ends with one separator more than the header."""
-    zero_led: tuple[str, ...] = ()
-    """Columns of digits with leading zeros, which pandas drops."""
     preamble: tuple[str, ...] = ()
     """The skipped lines that are not blank."""
 
@@ -70,29 +60,14 @@ def find_layout(text: str, *, is_whole: bool, may_be_aligned: bool = False) -> C
     if start is None:
         return CsvLayout(separator)
     header, body = rows[start], [row for row in rows[start + 1 :] if any(row)]
-    decimal, thousands = _number_marks(body, separator)
     return CsvLayout(
         separator=separator,
         skipped_lines=_lines_before(text, separator, start),
         has_header=not _is_data(header, body),
         header=tuple(header),
-        decimal=decimal,
-        thousands=thousands,
         has_trailing_separator=_is_trailing(header, body),
-        zero_led=zero_led_columns(header, body),
         preamble=tuple(separator.join(row) for row in rows[:start] if any(row)),
     )
-
-
-def zero_led_columns(header: list[str], body: list[list[str]]) -> tuple[str, ...]:
-    """Returns the columns of digits in which some begin with a zero: codes, not amounts."""
-    found: list[str] = []
-    for position, name in enumerate(header):
-        cells = [row[position] for row in body if position < len(row) and row[position]]
-        has_zero = any(len(cell) > 1 and cell[0] == "0" for cell in cells)
-        if has_zero and all(cell.isdecimal() for cell in cells):
-            found.append(name)
-    return tuple(found)
 
 
 def _separator(text: str) -> str | None:
@@ -180,27 +155,3 @@ def _is_data(header: list[str], body: list[list[str]]) -> bool:
 
 def _is_trailing(header: list[str], body: list[list[str]]) -> bool:
     return bool(body) and all(len(row) == len(header) + 1 and not row[-1] for row in body)
-
-
-def _number_marks(body: list[list[str]], separator: str) -> tuple[str, str | None]:
-    """Returns the decimal mark and the thousands mark that are safe for the whole file.
-
-    pandas drops the thousands mark from every field that then is a number, dates like 01.02.2024
-    and lists like "3,4" included; so one field that breaks the pattern rules the mark out.
-    """
-    cells = [cell for row in body for cell in row if cell]
-    if separator != "," or not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells):
-        commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-        grouped = [cell for cell in cells if _GROUPED_POINT.fullmatch(cell)]
-        pointed = [cell for cell in cells if _DECIMAL_POINT.fullmatch(cell)]
-        is_comma = bool(commas) and (separator != "," or not _all(_GROUPED_COMMA, commas))
-        if is_comma and all(_GROUPED_POINT.fullmatch(cell) for cell in pointed):
-            dotted = [cell for cell in cells if _DIGIT_POINT.search(cell)]
-            return ",", "." if grouped and _all(_GROUPED_POINT, dotted) else None
-    comma_cells = [cell for cell in cells if _DIGIT_COMMA.search(cell)]
-    is_grouped = bool(comma_cells) and _all(_GROUPED_COMMA, comma_cells)
-    return ".", "," if is_grouped else None
-
-
-def _all(pattern: re.Pattern[str], cells: list[str]) -> bool:
-    return all(pattern.fullmatch(cell) for cell in cells)

@@ -13,6 +13,7 @@ from dm_jupyter.agent.profile.encoding import detect_encoding
 from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.literals import quoted
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.number_plan import NumberPlan, number_plan
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -36,10 +37,12 @@ def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
     with reading(source.name, "the JSON", way_out):
         codec = detect_encoding(source).codec
         is_lines = is_lines or _is_lines(source, codec)
-        frame, code, count = _lines(source, codec) if is_lines else _document(source, codec)
+        frame, code, count, numbers = (
+            _lines(source, codec) if is_lines else _document(source, codec)
+        )
         suspicions = suspicions_of(frame)
         columns = tuple(
-            replace(column, note=suspicions.notes.get(position))
+            replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
             for position, column in enumerate(profile_columns(frame))
         )
         table = TableProfile(
@@ -51,7 +54,7 @@ def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
             sampled_rows=None if len(frame) == count else len(frame),
         )
     kind = "jsonl" if is_lines else "json"
-    warnings = (*suspicions.warnings, *_nested(frame))
+    warnings = (*numbers.warnings, *suspicions.warnings, *_nested(frame))
     return FileProfile(source.name, kind, source.path.stat().st_size, (table,), warnings)
 
 
@@ -75,18 +78,37 @@ def _call(source: Source, codec: str, **arguments: Any) -> ReadCall:
     return ReadCall("read_json", tuple(arguments.items()))
 
 
-def _lines(source: Source, codec: str) -> tuple[pd.DataFrame, str, int]:
+def _lines(source: Source, codec: str) -> tuple[pd.DataFrame, str, int, NumberPlan]:
     call = _call(source, codec, lines=True)
     if source.unpacked_bytes() <= _WHOLE_BYTES:
-        frame = call.run(source.path)
-        return frame, call.source(source.name), len(frame)
-    frame = call.run(source.path, nrows=_SAMPLE_ROWS)
+        call, frame, numbers = _with_numbers(source, call)
+        return frame, call.source(source.name), len(frame), numbers
+    call, frame, numbers = _with_numbers(source, call, nrows=_SAMPLE_ROWS)
+    numbers.warnings.append(
+        f"number formats and codes were looked for in the first {len(frame):,} rows alone"
+    )
     with source.open() as stream:
         count = sum(1 for line in stream if line.strip())
-    return frame, call.source(source.name), count
+    return frame, call.source(source.name), count, numbers
 
 
-def _document(source: Source, codec: str) -> tuple[pd.DataFrame, str, int]:
+def _with_numbers(
+    source: Source, call: ReadCall, **limit: int
+) -> tuple[ReadCall, pd.DataFrame, NumberPlan]:
+    """Returns the call, its frame, and what is done about numbers in texts.
+
+    pandas makes numbers of texts in JSON, and loses the zeros of "007"; where one text is not
+    plain, all texts are kept, and those that are numbers are converted.
+    """
+    kept = call.with_arguments(dtype=False)
+    texts = kept.run(source.path, **limit)
+    numbers = number_plan(texts)
+    if not numbers.text_columns:
+        return call, call.run(source.path, **limit), NumberPlan()
+    return replace(kept, steps=numbers.steps), numbers.finish(texts), numbers
+
+
+def _document(source: Source, codec: str) -> tuple[pd.DataFrame, str, int, NumberPlan]:
     size = source.unpacked_bytes()
     if size > _MAX_BYTES:
         raise DataFileError(
@@ -97,8 +119,8 @@ def _document(source: Source, codec: str) -> tuple[pd.DataFrame, str, int]:
         data = json.loads(stream.read().decode(codec))
     if _is_flat(data):
         call = _call(source, codec)
-        frame = call.run(source.path)
-        return frame, call.source(source.name), len(frame)
+        call, frame, numbers = _with_numbers(source, call)
+        return frame, call.source(source.name), len(frame), numbers
     records, steps = _records(data)
     if not records:
         raise DataFileError(
@@ -106,7 +128,10 @@ def _document(source: Source, codec: str) -> tuple[pd.DataFrame, str, int]:
             "Load it with json.load and build a DataFrame from the part you need."
         )
     frame = pd.json_normalize(records)
-    return frame, _normalising_code(source, codec, steps), len(frame)
+    numbers = number_plan(frame)
+    code = _normalising_code(source, codec, steps)
+    code = "\n".join([code, *(step.source for step in numbers.steps)])
+    return numbers.finish(frame), code, len(frame), numbers
 
 
 def _is_flat(data: object) -> bool:

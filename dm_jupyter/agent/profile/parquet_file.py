@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.number_plan import number_plan
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -38,9 +39,12 @@ def profile_parquet(source: Source) -> FileProfile:
         call = ReadCall("read_parquet")
         is_whole = cells <= _WHOLE_CELLS and unpacked <= _WHOLE_BYTES
         frame = call.run(source.path) if is_whole else _first_rows(file)
+        numbers = number_plan(frame)
+        call = replace(call, steps=numbers.steps)
+        frame = numbers.finish(frame)
         suspicions = suspicions_of(frame)
         columns = tuple(
-            replace(column, note=suspicions.notes.get(position))
+            replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
             for position, column in enumerate(profile_columns(frame))
         )
         table = TableProfile(
@@ -52,7 +56,9 @@ def profile_parquet(source: Source) -> FileProfile:
             sampled_rows=None if is_whole else len(frame),
         )
     size = source.path.stat().st_size
-    return FileProfile(source.name, "parquet", size, (table,), tuple(suspicions.warnings))
+    return FileProfile(
+        source.name, "parquet", size, (table,), (*numbers.warnings, *suspicions.warnings)
+    )
 
 
 def _first_rows(file: pq.ParquetFile) -> pd.DataFrame:

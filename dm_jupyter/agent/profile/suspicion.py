@@ -1,10 +1,9 @@
-"""What makes an analysis wrong without an error: numbers kept as text, sum rows, damage."""
+"""What makes an analysis wrong without an error: dates kept as text, sum rows, damage."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -43,16 +42,12 @@ MISSING_WORDS = frozenset(
         "n.d.",
         "unknown",
         "#n/a",
+        "k.a.",
+        "k. a.",
+        "no data",
+        "not available",
     ]
 )
-_CURRENCY = r"(?:[$€£¥₹₽]|USD|EUR|GBP|CHF|JPY|kr|zł|R\$)"
-_NUMERIC_TEXT = re.compile(
-    rf"\(?\s*[-+−]?\s*{_CURRENCY}?\s*[-+−]?(\d[\d ,.' \u202f]*|[.,]\d+)\s*"
-    rf"(?:%|‰|{_CURRENCY})?\s*\)?",
-    re.IGNORECASE,
-)
-_SIGNED_EXAMPLE = re.compile(r"\('[^']*[^\d.'-][^']*'\)$")
-"""Of a text with signs around its number, as `'price' ('$5')`."""
 _TOTAL = re.compile(
     r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
     r"|total général",
@@ -74,23 +69,13 @@ class Suspicions:
 def suspicions_of(frame: pd.DataFrame) -> Suspicions:
     """Returns what a frame's text columns hide from someone who sees only their type."""
     found = Suspicions()
-    numeric: list[str] = []
     damaged: list[str] = []
     for position, (label, values) in enumerate(frame.items()):
         if not is_text(values):
             continue
         texts = _distinct_texts(values)
         _judge_column(found, position, column_name(label), texts)
-        numeric += _numeric_example(column_name(label), texts, values)
         damaged += _mojibake_example(column_name(label), texts)
-    if numeric:
-        column = "df[column]"
-        if any(_SIGNED_EXAMPLE.search(example) for example in numeric):
-            column += '.str.replace(r"[^0-9.-]", "", regex=True)'
-        found.warnings.append(
-            f"numbers kept as text, convert before computing: {_listed(numeric)}; "
-            f'df[column] = pd.to_numeric({column}, errors="coerce")'
-        )
     if damaged:
         found.warnings.append(
             f"text looks damaged (UTF-8 once decoded as latin-1): {_listed(damaged)}; left as it is"
@@ -129,36 +114,6 @@ def _judge_column(found: Suspicions, position: int, name: str, texts: list[str])
         )
     if kind is not None and kind.note:
         found.notes[position] = kind.note
-
-
-def _numeric_example(name: str, texts: list[str], values: pd.Series[Any]) -> list[str]:
-    mixed = _text_among_numbers(values)
-    if mixed is not None:
-        return [f"{name!r} (numbers, and text such as {mixed[:40]!r})"]
-    if not texts or kind_of_dates(texts) is not None:
-        return []
-    hits = [text for text in texts if _NUMERIC_TEXT.fullmatch(text)]
-    # Codes such as "007" come as text only in files that say so; they are no damage.
-    if len(hits) < 0.9 * len(texts) or _are_codes(hits):
-        return []
-    odd = next((text for text in hits if not text.replace(".", "", 1).isdigit()), hits[0])
-    return [f"{name!r} ({odd!r})"]
-
-
-def _text_among_numbers(values: pd.Series[Any]) -> str | None:
-    """Returns a text that keeps a column of numbers from being one; spreadsheets have many."""
-    if not types.is_object_dtype(values.dtype):
-        return None
-    present = list(values.dropna().head(20_000))
-    texts = [value for value in present if isinstance(value, str)]
-    numbers = sum(isinstance(value, Real) for value in present)
-    return texts[0] if texts and numbers >= 0.5 * len(present) else None
-
-
-def _are_codes(texts: list[str]) -> bool:
-    """Says whether the digits are names, not amounts: one width, with leading zeros."""
-    zeros = any(text.startswith("0") and text.isdigit() and len(text) > 1 for text in texts)
-    return zeros and all(text.isdigit() for text in texts)
 
 
 def _mojibake_example(name: str, texts: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import reading
 from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.sheet_cleaning import cleaning_of, missing_marks
@@ -145,7 +146,13 @@ def _sheet(
         warnings += cleaned
     table = _table(source, book, call, limit)
     if limit is not None and table.row_count == limit:
-        table = replace(table, row_count=max(limit, extent.rows - above), sampled_rows=limit)
+        part = f"number formats and codes were looked for in the first {limit:,} rows alone"
+        table = replace(
+            table,
+            row_count=max(limit, extent.rows - above),
+            sampled_rows=limit,
+            warnings=(*table.warnings, part),
+        )
     return replace(
         table,
         name=extent.name,
@@ -156,9 +163,16 @@ def _sheet(
 
 def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None) -> TableProfile:
     frame = call.run(book) if limit is None else call.run(book, nrows=limit)
+    told_of = {"nrows": limit} if limit is not None else {}
+    if codes := texts_read_as_numbers(frame, call.run(book, **told_of, dtype=object)):
+        call = call.with_arguments(dtype=dict.fromkeys(codes, str))
+        frame = call.run(book, **told_of)
+    numbers = number_plan(frame)
+    call = replace(call, steps=(*call.steps, *numbers.steps))
+    frame = numbers.finish(frame)
     suspicions = suspicions_of(frame)
     columns = tuple(
-        replace(column, note=suspicions.notes.get(position))
+        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
     rows = sample_rows(frame)
@@ -168,7 +182,7 @@ def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None
         # named, it reads the same everywhere. An open book takes no such argument.
         call = call.with_arguments(engine=engine)
     code = call.source(source.name)
-    told = tuple(suspicions.warnings)
+    told = (*numbers.warnings, *suspicions.warnings)
     return TableProfile("", len(frame), columns, rows, code, warnings=told)
 
 

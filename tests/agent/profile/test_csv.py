@@ -174,20 +174,6 @@ def test_a_row_that_may_be_data_stays(tmp_path, monkeypatch, content):
     assert "skiprows" not in assert_load_code_agrees(path, monkeypatch).tables[0].load_code
 
 
-@pytest.mark.parametrize(
-    ("sign", "code"),
-    [
-        ("$", 'df[column].str.replace(r"[^0-9.-]", "", regex=True), errors="coerce")'),
-        ("", 'pd.to_numeric(df[column], errors="coerce")'),
-    ],
-)
-def test_numbers_kept_as_text_come_with_the_code(tmp_path, sign, code):
-    path = tmp_path / "x.csv"
-    prices = [*(f"{sign}{number}.5" for number in range(20)), "unknown"]
-    path.write_text("price,kind\n" + "".join(f"{price},a\n" for price in prices))
-    assert code in said(profile_file(path))
-
-
 def test_last_row_cut_short_is_no_footer(tmp_path, monkeypatch):
     path = written(tmp_path, "a,b\nx,1\ny,2\nz\n")
     assert load_line(path, monkeypatch) == 'df = pd.read_csv("x.csv")'
@@ -212,23 +198,6 @@ def test_file_without_header_gets_names(tmp_path, monkeypatch):
 def test_years_as_header_are_a_header(tmp_path, monkeypatch):
     path = written(tmp_path, "2019,2020,2021\n1,2,3\n")
     assert load_line(path, monkeypatch) == 'df = pd.read_csv("x.csv")'
-
-
-def test_numbers_kept_as_text_are_named(tmp_path):
-    path = written(
-        tmp_path,
-        'p,price,change,margin,city\nA,"$1,234.50",+3.2%,(12.5),Bonn\nB,€99,-0.5%,?,Köln\n',
-    )
-    text = said(profile_file(path))
-    for name in ("'price'", "'change'", "'margin'"):
-        assert name in text
-    assert "'city'" not in text
-
-
-def test_codes_with_leading_zeros_are_warned_of(tmp_path):
-    text = said(profile_file(written(tmp_path, "zip,v\n01234,1\n99999,2\n")))
-    assert "leading zeros are lost" in text
-    assert "'zip': str" in text
 
 
 @pytest.mark.parametrize(

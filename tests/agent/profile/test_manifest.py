@@ -142,10 +142,10 @@ def ragged(profile: FileProfile) -> None:
 
 
 def money(profile: FileProfile) -> None:
-    warning = next(text for text in profile.warnings if "numbers kept as text" in text)
-    for name in ("price", "change", "stock", "margin"):
-        assert f"'{name}'" in warning
-    assert "'product'" not in warning
+    assert "'price' mixes currencies" in said(profile)
+    stock, margin = profile.tables[0].columns[3:]
+    assert (stock.maximum, margin.minimum, margin.maximum) == (1000, -12.5, 7)
+    assert profile.tables[0].columns[2].maximum == 12
 
 
 def ambiguous_dates(profile: FileProfile) -> None:

@@ -1,0 +1,355 @@
+"""How the number columns of a frame are read: which stay text, which are converted, and by what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+from dm_jupyter.agent.profile.columns import column_name
+from dm_jupyter.agent.profile.dates import kind_of_dates
+from dm_jupyter.agent.profile.frame_steps import FrameStep
+from dm_jupyter.agent.profile.number_code import conversion_step, first_difference
+from dm_jupyter.agent.profile.number_inference import NumberFormat, NumberInference, NumberKind
+from dm_jupyter.agent.profile.numbers import PERCENT, Reading
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.suspicion import is_text
+
+__all__ = ["NumberPlan", "csv_numbers", "number_plan", "texts_read_as_numbers"]
+
+_DATE_TEXTS = 2000
+_READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
+_NAMED_WORDS = 3
+
+
+@dataclass
+class _Column:
+    """A column of text, what it holds, and how its numbers are written."""
+
+    label: Any
+    position: int
+    inference: NumberInference
+    kind: NumberKind
+    reason: str = ""
+    form: NumberFormat = field(default_factory=NumberFormat)
+    """Of plain and formatted numbers; means nothing for other kinds."""
+    keeps: bool = False
+    """Numbers stand beside the texts, as in a sheet."""
+
+
+@dataclass
+class NumberPlan:
+    """What is done about the numbers of a frame, and what is told of it."""
+
+    text_columns: list[Any] = field(default_factory=list)
+    """Labels of the columns that a csv reader has to read as text."""
+    steps: tuple[FrameStep, ...] = ()
+    """Verified on every value of the frame."""
+    warnings: list[str] = field(default_factory=list)
+    notes: dict[int, str] = field(default_factory=dict)
+    """By column position."""
+    columns: list[_Column] = field(default_factory=list)
+
+    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
+        return frame
+
+
+def number_plan(
+    frame: pd.DataFrame, *, separator: str = "", reads_plain: bool = False
+) -> NumberPlan:
+    """Returns how to make numbers of a frame's text columns; what can't be decided is named.
+
+    Args:
+        frame: with every text as the file has it.
+        separator: of a csv file; empty for other kinds.
+        reads_plain: whether the reader makes numbers of plain ones by itself.
+    """
+    columns = _columns(frame)
+    _settle(columns, separator)
+    plan = NumberPlan(columns=columns)
+    for column in columns:
+        _tell(plan, column)
+    converted = [
+        column
+        for column in columns
+        if column.kind is NumberKind.FORMATTED
+        or (column.kind is NumberKind.PLAIN and (column.inference.missing or not reads_plain))
+    ]
+    plan.steps = tuple(_steps(plan, frame, converted))
+    return plan
+
+
+def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]:
+    """Returns the columns of a sheet whose texts pandas turns to numbers although it must not.
+
+    Args:
+        frame: as pandas reads the sheet: "007" is 7.
+        texts: the same with `dtype=object`, as the cells are.
+    """
+    kinds = {NumberKind.CODE, NumberKind.AMBIGUOUS}
+    return [
+        column.label
+        for column in _columns(texts)
+        if column.kind in kinds and types.is_numeric_dtype(frame.iloc[:, column.position].dtype)
+    ]
+
+
+def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[ReadCall, NumberPlan]:
+    """Returns the call that reads every number column of a csv file right, and what to tell.
+
+    pandas' own `decimal` and `thousands` are used where they read every number right and change
+    no other column; else the columns in question are read as text and converted.
+
+    Args:
+        path: of the file.
+        call: that reads the file; it has no steps yet.
+        limit: `nrows` for a file of which only the start is looked at.
+    """
+    texts = call.run(path, **limit, dtype=str)
+    separator = str(dict(call.arguments).get("sep") or ",")
+    plan = number_plan(texts, separator=separator, reads_plain=True)
+    for native in _native_calls(call, plan):
+        if _is_right(native.run(path, **limit), texts, plan.columns):
+            reasons = {c.position for c in plan.columns if c.reason or c.kind is NumberKind.CODE}
+            notes = {at: note for at, note in plan.notes.items() if at in reasons}
+            return native, replace(plan, steps=(), notes=notes)
+    return _with_text(replace(call, steps=plan.steps), plan.text_columns), plan
+
+
+def _columns(frame: pd.DataFrame) -> list[_Column]:
+    """Returns the columns that hold text, judged by all of their values."""
+    found = []
+    for position, (label, values) in enumerate(frame.items()):
+        if not is_text(values):
+            continue
+        present = values.dropna().tolist()
+        texts = Counter(value for value in present if isinstance(value, str))
+        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in present)
+        inference = NumberInference()
+        inference.add(texts, native=numbers)
+        rest = len(present) - numbers - texts.total()
+        inference.other_count += rest
+        inference.total += rest
+        kind, reason = inference.kind()
+        if kind is NumberKind.PARTIAL and kind_of_dates([*texts][:_DATE_TEXTS]) is not None:
+            kind = NumberKind.TEXT
+        column = _Column(label, position, inference, kind, reason, keeps=numbers > 0)
+        if kind in {NumberKind.PLAIN, NumberKind.FORMATTED}:
+            column.form = inference.format(*inference.readings_left()[0])
+        found.append(column)
+    return found
+
+
+def _settle(columns: list[_Column], separator: str) -> None:
+    """Chooses a reading for columns with two, where the rest of the file shows only one.
+
+    One program writes a file, in one locale: a sign that is the decimal sign in one column groups
+    no digits in another. Without such a column, bare numbers between commas are read as programs
+    write them, with a decimal point; a warning names the other reading.
+    """
+    shown = [column.form for column in columns if column.kind in _READ]
+    decimals = {form.decimal for form in shown} - {""}
+    groupings = {form.grouping for form in shown} - {""}
+    for column in columns:
+        if column.kind is not NumberKind.AMBIGUOUS:
+            continue
+        left = [
+            reading
+            for reading in column.inference.readings_left()
+            if reading[0] not in groupings
+            and reading[1] not in decimals
+            and (not decimals or reading[0] in {"", *decimals})
+        ]
+        is_told = bool(decimals or groupings) and len(left) == 1
+        bare = column.inference.format(".", "")
+        if not is_told and not (separator == "," and _is_bare_point(column, bare)):
+            continue
+        if is_told:
+            _choose(column, left[0])
+            sign = f"decimal {next(iter(decimals))!r}" if decimals else "grouping sign"
+            column.reason = f"as the {sign} of other columns tells"
+        elif not (decimals or groupings):
+            _choose(column, (".", ""))
+            column.reason = "point"
+
+
+def _is_bare_point(column: _Column, form: NumberFormat) -> bool:
+    return (".", "") in column.inference.readings_left() and form.is_plain
+
+
+def _choose(column: _Column, reading: Reading) -> None:
+    column.form = column.inference.format(*reading)
+    column.kind = NumberKind.PLAIN if column.form.is_plain else NumberKind.FORMATTED
+
+
+def _tell(plan: NumberPlan, column: _Column) -> None:
+    """Adds what is to be said of a column, and whether a csv reader must leave it text."""
+    name, seen = column_name(column.label), column.inference
+    if column.kind in {NumberKind.TEXT, NumberKind.PLAIN} and not seen.missing:
+        if column.reason == "point":
+            example = next(iter(seen.readings.values()))
+            plan.warnings.append(
+                f"column {name!r}: {example!r} is read with a decimal point, for commas part the "
+                f"fields; with a point between thousands it would be {example.replace('.', '')}"
+            )
+        return
+    if column.kind is NumberKind.TEXT:
+        return
+    plan.text_columns.append(column.label)
+    if column.kind is NumberKind.CODE:
+        plan.notes[column.position] = f"identifiers, kept as text ({column.reason})"
+    elif column.kind is NumberKind.AMBIGUOUS:
+        plan.warnings.append(_ambiguity(name, column))
+    elif column.kind is NumberKind.MIXED:
+        shown = ", ".join(map(repr, seen.examples()[:4]))
+        plan.warnings.append(
+            f"column {name!r} mixes {column.reason} ({shown}): left as text; convert each kind by "
+            "itself, never the whole column with one rule"
+        )
+    elif column.kind is NumberKind.PARTIAL:
+        shown = ", ".join(repr(text[:40]) for text in list(seen.others)[:_NAMED_WORDS])
+        plan.warnings.append(
+            f"column {name!r} (numbers, and text such as {shown}) is left as it is: "
+            f"{seen.other_count:,} of {seen.total:,} values are no numbers"
+        )
+    else:
+        plan.notes[column.position] = _conversion_note(column)
+
+
+def _ambiguity(name: str, column: _Column) -> str:
+    example = next((t for r, t in column.inference.readings.items() if len(r) > 1), "")
+    readings = column.inference.readings_left()
+    forms = [column.inference.format(*reading) for reading in readings]
+    meanings = sorted({f"{value}" for form in forms if (value := form.value(example)) is not None})
+    return (
+        f"column {name!r}: {example!r} can be {' or '.join(meanings)}, and nothing in the file "
+        "tells which: left as text; ask, or say which reading you chose"
+    )
+
+
+def _conversion_note(column: _Column) -> str:
+    seen, form = column.inference, column.form
+    example = seen.example
+    words = [f"from text such as {example!r}"]
+    if form.unit in PERCENT:
+        words.append("in per cent, not divided by 100" if form.unit == "%" else "in per mille")
+    elif form.currency or form.unit:
+        words.append(f"in {form.currency or form.unit}")
+    if form.currency and seen.has_bare:
+        words.append("some values without the currency")
+    if column.reason:
+        words.append(column.reason)
+    if seen.missing:
+        shown = ", ".join(map(repr, list(seen.missing)[:_NAMED_WORDS]))
+        words.append(f"{seen.missing.total():,} read as missing: {shown}")
+    return "; ".join(words)
+
+
+def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[_Column]) -> list[FrameStep]:
+    """Returns the steps that passed the check, one for all columns that share the code."""
+    groups: dict[str, list[_Column]] = {}
+    for column in columns:
+        is_name = (
+            isinstance(column.label, (str, int)) and (frame.columns == column.label).sum() == 1
+        )
+        if is_name and _is_verified(column, frame):
+            groups.setdefault(_step([column], "").source.split("]", 1)[1], []).append(column)
+        else:
+            plan.notes.pop(column.position, None)
+            plan.warnings.append(
+                f"column {column_name(column.label)!r}: numbers kept as text such as "
+                f"{column.inference.example!r}; no code was found that reads each of them"
+            )
+            column.kind = NumberKind.PARTIAL
+    # The name of a column that holds "]" makes a group of its own, which is harmless.
+    return [_step(group, _remark(group[0])) for group in groups.values()]
+
+
+def _step(columns: list[_Column], remark: str) -> FrameStep:
+    first = columns[0]
+    return conversion_step(
+        [column.label for column in columns],
+        first.form,
+        remark=remark,
+        keeps=first.keeps,
+        coerces=bool(first.inference.missing),
+    )
+
+
+def _is_verified(column: _Column, frame: pd.DataFrame) -> bool:
+    before = frame[[column.label]]
+    try:
+        after = _step([column], "").run(before)
+    except (ValueError, TypeError):
+        return False
+    return first_difference(before[column.label], after[column.label], column.form) is None
+
+
+def _remark(column: _Column) -> str:
+    example = column.inference.example
+    value = column.form.value(example)
+    shown = f"{float(value):.15g}" if value is not None else ""
+    unit = {"%": "per cent stays per cent: ", "‰": "per mille stays per mille: "}
+    text = f"{unit.get(column.form.unit, '')}{example!r} becomes {shown}"
+    if column.inference.missing:
+        words = ", ".join(map(repr, list(column.inference.missing)[:_NAMED_WORDS]))
+        text += f"; {words} NaN"
+    return text
+
+
+def _with_text(call: ReadCall, labels: list[Any]) -> ReadCall:
+    return call.with_arguments(dtype=dict.fromkeys(labels, str)) if labels else call
+
+
+def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
+    """Returns the call with pandas' own signs, where one pair of signs can serve."""
+    simple = [c for c in plan.columns if c.kind is NumberKind.FORMATTED and _is_simple(c, c.form)]
+    decimals = {c.form.decimal for c in simple} - {""}
+    groupings = {c.form.grouping for c in simple} - {""}
+    others = [label for label in plan.text_columns if label not in {c.label for c in simple}]
+    formatted = [c for c in plan.columns if c.kind is NumberKind.FORMATTED]
+    if not simple or len(simple) < len(formatted) or len(decimals) > 1 or len(groupings) > 1:
+        return []
+    decimal, grouping = next(iter(decimals), "."), next(iter(groupings), None)
+    if decimal == grouping or any(
+        c.kind is NumberKind.PLAIN and c.inference.missing for c in plan.columns
+    ):
+        return []
+    native = call.with_arguments(decimal=None if decimal == "." else decimal, thousands=grouping)
+    return [_with_text(native, others)]
+
+
+def _is_simple(column: _Column, form: NumberFormat) -> bool:
+    is_ascii = form.grouping in {"", ",", ".", "'", " "} and form.spaces <= {form.grouping}
+    bare = replace(form, decimal="", grouping="", spaces=frozenset())
+    return (
+        is_ascii
+        and form.decimal in {"", ".", ","}
+        and bare.is_plain
+        and not column.inference.missing
+    )
+
+
+def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[_Column]) -> bool:
+    """Says whether each number is what its text means, and no other column became numbers."""
+    if list(frame.columns) != list(texts.columns) or len(frame) != len(texts):
+        return False
+    for column in columns:
+        values, before = frame.iloc[:, column.position], texts.iloc[:, column.position]
+        if column.kind in _READ:
+            is_changed = first_difference(before, values, column.form) is not None
+        else:
+            is_number = types.is_numeric_dtype(values.dtype)
+            is_number = is_number and not types.is_bool_dtype(values.dtype)
+            is_changed = bool(is_number and before.notna().any())
+        if is_changed:
+            return False
+    return True

@@ -1,0 +1,258 @@
+"""Numbers written as text: the code makes the right ones, or the profile says why not."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import unicodedata
+import warnings
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dm_jupyter.agent.profile import FileProfile, profile_file
+from dm_jupyter.agent.profile.number_plan import number_plan
+from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
+
+
+def read(folder: Path, content: str, monkeypatch: Any) -> tuple[pd.DataFrame, FileProfile]:
+    path = folder / "x.csv"
+    path.write_text(content)
+    profile = assert_load_code_agrees(path, monkeypatch)
+    return loaded(folder, profile.tables[0], monkeypatch), profile
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1.234,50", "999,00"], [1234.5, 999.0]),
+        (["1,25 %", "12,50 %"], [1.25, 12.5]),
+        (["12,50 €", "1.234,50 €"], [12.5, 1234.5]),
+        (["(1,200)", "2,345,678"], [-1200, 2345678]),
+        (["−5", "3"], [-5, 3]),
+        (["1\u202f234\u202f567,89", "5,0"], [1234567.89, 5.0]),
+        (["1'234.50", "5.25"], [1234.5, 5.25]),
+        (["12,34,567.00", "5"], [1234567, 5]),
+        (["CHF 1’000.–", "CHF 7.50"], [1000, 7.5]),
+        (["5-", "1.5"], [-5, 1.5]),
+        (["EUR 3.000", "EUR 1.234,5"], [3000, 1234.5]),
+        (["1,5×10^-3", "2,25e4"], [0.0015, 22500]),
+        (["R$ 1.234,56", "-R$ 3,00"], [1234.56, -3]),
+        (["20 km/h", "1,5 km/h"], [20, 1.5]),
+        (["٣٫٥", "١٢"], [3.5, 12]),
+        (["$1.5", "n/a"], [1.5, None]),
+    ],
+)
+def test_a_format_is_read_beside_dates_and_text(tmp_path, monkeypatch, texts, numbers):
+    rows = "".join(f"{text};2{day}.02.2024;a{day}\n" for day, text in enumerate(texts))
+    frame, _ = read(tmp_path, f"v;d;t\n{rows}", monkeypatch)
+    expected = [float("nan") if number is None else number for number in numbers]
+    assert frame["v"].tolist() == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert frame["d"].dt.day.tolist() == [20, 21]
+    assert frame["t"].tolist() == ["a0", "a1"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["1,234", "5,678"], "'1,234' can be 1.234 or 1234"),
+        (["1.234", "5.678"], "'1.234' can be 1.234 or 1234"),
+        (["EUR 3.000", "EUR 4.000"], "'EUR 3.000' can be 3.000 or 3000"),
+        (["$5", "€6"], "mixes currencies"),
+        (["5 kg", "6 g"], "mixes units"),
+        (["5%", "6"], "mixes percentages and plain numbers"),
+        (["2 Mio", "3 Mio"], "mixes words for a factor"),
+        (["1.234,5", "1,234.5"], "mixes number formats"),
+        (["5"] * 9 + ["12 (est.)"], "1 of 10 values are no numbers"),
+    ],
+)
+def test_what_cannot_be_decided_is_named_and_left(tmp_path, monkeypatch, texts, words):
+    frame, profile = read(tmp_path, "v;t\n" + "".join(f"{t};x\n" for t in texts), monkeypatch)
+    assert words in said(profile)
+    assert frame["v"].tolist() == texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["12345"] * 3000 + ["01067"], "leading zeros"),
+        (["12345678901234567", "1"], "more than 15 digits"),
+        (["1E5", "200"], "codes such as 1E5"),
+        (["+49301234567", "+49307654321"], "telephone numbers"),
+    ],
+)
+def test_identifiers_stay_text_in_the_load_line(tmp_path, monkeypatch, texts, reason):
+    frame, profile = read(tmp_path, "id,v\n" + "".join(f"{t},1\n" for t in texts), monkeypatch)
+    assert frame["id"].tolist() == texts
+    assert 'dtype={"id": str}' in str(profile.tables[0].load_code)
+    assert reason in str(profile.tables[0].columns[0].note)
+
+
+def test_other_columns_settle_two_readings_and_the_note_says_so(tmp_path, monkeypatch):
+    frame, profile = read(tmp_path, "a;b\n1.234;1,5\n5.678;2,5\n", monkeypatch)
+    assert frame["a"].tolist() == [1234, 5678]
+    assert "of other columns tells" in str(profile.tables[0].columns[0].note)
+
+
+def test_a_text_among_numbers_beside_a_currency_touches_only_itself(tmp_path, monkeypatch):
+    rows = "".join(f"{n},${n}\n" for n in range(9)) + "see note,$9\n"
+    frame, profile = read(tmp_path, "a,b\n" + rows, monkeypatch)
+    assert frame["b"].tolist() == list(range(10))
+    assert frame["a"].tolist() == [*map(str, range(9)), "see note"]
+    assert "text such as 'see note'" in said(profile)
+
+
+def test_a_bare_point_between_commas_is_decimal_and_the_other_reading_is_named(
+    tmp_path, monkeypatch
+):
+    frame, profile = read(tmp_path, "a,b\n1.234,1\n5.678,2\n", monkeypatch)
+    assert frame["a"].tolist() == [1.234, 5.678]
+    assert "it would be 1234" in said(profile)
+
+
+def test_texts_beside_numbers_of_a_sheet_are_converted_and_codes_kept(tmp_path, monkeypatch):
+    path = tmp_path / "x.xlsx"
+    book = openpyxl.Workbook()
+    for row in [["v", "zip"], [1.5, "01067"], ["1.234,50 €", "10115"], [None, "99999"]]:
+        book.active.append(row)
+    book.save(path)
+    profile = assert_load_code_agrees(path, monkeypatch)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame["v"].tolist() == pytest.approx([1.5, 1234.5, float("nan")], nan_ok=True)
+    assert frame["zip"].tolist() == ["01067", "10115", "99999"]
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_json_texts_keep_zeros_and_formats_are_read(tmp_path, monkeypatch, is_nested):
+    records = [{"zip": "01067", "v": "1.234,5"}, {"zip": "10115", "v": "7,0"}]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"made": 1, "data": {"rows": records}} if is_nested else records))
+    profile = assert_load_code_agrees(path, monkeypatch)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame["zip"].tolist() == ["01067", "10115"]
+    assert frame["v"].tolist() == [1234.5, 7.0]
+
+
+def grouped(
+    number: Decimal, places: int, decimal: str, grouping: str, *, indian: bool = False
+) -> str:
+    whole, _, fraction = f"{abs(number):.{places}f}".partition(".")
+    parts, size = [], 3
+    while len(whole) > size:
+        parts.insert(0, whole[-size:])
+        whole = whole[:-size]
+        size = 2 if indian else 3
+    sign = "-" if number < 0 else ""
+    return sign + grouping.join([whole, *parts]) + (decimal + fraction if places else "")
+
+
+def accounting(number: Decimal, places: int) -> str:
+    text = grouped(abs(number), places, ".", ",")
+    return f"({text})" if number < 0 else text
+
+
+def wide(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+
+
+LOCALES: dict[str, Any] = {
+    "de": lambda n, p: grouped(n, p, ",", "."),
+    "de-euro": lambda n, p: grouped(n, p, ",", ".") + " €",
+    "fr": lambda n, p: grouped(n, p, ",", "\u202f"),
+    "fr-percent": lambda n, p: grouped(n, p, ",", "\u00a0") + "\u00a0%",
+    "ch": lambda n, p: grouped(n, p, ".", "’"),
+    "ch-franc": lambda n, p: "CHF " + grouped(n, p, ".", "'"),
+    "in": lambda n, p: "₹" + grouped(n, p, ".", ",", indian=True),
+    "us": lambda n, p: grouped(n, p, ".", ","),
+    "accounting": accounting,
+    "se": lambda n, p: grouped(n, p, ",", "\u00a0").replace("-", "−") + " kr",
+    "br": lambda n, p: "R$ " + grouped(n, p, ",", "."),
+    "es": lambda n, p: grouped(n, p, ",", ".") + " EUR",
+    "jp": lambda n, p: wide(grouped(n, p, ".", ",")),
+    "scientific": lambda n, p: f"{n:.6e}".replace(".", ","),
+    "sap": lambda n, p: grouped(abs(n), p, ",", ".") + ("-" if n < 0 else ""),
+    "unit": lambda n, p: grouped(n, p, ",", " ") + " km/h",
+    "underscore": lambda n, p: grouped(n, p, ".", "_"),
+    "arabic": lambda n, p: grouped(n, p, "٫", "٬").translate(
+        str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+    ),
+}
+UNDECIDED = ("can be", "mixes", "no code was found", "is read with a decimal point", "identifiers")
+numbers_of = st.tuples(
+    st.integers(0, 3), st.lists(st.integers(-(10**9), 10**9), min_size=4, max_size=4)
+)
+locales = st.sampled_from(sorted(LOCALES))
+
+
+def written(locale: str, column: tuple[int, list[int]]) -> tuple[list[Decimal], list[str]]:
+    places, integers = column
+    numbers = [Decimal(integer).scaleb(-places) for integer in integers]
+    texts = [LOCALES[locale](number, places) for number in numbers]
+    # Six digits are all that a scientific text keeps.
+    is_rounded = locale == "scientific"
+    return [Decimal(f"{n:.6e}") for n in numbers] if is_rounded else numbers, texts
+
+
+def assert_right(
+    values: pd.Series[Any], numbers: list[Decimal], texts: list[str], told: str
+) -> None:
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        is_right = values.tolist() == pytest.approx(list(map(float, numbers)), rel=1e-12)
+        assert is_right or "is read with a decimal point" in told, (values.tolist(), texts)
+    else:
+        assert values.tolist() == texts
+        assert any(word in told for word in UNDECIDED), texts
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    locale=locales,
+    drawn=st.lists(numbers_of, min_size=1, max_size=3),
+    separator=st.sampled_from(";,\t"),
+)
+def test_no_generated_csv_gives_a_wrong_number(locale, drawn, separator):
+    made = [written(locale, column) for column in drawn]
+    names = [f"c{position}" for position in range(len(made))]
+    data = pd.DataFrame(dict(zip(names, [texts for _, texts in made], strict=True)))
+    data["label"] = ["ä", "b", "c", "01.02.2024"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.csv"
+        data.to_csv(path, index=False, sep=separator)
+        profile = profile_file(path)
+        code = str(profile.tables[0].load_code).replace('"x.csv"', repr(str(path)))
+        place: dict[str, Any] = {"pd": pd}
+        exec(code, place)
+    frame = place["df"]
+    for position, (numbers, texts) in enumerate(made):
+        note = profile.tables[0].columns[position].note
+        told = "\n".join([str(note), *(w for w in profile.warnings if f"'c{position}'" in w)])
+        assert_right(frame[f"c{position}"], numbers, texts, told)
+    assert frame["label"].tolist() == data["label"].tolist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(locale=locales, column=numbers_of, native=st.lists(st.integers(1, 10**6), max_size=4))
+def test_no_generated_sheet_column_gives_a_wrong_number(locale, column, native):
+    numbers, texts = written(locale, column)
+    frame = pd.DataFrame({"c0": pd.Series([*texts, *native], dtype=object)})
+    plan = number_plan(frame)
+    place: dict[str, Any] = {"pd": pd, "df": frame.copy()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("\n".join(step.source for step in plan.steps), place)
+    told = "\n".join([*plan.warnings, *plan.notes.values()])
+    meant = [*numbers, *map(Decimal, native)]
+    assert_right(place["df"]["c0"], meant, [*texts, *native], told)
+    pd.testing.assert_frame_equal(place["df"], plan.finish(frame))
+
+
+@given(text=st.text(max_size=20))
+def test_any_text_is_judged_without_an_error(text):
+    frame = pd.DataFrame({"c": [text, unicodedata.normalize("NFKC", text), "1,5"]})
+    assert len(number_plan(frame).finish(frame)) == 3
