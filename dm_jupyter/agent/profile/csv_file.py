@@ -16,9 +16,10 @@ from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
-from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import csv_numbers
+from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -42,19 +43,24 @@ def profile_csv(source: Source) -> FileProfile:
         DataFileError: the file is blank, no table, or can't be decoded.
         OSError: the file can't be read.
     """
-    with reading(source.name, "the text", _WAY_OUT):
+    encoding = TextEncoding("utf-8")
+    with attempted():
         encoding = detect_encoding(source)
-        text = source.head(LAYOUT_BYTES).decode(encoding.codec, "replace")
-        if not text.strip("\ufeff \t\r\n\x00"):
-            raise DataFileError(f"{source.name}: the file holds only blank lines; nothing to read.")
-        unpacked = source.unpacked_bytes()
-        is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
-        layout = find_layout(
-            text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name
-        )
-        rows = scan_rows(source, encoding, layout, limit_bytes=WHOLE_BYTES)
-        call = _call(source, encoding, layout, rows)
-        table = _table(source, call, is_small=unpacked <= WHOLE_BYTES)
+        return _profiled(source, encoding)
+    with reading(source.name, "the text", _WAY_OUT):
+        return _plain(source, encoding)
+
+
+def _profiled(source: Source, encoding: TextEncoding) -> FileProfile:
+    text = source.head(LAYOUT_BYTES).decode(encoding.codec, "replace")
+    if not text.strip("\ufeff \t\r\n\x00"):
+        raise DataFileError(f"{source.name}: the file holds only blank lines; nothing to read.")
+    unpacked = source.unpacked_bytes()
+    is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
+    layout = find_layout(text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name)
+    rows = scan_rows(source, encoding, layout, limit_bytes=WHOLE_BYTES)
+    call = _call(source, encoding, layout, rows)
+    table = _table(source, call, is_small=unpacked <= WHOLE_BYTES)
     warnings = (*encoding.warnings, *_layout_warnings(layout, rows), *table.warnings)
     return FileProfile(
         source.name,
@@ -64,6 +70,22 @@ def profile_csv(source: Source) -> FileProfile:
         warnings,
         _notes(source, encoding, layout),
     )
+
+
+def _plain(source: Source, encoding: TextEncoding) -> FileProfile:
+    """Returns the profile of the first rows, as `pd.read_csv` reads them by itself.
+
+    Raises:
+        Exception: whatever pandas raises; the caller wraps it in `reading`.
+    """
+    call = _call(source, encoding, CsvLayout(), RowScan())
+    frame, call, warnings = _read(source.path, call, {"nrows": SAMPLE_ROWS})
+    table = plain_table(frame, call.source(source.name), name=source.name, what="table")
+    if len(frame) == SAMPLE_ROWS:
+        table = replace(table, row_count=None, sampled_rows=SAMPLE_ROWS)
+    told = (*encoding.warnings, *table.warnings, *warnings)
+    table, size = replace(table, warnings=()), source.path.stat().st_size
+    return FileProfile(source.name, "csv", size, (table,), told)
 
 
 def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowScan) -> ReadCall:

@@ -1,4 +1,4 @@
-"""JSON and JSON lines: a list of records, a dictionary of columns, or records further inside."""
+"""JSON and JSON lines: records, columns, rows by name, pandas' own orients, or records inside."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.encoding import detect_encoding
-from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.json_layout import JsonLayout, find_json_layout, is_same
 from dm_jupyter.agent.profile.literals import quoted
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
-from dm_jupyter.agent.profile.number_plan import NumberPlan, number_plan
+from dm_jupyter.agent.profile.number_plan import number_plan
+from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -24,6 +26,7 @@ __all__ = ["profile_json"]
 _MAX_BYTES = 100 << 20
 _WHOLE_BYTES = 16 << 20
 _SAMPLE_ROWS = 20_000
+_WAY_OUT = "Check that the file is whole, and that it is JSON."
 
 
 def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
@@ -33,29 +36,23 @@ def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
         DataFileError: the file is no JSON, holds no records, or is too large to be parsed whole.
         OSError: the file can't be read.
     """
-    way_out = "Check that the file is whole, and that it is JSON."
-    with reading(source.name, "the JSON", way_out):
+    codec = "utf-8"
+    with attempted():
         codec = detect_encoding(source).codec
+    with reading(source.name, "the JSON", _WAY_OUT):
         is_lines = is_lines or _is_lines(source, codec)
-        frame, code, count, numbers = (
-            _lines(source, codec) if is_lines else _document(source, codec)
-        )
-        suspicions = suspicions_of(frame)
-        columns = tuple(
-            replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
-            for position, column in enumerate(profile_columns(frame))
-        )
-        table = TableProfile(
-            source.name,
-            count,
-            columns,
-            sample_rows(frame),
-            code,
-            sampled_rows=None if len(frame) == count else len(frame),
-        )
-    kind = "jsonl" if is_lines else "json"
-    warnings = (*numbers.warnings, *suspicions.warnings, *_nested(frame))
-    return FileProfile(source.name, kind, source.path.stat().st_size, (table,), warnings)
+        data = None if is_lines else _parsed(source, codec)
+    table: TableProfile | None = None
+    with attempted():
+        table = _lines(source, codec) if is_lines else _document(source, codec, data)
+    if table is None:
+        call = _call(source, codec, **({"lines": True} if is_lines else {}))
+        with reading(source.name, "the JSON", _WAY_OUT):
+            frame = call.run(source.path)
+        table = plain_table(frame, call.source(source.name), name=source.name, what="table")
+    warnings, kind = table.warnings, "jsonl" if is_lines else "json"
+    size = source.path.stat().st_size
+    return FileProfile(source.name, kind, size, (replace(table, warnings=()),), warnings)
 
 
 def _is_lines(source: Source, codec: str) -> bool:
@@ -70,6 +67,23 @@ def _is_lines(source: Source, codec: str) -> bool:
         return False
 
 
+def _parsed(source: Source, codec: str) -> object:
+    """Returns the whole document.
+
+    Raises:
+        DataFileError: it is too large to be parsed in one piece.
+        ValueError: it is no JSON.
+    """
+    size = source.unpacked_bytes()
+    if size > _MAX_BYTES:
+        raise DataFileError(
+            f"{source.name}: {size / 1e6:,.0f} MB of JSON in one piece need many times that "
+            "memory. Convert it to JSON lines or parquet first."
+        )
+    with source.open() as stream:
+        return json.loads(stream.read().decode(codec))
+
+
 def _call(source: Source, codec: str, **arguments: Any) -> ReadCall:
     if codec != "utf-8":
         arguments["encoding"] = codec
@@ -78,112 +92,97 @@ def _call(source: Source, codec: str, **arguments: Any) -> ReadCall:
     return ReadCall("read_json", tuple(arguments.items()))
 
 
-def _lines(source: Source, codec: str) -> tuple[pd.DataFrame, str, int, NumberPlan]:
+def _lines(source: Source, codec: str) -> TableProfile:
     call = _call(source, codec, lines=True)
     if source.unpacked_bytes() <= _WHOLE_BYTES:
-        call, frame, numbers = _with_numbers(source, call)
-        return frame, call.source(source.name), len(frame), numbers
-    call, frame, numbers = _with_numbers(source, call, nrows=_SAMPLE_ROWS)
-    numbers.warnings.append(
-        f"number formats and codes were looked for in the first {len(frame):,} rows alone"
-    )
+        with source.open() as stream:
+            exact = pd.DataFrame([json.loads(line) for line in stream if line.strip()])
+        call, frame = _verified(source, call, exact) or (call, call.run(source.path))
+        return _table(source, frame, call.source(source.name), len(frame))
+    frame = call.run(source.path, nrows=_SAMPLE_ROWS)
     with source.open() as stream:
         count = sum(1 for line in stream if line.strip())
-    return frame, call.source(source.name), count, numbers
+    return _table(source, frame, call.source(source.name), count)
 
 
-def _with_numbers(
-    source: Source, call: ReadCall, **limit: int
-) -> tuple[ReadCall, pd.DataFrame, NumberPlan]:
-    """Returns the call, its frame, and what is done about numbers in texts.
-
-    pandas makes numbers of texts in JSON, and loses the zeros of "007"; where one text is not
-    plain, all texts are kept, and those that are numbers are converted.
-    """
-    kept = call.with_arguments(dtype=False)
-    texts = kept.run(source.path, **limit)
-    numbers = number_plan(texts)
-    if not numbers.text_columns:
-        return call, call.run(source.path, **limit), NumberPlan()
-    return replace(kept, steps=numbers.steps), numbers.finish(texts), numbers
-
-
-def _document(source: Source, codec: str) -> tuple[pd.DataFrame, str, int, NumberPlan]:
-    size = source.unpacked_bytes()
-    if size > _MAX_BYTES:
-        raise DataFileError(
-            f"{source.name}: {size / 1e6:,.0f} MB of JSON in one piece need many times that "
-            "memory. Convert it to JSON lines or parquet first."
-        )
-    with source.open() as stream:
-        data = json.loads(stream.read().decode(codec))
-    if _is_flat(data):
-        call = _call(source, codec)
-        call, frame, numbers = _with_numbers(source, call)
-        return frame, call.source(source.name), len(frame), numbers
-    records, steps = _records(data)
-    if not records:
+def _document(source: Source, codec: str, data: object) -> TableProfile:
+    layout = find_json_layout(data)
+    if layout is None:
         raise DataFileError(
             f"{source.name}: the JSON holds no list of records, so there is no table to read. "
             "Load it with json.load and build a DataFrame from the part you need."
         )
-    frame = pd.json_normalize(records)
+    frame, code = _shortest(source, codec, data, layout)
+    table = _table(source, frame, code, len(frame))
+    return replace(table, warnings=(*layout.warnings, *table.warnings))
+
+
+def _shortest(
+    source: Source, codec: str, data: object, layout: JsonLayout
+) -> tuple[pd.DataFrame, str]:
+    """Returns the frame, by `pd.read_json` where that keeps every value, and its code."""
+    if layout.orient == "table":
+        # Its schema says more than the values: times and categories come back as they were.
+        with attempted():
+            call = _call(source, codec, orient="table")
+            return call.run(source.path), call.source(source.name)
+    exact = layout.build(data)
+    if layout.orient in {"", "index", "split"}:
+        given = {"orient": layout.orient} if layout.orient else {}
+        if verified := _verified(source, _call(source, codec, **given), exact):
+            return verified[1], verified[0].source(source.name)
+    return exact, _parsing_code(source, codec, layout.code)
+
+
+def _verified(
+    source: Source, call: ReadCall, exact: pd.DataFrame
+) -> tuple[ReadCall, pd.DataFrame] | None:
+    """Returns the first call that gives what the document says, with its frame."""
+    options: tuple[dict[str, bool], ...] = (
+        {},
+        {"dtype": False},
+        {"dtype": False, "convert_axes": False},
+    )
+    for option in options:
+        tried = call.with_arguments(**option)
+        with attempted():
+            frame = tried.run(source.path)
+            if is_same(frame, exact):
+                return tried, frame
+    return None
+
+
+def _table(source: Source, frame: pd.DataFrame, code: str, count: int) -> TableProfile:
     numbers = number_plan(frame)
-    code = _normalising_code(source, codec, steps)
-    code = "\n".join([code, *(step.source for step in numbers.steps)])
-    return numbers.finish(frame), code, len(frame), numbers
-
-
-def _is_flat(data: object) -> bool:
-    """Says whether `pd.read_json` makes the right table by itself."""
-    if isinstance(data, list):
-        return bool(data) and all(
-            isinstance(record, dict) and not any(isinstance(v, dict) for v in record.values())
-            for record in data
-        )
-    if not isinstance(data, dict) or not data:
-        return False
-    columns = list(data.values())
-    is_lists = all(isinstance(column, list) for column in columns)
-    if is_lists and len({len(column) for column in columns}) == 1:
-        return not any(
-            isinstance(item, (dict, list)) for column in columns for item in column[:100]
-        )
-    is_maps = all(isinstance(column, dict) for column in columns)
-    return is_maps and all(
-        column.keys() == columns[0].keys() and not any(isinstance(v, dict) for v in column.values())
-        for column in columns
+    frame = numbers.finish(frame)
+    suspicions = suspicions_of(frame)
+    columns = tuple(
+        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
+        for position, column in enumerate(profile_columns(frame))
+    )
+    is_whole = len(frame) == count
+    if numbers.steps and not is_whole:
+        told = f"number formats were looked for in the first {len(frame):,} rows alone"
+        numbers.warnings.append(told)
+    return TableProfile(
+        source.name,
+        count,
+        columns,
+        sample_rows(frame),
+        "\n".join([code, *(step.source for step in numbers.steps)]),
+        sampled_rows=None if is_whole else len(frame),
+        warnings=(*numbers.warnings, *suspicions.warnings, *_nested(frame)),
     )
 
 
-def _records(data: object) -> tuple[list[dict[str, Any]], list[str]]:
-    """Returns the longest list of records within three levels, and the keys that lead to it."""
-    best: tuple[list[dict[str, Any]], list[str]] = ([], [])
-    waiting: list[tuple[object, list[str]]] = [(data, [])]
-    while waiting:
-        value, steps = waiting.pop(0)
-        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            if len(value) > len(best[0]):
-                best = (value, steps)
-        elif isinstance(value, dict) and len(steps) < 3:
-            waiting += [(inner, [*steps, key]) for key, inner in value.items()]
-    if not best[0] and isinstance(data, dict):
-        return [data], []
-    return best
-
-
-def _normalising_code(source: Source, codec: str, steps: list[str]) -> str:
-    path = "".join(f"[{quoted(step)}]" for step in steps)
+def _parsing_code(source: Source, codec: str, expression: str) -> str:
     opening = f"open({quoted(source.name)}, encoding={quoted(codec)})"
     head = "import json"
     if source.compression:
         module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(source.compression, "gzip")
         head += f"\nimport {module}"
         opening = f'{module}.open({quoted(source.name)}, "rt", encoding={quoted(codec)})'
-    return (
-        f"{head}\nwith {opening} as file:\n    data = json.load(file)\n"
-        f"df = pd.json_normalize(data{path})"
-    )
+    return f"{head}\nwith {opening} as file:\n    data = json.load(file)\ndf = {expression}"
 
 
 def _nested(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -156,11 +156,14 @@ def _settle(columns: list[_Column], separator: str) -> None:
     write them, with a decimal point; a warning names the other reading.
     """
     shown = [column.form for column in columns if column.kind in _READ]
-    decimals = {form.decimal for form in shown} - {""}
-    groupings = {form.grouping for form in shown} - {""}
     for column in columns:
         if column.kind is not NumberKind.AMBIGUOUS:
             continue
+        # Amounts with a currency may be formatted for people, in a file that a program wrote.
+        is_marked = _is_marked(column.inference.format(".", ""))
+        alike = [form for form in shown if _is_marked(form) == is_marked]
+        decimals = {form.decimal for form in alike} - {""}
+        groupings = {form.grouping for form in alike} - {""}
         left = [
             reading
             for reading in column.inference.readings_left()
@@ -179,6 +182,10 @@ def _settle(columns: list[_Column], separator: str) -> None:
         elif not (decimals or groupings):
             _choose(column, (".", ""))
             column.reason = "point"
+
+
+def _is_marked(form: NumberFormat) -> bool:
+    return bool(form.currency or form.unit)
 
 
 def _is_bare_point(column: _Column, form: NumberFormat) -> bool:

@@ -8,9 +8,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
-from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan
+from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
@@ -39,25 +40,32 @@ def profile_parquet(source: Source) -> FileProfile:
         call = ReadCall("read_parquet")
         is_whole = cells <= _WHOLE_CELLS and unpacked <= _WHOLE_BYTES
         frame = call.run(source.path) if is_whole else _first_rows(file)
-        numbers = number_plan(frame)
-        call = replace(call, steps=numbers.steps)
-        frame = numbers.finish(frame)
-        suspicions = suspicions_of(frame)
-        columns = tuple(
-            replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
-            for position, column in enumerate(profile_columns(frame))
-        )
-        table = TableProfile(
-            source.name,
-            metadata.num_rows,
-            columns,
-            sample_rows(frame),
-            call.source(source.name),
-            sampled_rows=None if is_whole else len(frame),
-        )
-    size = source.path.stat().st_size
-    return FileProfile(
-        source.name, "parquet", size, (table,), (*numbers.warnings, *suspicions.warnings)
+    code = call.source(source.name)
+    table: TableProfile | None = None
+    with attempted():
+        table = _described(frame, call, source.name)
+    table = table or plain_table(frame, code, name=source.name, what="table")
+    sampled = None if is_whole else len(frame)
+    warnings, size = table.warnings, source.path.stat().st_size
+    table = replace(table, row_count=metadata.num_rows, sampled_rows=sampled, warnings=())
+    return FileProfile(source.name, "parquet", size, (table,), warnings)
+
+
+def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
+    numbers = number_plan(frame)
+    frame = numbers.finish(frame)
+    suspicions = suspicions_of(frame)
+    columns = tuple(
+        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
+        for position, column in enumerate(profile_columns(frame))
+    )
+    return TableProfile(
+        name,
+        len(frame),
+        columns,
+        sample_rows(frame),
+        replace(call, steps=numbers.steps).source(name),
+        warnings=(*numbers.warnings, *suspicions.warnings),
     )
 
 

@@ -154,6 +154,8 @@ def _names_under(shared: Sequence[str]) -> dict[str, str]:
 
     `Product, country code and name` over three columns names all three; else they are numbered.
     """
+    if not shared:  # merged beyond the last column that holds a value
+        return {}
     first, *others = shared
     if _MADE_UP.search(first) or not all(name.startswith(_NAMELESS) for name in others):
         return {}

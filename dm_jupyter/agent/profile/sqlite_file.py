@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.model import (
     ColumnProfile,
     FileProfile,
@@ -103,7 +103,6 @@ def _profile_table(connection: sqlite3.Connection, name: str, *, is_view: bool) 
     except sqlite3.OperationalError as error:
         # A view of a table that is gone, or a module that is not loaded: the rest is still good.
         return TableProfile(name, None, is_view=is_view, warnings=(f"can't be read: {error}",))
-    names = [row[1] for row in info]
     key = [(row[5], row[1]) for row in info if row[5]]
     bare = [ColumnProfile(row[1], row[2]) for row in info]
     profile = TableProfile(
@@ -114,12 +113,28 @@ def _profile_table(connection: sqlite3.Connection, name: str, *, is_view: bool) 
         primary_key=tuple(column for _, column in sorted(key)),
         foreign_keys=_foreign_keys(connection, table),
     )
+    with attempted() as attempt:
+        return _with_values(connection, profile, bare)
+    if isinstance(attempt.fault, sqlite3.Error):
+        raise attempt.fault
+    return replace(profile, warnings=("its values could not be described: query them",))
+
+
+def _with_values(
+    connection: sqlite3.Connection, profile: TableProfile, bare: list[ColumnProfile]
+) -> TableProfile:
+    """Returns the profile with rows, counts and ranges, as far as they come in time.
+
+    Raises:
+        sqlite3.DatabaseError: the database is damaged.
+    """
+    table, names = always_quoted(profile.name), [column.name for column in bare]
     try:
         with _budget(connection):
             profile = replace(profile, sample_rows=sample(connection, table, names))
             count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
             profile = replace(profile, row_count=count)
-            if not is_view:
+            if not profile.is_view:
                 columns = profile_values(connection, table, bare, count)
                 profile = replace(profile, columns=columns)
     except sqlite3.OperationalError as error:

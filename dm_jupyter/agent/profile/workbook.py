@@ -9,11 +9,12 @@ from typing import Any, Literal
 import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
-from dm_jupyter.agent.profile.faults import reading
+from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
+from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.sheet_cleaning import cleaning_of, missing_marks
 from dm_jupyter.agent.profile.sheet_layout import (
@@ -62,18 +63,21 @@ def profile_workbook(source: Source, kind: str) -> FileProfile:
     """
     size = source.path.stat().st_size
     with reading(source.name, "the workbook", _WAY_OUT):
-        extents = _extents(source, kind)
+        _check_size(source, kind)
         log = {"logfile": io.StringIO()} if kind == "xls" else {}
-        with pd.ExcelFile(source.path, engine=_ENGINES[kind], engine_kwargs=log) as book:
-            tables, notes = _sheets(source, book, extents, kind)
+        book = pd.ExcelFile(source.path, engine=_ENGINES[kind], engine_kwargs=log)
+    with book:
+        tables, notes = _sheets(source, book, _extents(source, kind), kind)
     return FileProfile(source.name, kind, size, tuple(tables), _overview(tables), tuple(notes))
 
 
-def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
-    """Returns the sheets' extents where the format lets them be known cheaply.
+def _check_size(source: Source, kind: str) -> None:
+    """Refuses a workbook that would take more memory than one may.
 
     Raises:
-        DataFileError: the file would take more memory than a workbook may.
+        DataFileError: with the limit and the way out.
+        zipfile.BadZipFile: the archive is damaged.
+        KeyError: the archive holds no content.
     """
     if kind == "xls":
         if source.path.stat().st_size > _MAX_XLS_BYTES:
@@ -81,15 +85,22 @@ def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
                 f"{source.name}: an .xls file of more than {_MAX_XLS_BYTES >> 20} MiB. Save the "
                 "sheet you need as csv."
             )
-        return {}
+        return
     check_unpacked_size(source.path, source.name)
     if kind == "ods":
         check_ods(source.path, source.name)
-        return {}
     if kind == "xlsb":
         check_xlsb(source.path, source.name)
-        return {}
-    return {extent.name: extent for extent in scan_workbook(source.path)}
+
+
+def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
+    """Returns the sheets' extents where the format lets them be known cheaply."""
+    extents: tuple[SheetExtent, ...] = ()
+    if kind == "xlsx":
+        # Unknown extents cost precision alone; whether the parts can be read, openpyxl says.
+        with attempted():
+            extents = scan_workbook(source.path)
+    return {extent.name: extent for extent in extents}
 
 
 def _sheets(
@@ -103,7 +114,10 @@ def _sheets(
         extent = extents.get(name) or SheetExtent(name, _is_hidden_xls(book, name, kind), 0, -1)
         call = ReadCall("read_excel", (("sheet_name", name),) if len(names) > 1 else ())
         is_whole = extent.cells <= room
-        tables.append(_sheet(source, book, call, extent, is_whole=is_whole))
+        table: TableProfile | None = None
+        with attempted():
+            table = _sheet(source, book, call, extent, is_whole=is_whole)
+        tables.append(table or _plain(source, book, call, extent))
         room -= max(0, extent.cells) if is_whole else 0
     if len(names) > _MAX_SHEETS:
         notes.append(f"{len(names) - _MAX_SHEETS} more sheets are not described")
@@ -116,6 +130,32 @@ def _is_hidden_xls(book: pd.ExcelFile, name: str, kind: str) -> bool:
         about = next(sheet for sheet in workbook.sheets_metadata if sheet.name == name)
         return str(about.visible) != "SheetVisibleEnum.Visible"
     return kind == "xls" and bool(workbook.sheet_by_name(name).visibility)
+
+
+def _plain(source: Source, book: pd.ExcelFile, call: ReadCall, extent: SheetExtent) -> TableProfile:
+    """Returns a sheet as `pd.read_excel` loads it by itself.
+
+    Raises:
+        DataFileError: the library can't read it either.
+    """
+    if extent.dense_rows is not None:  # a stray cell would take all memory
+        call = call.with_arguments(usecols=f"A:{extent.last_column}", nrows=extent.dense_rows)
+    with reading(source.name, f"the sheet {extent.name!r}", _WAY_OUT):
+        frame = call.run(book)
+    code = _engine_named(book, call).source(source.name)
+    table = plain_table(frame, code, name=extent.name, what="sheet")
+    return replace(table, is_hidden=extent.is_hidden)
+
+
+def _engine_named(book: pd.ExcelFile, call: ReadCall) -> ReadCall:
+    """Returns the call as the notebook needs it; an open book takes no such argument.
+
+    pandas 4 changes the default for xlsx, and 3.1 warns of it where calamine is installed: named,
+    it reads the same everywhere.
+    """
+    engine = getattr(book, "engine", None)  # missing from the type stubs
+    is_named = engine in {"openpyxl", "calamine"}
+    return call.with_arguments(engine=engine) if is_named else call
 
 
 def _sheet(
@@ -176,12 +216,7 @@ def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None
         for position, column in enumerate(profile_columns(frame))
     )
     rows = sample_rows(frame)
-    engine = getattr(book, "engine", None)  # missing from the type stubs
-    if engine in {"openpyxl", "calamine"}:
-        # pandas 4 changes the default for xlsx, and 3.1 warns of it where calamine is installed:
-        # named, it reads the same everywhere. An open book takes no such argument.
-        call = call.with_arguments(engine=engine)
-    code = call.source(source.name)
+    code = _engine_named(book, call).source(source.name)
     told = (*numbers.warnings, *suspicions.warnings)
     return TableProfile("", len(frame), columns, rows, code, warnings=told)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dm_jupyter.agent.profile import profile_file, render
 from dm_jupyter.core.errors import DataFileError
-from tests.agent.profile.reading import assert_load_code_agrees, said
+from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 RECORDS = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
 NESTED = [{"id": 1, "by": {"name": "a", "age": 3}}, {"id": 2, "by": {"name": "b", "age": 4}}]
@@ -46,6 +46,45 @@ def test_nested_json_is_normalised(tmp_path, monkeypatch, data, code):
     table = assert_load_code_agrees(dumped(tmp_path, data), monkeypatch).tables[0]
     assert code in str(table.load_code)
     assert [column.name for column in table.columns] == ["id", "by.name", "by.age"]
+
+
+ORIENTS: list[tuple[object, str, list[str], list[list[object]]]] = [
+    ({"u1": {"name": "Ann", "age": 3}, "u2": {"name": "Bo", "age": 4}}, 'orient="index"',
+     ["u1", "u2"], [["Ann", 3], ["Bo", 4]]),
+    ({"01": {"a": 1, "b": "x"}, "02": {"a": 3, "b": "y"}}, "convert_axes=False",
+     ["01", "02"], [[1, "x"], [3, "y"]]),
+    ({"columns": ["a", "b"], "index": ["01", "02"], "data": [[1, "x"], [3, "y"]]},
+     'orient="split"', ["01", "02"], [[1, "x"], [3, "y"]]),
+    ({"schema": {"fields": [{"name": "a", "type": "integer"}, {"name": "b", "type": "string"}]},
+      "data": [{"a": 1, "b": "02"}]}, 'orient="table"', [0], [[1, "02"]]),
+    ({"a": {"x": 1, "y": 2}, "n": {"x": "p", "y": "q"}}, 'read_json("x.json")',
+     ["x", "y"], [[1, "p"], [2, "q"]]),
+    ([["a", "b"], [1, "x"], [2, "y"]], "data[1:], columns=data[0]", [0, 1], [[1, "x"], [2, "y"]]),
+    ([{"zip": "02139", "v": 1.5}, {"zip": "10001", "v": 2.5}], "dtype=False",
+     [0, 1], [["02139", 1.5], ["10001", 2.5]]),
+    ([{"modified": 1700000000}, {"modified": 1700000001}], "dtype=False",
+     [0, 1], [[1700000000], [1700000001]]),
+    ([{"id": 12345678901234567890123}], "json.load", [0], [[12345678901234567890123]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "code", "index", "values"), ORIENTS)
+def test_each_orient_keeps_labels_and_values(tmp_path, monkeypatch, data, code, index, values):
+    profile = assert_load_code_agrees(dumped(tmp_path, data), monkeypatch)
+    assert code in str(profile.tables[0].load_code)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame.index.tolist() == index
+    assert frame.to_numpy(dtype=object).tolist() == values
+
+
+def test_rows_or_columns_that_cannot_be_told_apart_are_said(tmp_path):
+    data = {"north": {"x": 1.5, "y": 2}, "south": {"x": 3, "y": 4}, "west": {"x": 5, "y": 6}}
+    assert "df.T has rows and columns the other way" in said(profile_file(dumped(tmp_path, data)))
+
+
+def test_a_second_list_of_records_is_named(tmp_path):
+    data = {"users": RECORDS, "meta": {"tags": [{"t": 1}]}}
+    assert "not read: meta.tags" in said(profile_file(dumped(tmp_path, data)))
 
 
 def test_gzipped_nested_json(tmp_path, monkeypatch):
