@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".json": pd.read_json,
     ".jsonl": lambda path: pd.read_json(path, lines=True),
     ".parquet": pd.read_parquet,
-    ".xlsx": pd.read_excel,
+    ".xlsx": partial(pd.read_excel, engine="openpyxl"),
     ".xls": pd.read_excel,
     ".ods": pd.read_excel,
     ".sqlite": lambda path: list(sqlite3.connect(path).execute("PRAGMA schema_version")),
@@ -148,7 +149,8 @@ def test_a_broken_step_gets_the_plain_sheet(tmp_path: Path, monkeypatch: Any, st
     profile = assert_load_code_agrees(tmp_path / "x.xlsx", monkeypatch)
     assert f"{PLAIN}: the sheet is loaded as it is" in said(profile)
     frame = loaded(tmp_path, profile.tables[0], monkeypatch)
-    pd.testing.assert_frame_equal(frame, pd.read_excel(tmp_path / "x.xlsx", sheet_name="Sheet"))
+    plain = pd.read_excel(tmp_path / "x.xlsx", sheet_name="Sheet", engine="openpyxl")
+    pd.testing.assert_frame_equal(frame, plain)
 
 
 @pytest.mark.parametrize("step", ["find_layout", "scan_rows", "detect_encoding", "suspicions_of"])
