@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["answer_names", "find_answers", "is_no_value", "is_undefined"]
+__all__ = [
+    "answer_names",
+    "find_answers",
+    "given_answers",
+    "is_no_value",
+    "is_undefined",
+    "outside_thought",
+]
 
 _PRINT_OUT = re.compile(r"\n|\bdtype[:=]|\bnp\.\w+\(|<[\w.]+ object|<function|Result\(")
 _TAG = re.compile(r"@[ \t]?(\w(?:[\w .%()/\-]|\\_){0,119}?)[ \t]*(\\?)\[")
 _INTERVAL = re.compile(
     r"\([^][(),\n]{1,40},[^][(),\n]{1,40}\]|\[[^][(),\n]{1,40},[^][(),\n]{1,40}\)"
 )
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_ECHOES = frozenset({"value", "answer", "your answer", "...", "\u2026"})
 _REST_OF_LINE = re.compile(r"[^]@\n]*(?=\])")
 
 
@@ -23,6 +32,30 @@ def find_answers(text: str) -> tuple[tuple[str, str], ...]:
     ends at the first `]` of its line, and is no answer where there is none.
     """
     return tuple(_scan(text))
+
+
+def outside_thought(text: str) -> str:
+    """Returns the text without `<think>…</think>`, also one that is never closed."""
+    return _THOUGHT.sub(" ", text) if "<think>" in text.lower() else text
+
+
+def given_answers(text: str) -> tuple[tuple[str, str], ...]:
+    """Returns the answers that count: outside thought, and no echo of the format.
+
+    An echo, such as `@mean[mean_value]`, is dropped only where its name has another answer.
+    """
+    pairs = find_answers(outside_thought(text))
+    real = {name.casefold() for name, value in pairs if not _is_echo(name, value)}
+    return tuple(
+        (name, value)
+        for name, value in pairs
+        if name.casefold() not in real or not _is_echo(name, value)
+    )
+
+
+def _is_echo(name: str, value: str) -> bool:
+    plain, asked = value.strip(" <>{}\"'`").casefold(), name.casefold()
+    return plain in _ECHOES or plain in {asked, f"{asked}_value", f"{asked} value"}
 
 
 def _scan(text: str) -> Iterator[tuple[str, str]]:

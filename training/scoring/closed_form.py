@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.closed_form import given_answers
 from training.scoring.values import Number, equal, fold, parse_number
 
 __all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "agree", "score", "strictly_equal"]
@@ -48,7 +48,7 @@ MAX_AGREEING = 100
 
 _STRICT_TAG = re.compile(r"@(\w+)\[")
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
-_NOTHING_ANSWERS = frozenset({"", "none", "null", "[]", "()", "{}"})
+_NOTHING_ANSWERS = frozenset({"", "none", "null", "[]", "()", "{}", "nan", "nat", "<na>"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def score(
     pairs = tuple((name, label) for name, label in label_pairs)
     if rules == "strict":
         return _score_strict(response, pairs)
-    return _score_sensible(find_answers(response), pairs)
+    return _score_sensible(given_answers(response), pairs)
 
 
 def agree(one: str, other: str, names: Iterable[str] = (), *, is_for_each: bool = False) -> bool:
@@ -139,7 +139,7 @@ def _different_answers(text: str, names: Sequence[str]) -> _Answers:
     """Each different (name, value) by what it says, the last said last; the name as asked for."""
     spelled = {_fold_name(name): name for name in reversed(names)}
     found: _Answers = {}
-    for said, value in find_answers(text):
+    for said, value in given_answers(text):
         name = said if said in names else spelled.get(_fold_name(said))
         if name is None and not names:
             name = _fold_name(said)

@@ -14,10 +14,12 @@ import math
 import re
 import unicodedata
 
-from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.closed_form import given_answers, outside_thought
+from training.scoring.reader import SHORT_ANSWER, is_identifier, scalars_equal
 from training.scoring.values import Number, both_whole, parse_number
 
 __all__ = [
+    "MAX_ANSWER_CHARS",
     "Token",
     "answers_equal",
     "final_answer",
@@ -30,6 +32,8 @@ __all__ = [
 Token = Number | str
 
 RELATIVE_TOLERANCE = 1e-6
+MAX_ANSWER_CHARS = 20_000
+"""Longer answers agree only word by word, so that comparing stays quick."""
 
 _SIGNS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2019": "'", "_": " "})
 _CURRENCY = re.compile(r"(?<!\w)[$€£¥](?=[-+.\d])")
@@ -73,13 +77,17 @@ def _token(match: re.Match[str]) -> Token:
 
 def final_answer(text: str) -> str:
     """Returns the last `@answer[…]` of a text, or all of it where it has none."""
-    values = [value for name, value in find_answers(text) if name.casefold() == "answer"]
-    return values[-1] if values else text.strip()
+    values = [value for name, value in given_answers(text) if name.casefold() == "answer"]
+    return values[-1] if values else outside_thought(text).strip()
 
 
 def answers_equal(label: str, answer: str) -> bool:
     """Returns whether two short answers say the same."""
     if label.split() == answer.split():
+        return True
+    if max(len(label), len(answer)) > MAX_ANSWER_CHARS or is_identifier(label, answer):
+        return False
+    if scalars_equal(label, answer, SHORT_ANSWER):
         return True
     expected, said = _readings(label), _readings(answer)
     return any(_sequences_equal(one, other) for one in expected for other in said)

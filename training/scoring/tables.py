@@ -42,6 +42,8 @@ MAX_PAIRED_ROWS = 500
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
 """As a program writes a number: no plus sign, no zeros in front."""
+_CODE = re.compile(r"0[0-9]+")
+"""A code, which is text: `02139` is not 2139."""
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
 
 _Canonical = str | int | float | tuple[int, ...] | None
@@ -152,7 +154,11 @@ def _canonical(cell: Cell) -> _Canonical:
     text = str(cell).strip()
     if text in _MISSING:
         return None
-    if len(text) <= MAX_NUMBER_CHARS and _PLAIN_NUMBER.fullmatch(text):
+    if (
+        len(text) <= MAX_NUMBER_CHARS
+        and _PLAIN_NUMBER.fullmatch(text)
+        and not _CODE.fullmatch(text)
+    ):
         return float(text) if set(text) & set(".eE") else int(text)
     return parse_date(text) or text
 

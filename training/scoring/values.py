@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from training.scoring.reader import CLOSED_FORM, is_identifier, plain_text, scalars_equal
+
 __all__ = [
     "Close",
     "Group",
@@ -204,7 +206,11 @@ def equal(label: str, answer: str, close: Close, depth: int = 0) -> bool:
         close: the rule for numbers; it gets the label's number first.
         depth: how many lists the two values lie in.
     """
-    if fold(label) == fold(answer):
+    if fold(label) == fold(answer) or _bare(label) == _bare(answer):
+        return True
+    if is_identifier(label, answer):
+        return False
+    if scalars_equal(label, answer, CLOSED_FORM):
         return True
     first, second = parse_number(label), parse_number(answer)
     if first is not None and second is not None and close(first, second):
@@ -213,6 +219,32 @@ def equal(label: str, answer: str, close: Close, depth: int = 0) -> bool:
     if date is not None and date == parse_date(answer):
         return True
     return depth < MAX_DEPTH and _equal_groups(label, answer, close, depth)
+
+
+def _bare(text: str) -> str:
+    """The folded text without emphasis around it and one full stop behind it."""
+    plain = fold(plain_text(text))
+    return plain.removesuffix(".") if not plain.endswith("..") and len(plain) > 1 else plain
+
+
+def _listed(group: Group, text: str, count: int) -> Group:
+    """The items where `;` or a final `and` parts them, if that gives the count wanted.
+
+    A semicolon parts words alone: between numbers it is no list of the format's.
+    """
+    if group.bracketed or not group.items:
+        return group
+    items = list(group.items)
+    if len(items) == 1 and ";" in text:
+        items = _split(text, ";")
+        if any(parse_number(item) is not None for item in items):
+            return group
+    if len(items) == count and items[-1].strip().startswith("and "):
+        items[-1] = items[-1].strip()[4:]
+    elif len(items) == count - 1:
+        *items, last = items
+        items += re.split(r"\s+(?:and|und|&)\s+", last, maxsplit=1)
+    return Group(tuple(items), "list", bracketed=False) if len(items) == count else group
 
 
 def _equal_groups(label: str, answer: str, close: Close, depth: int) -> bool:
@@ -224,6 +256,9 @@ def _equal_groups(label: str, answer: str, close: Close, depth: int) -> bool:
         return entries.keys() == others.keys() and all(
             equal(value, others[key], close, depth + 1) for key, value in entries.items()
         )
+    if depth == 0:
+        right = _listed(right, answer.strip(), len(left.items))
+        left = _listed(left, label.strip(), len(right.items))
     if left.kind != right.kind or len(left.items) != len(right.items) or not left.items:
         return False
     return all(

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.scoring.closed_form import score
+from training.scoring.reader import (
+    CLOSED_FORM,
+    MAX_CHARS,
+    TABLE_CELL,
+    is_identifier,
+    parse_time,
+    read_written,
+    scalars_equal,
+)
+from training.scoring.short_answer import MAX_ANSWER_CHARS, answers_equal, final_answer
+from training.scoring.tables import cells_equal
+
+
+def is_right(label: str, answer: str) -> bool:
+    return score(f"@x[{answer}]", [("x", label)]).all_right
+
+
+@pytest.mark.parametrize(
+    ("label", "answer"),
+    [
+        ("02139", "02139"),
+        ("7", "007"),
+        ("1234", "1 234"),
+        ("1234", "1\u00a0234"),
+        ("1234567", "12,34,567"),
+        ("1234.5", "1.234,50"),
+        ("34.65", "**34.65**"),
+        ("34.65", "34.65."),
+        ("19.99", "$19.99"),
+        ("12.5", "12.5 percent"),
+        ("10:30", "10:30:00"),
+        ("123", "\uff11\uff12\uff13"),
+        ("1000000000000.1", "1000000000000.1001"),
+    ],
+)
+def test_closed_form_and_short_answers_take_the_same_scalar(label: str, answer: str) -> None:
+    assert is_right(label, answer)
+    assert answers_equal(label, answer)
+
+
+@pytest.mark.parametrize(
+    ("label", "answer"),
+    [
+        ("2139", "02139"),
+        ("02139", "2139"),
+        ("34.65", "34.71"),
+        ("3", "-3"),
+        ("10.6", "106"),
+        ("34.65", "34.65 USD"),
+        ("10:30", "10:31"),
+    ],
+)
+def test_every_suite_refuses_another_value(label: str, answer: str) -> None:
+    assert not is_right(label, answer)
+    assert not answers_equal(label, answer)
+    assert not cells_equal(label, answer)
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "right"),
+    [
+        ("a, b", "a; b", True),
+        ("a, b, c", "a, b and c", True),
+        ("a, b, c", "a, b, and c", True),
+        ("None", "nan", True),
+        ("1, 2", "1; 2", False),
+        ("5 €", "$5", False),
+        ("12345678.90", "12345678.91", False),
+    ],
+)
+def test_closed_form_lists_missing_values_currencies_and_cents(
+    label: str, answer: str, right: bool
+) -> None:
+    assert is_right(label, answer) is right
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "@x[5] <think>@x[6]</think>",
+        "@x[5] <think> or @x[6]",
+        "<think>@x[6]</think> @x[5]",
+        "@x[5] as in @x[x_value]",
+        "@x[5] as in @x[value]",
+    ],
+)
+def test_a_thought_and_an_echo_of_the_format_are_no_answer(response: str) -> None:
+    assert score(response, [("x", "5")]).all_right
+    assert final_answer(response.replace("@x", "@answer").replace("x_", "answer_")) == "5"
+
+
+def test_an_echo_alone_and_a_thought_alone_answer_nothing_right() -> None:
+    assert not score("@x[x_value]", [("x", "5")]).all_right
+    assert not score("<think>@x[5]", [("x", "5")]).all_right
+
+
+def test_policies_differ_on_marks() -> None:
+    assert scalars_equal("12.5", "12.5%", CLOSED_FORM)
+    assert not scalars_equal("12.5", "12.5%", TABLE_CELL)
+    assert not scalars_equal("5", "$5", TABLE_CELL)
+
+
+def test_identifiers_and_times_are_told_apart() -> None:
+    assert is_identifier("02139", "2139")
+    assert not is_identifier("7", "007")
+    assert parse_time("25:00") is None
+    assert parse_time("9" * MAX_CHARS + ":") is None
+    assert read_written("1" * (MAX_CHARS + 1)) is None
+
+
+@given(st.decimals(-(10**6), 10**6, places=2), st.decimals(Decimal("0.01"), 10**6, places=2))
+def test_no_other_number_is_right(number: Decimal, step: Decimal) -> None:
+    assert is_right(str(number), str(number))
+    assert not is_right(str(number), str(number + step))
+
+
+@given(st.text(), st.text())
+def test_no_text_raises(one: str, other: str) -> None:
+    assert scalars_equal(one, other, TABLE_CELL) in {True, False}
+    assert scalars_equal(one, other, CLOSED_FORM) in {True, False}
+
+
+def test_a_very_long_answer_agrees_only_word_by_word() -> None:
+    long = "1 " * MAX_ANSWER_CHARS
+    assert answers_equal(long, long)
+    assert not answers_equal(long, long + ".")
+    assert not is_right("1", long)
