@@ -8,6 +8,7 @@ from collections.abc import Iterator
 __all__ = [
     "answer_names",
     "find_answers",
+    "fold_name",
     "given_answers",
     "is_no_value",
     "is_undefined",
@@ -39,18 +40,32 @@ def outside_thought(text: str) -> str:
     return _THOUGHT.sub(" ", text) if "<think>" in text.lower() else text
 
 
-def given_answers(text: str) -> tuple[tuple[str, str], ...]:
+def given_answers(text: str, answer_format: str = "") -> tuple[tuple[str, str], ...]:
     """Returns the answers that count: outside thought, and no echo of the format.
 
-    An echo, such as `@mean[mean_value]`, is dropped only where its name has another answer.
+    An echo is a value that the format itself writes, or one such as `@mean[mean_value]`. It is
+    dropped only where its name has another answer.
+
+    Args:
+        text: what was answered.
+        answer_format: the format that was asked for, if known.
     """
     pairs = find_answers(outside_thought(text))
-    real = {name.casefold() for name, value in pairs if not _is_echo(name, value)}
+    written = {(fold_name(name), value) for name, value in find_answers(answer_format)}
+    is_echo = [
+        (fold_name(name), value) in written or _is_echo(name, value) for name, value in pairs
+    ]
+    real = {fold_name(name) for (name, _), echo in zip(pairs, is_echo, strict=True) if not echo}
     return tuple(
         (name, value)
-        for name, value in pairs
-        if name.casefold() not in real or not _is_echo(name, value)
+        for (name, value), echo in zip(pairs, is_echo, strict=True)
+        if not echo or fold_name(name) not in real
     )
+
+
+def fold_name(name: str) -> str:
+    """Returns a name as compared: case set aside; spaces, dashes and underscores are one."""
+    return re.sub(r"[\s_\-]+", "_", name.replace("\\_", "_").strip()).casefold()
 
 
 def _is_echo(name: str, value: str) -> bool:

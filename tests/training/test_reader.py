@@ -103,6 +103,14 @@ def test_an_echo_alone_and_a_thought_alone_answer_nothing_right() -> None:
     assert not score("<think>@x[5]", [("x", "5")]).all_right
 
 
+def test_an_echo_of_a_known_format_is_no_answer_and_a_label_of_that_word_still_is() -> None:
+    asked = "@r[r_coefficient] where ..."
+    response = "@r[0.5], as in @r[r_coefficient]"
+    assert score(response, [("r", "0.5")], answer_format=asked).all_right
+    assert score("@r[r_coefficient]", [("r", "r_coefficient")], answer_format=asked).all_right
+    assert score("@Mean-Fare[5] @mean_fare[mean_fare_value]", [("mean_fare", "5")]).all_right
+
+
 def test_policies_differ_on_marks() -> None:
     assert scalars_equal("12.5", "12.5%", CLOSED_FORM)
     assert not scalars_equal("12.5", "12.5%", TABLE_CELL)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dm_jupyter.core.closed_form import given_answers
+from dm_jupyter.core.closed_form import fold_name, given_answers
 from training.scoring.values import Number, equal, fold, parse_number
 
 __all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "agree", "score", "strictly_equal"]
@@ -45,6 +45,8 @@ SMALL_LABEL_SHARE = 0.01
 """A non-zero label may be missed by this share of itself at most."""
 MAX_AGREEING = 100
 """Answers with more values than this agree only word by word, so that comparing stays quick."""
+MAX_VALUE_CHARS = 20_000
+"""Longer values agree only word by word, as in `short_answer`."""
 
 _STRICT_TAG = re.compile(r"@(\w+)\[")
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
@@ -97,13 +99,24 @@ class ClosedFormScore:
 
 
 def score(
-    response: str, label_pairs: Iterable[tuple[str, str]], rules: RuleSet = "sensible"
+    response: str,
+    label_pairs: Iterable[tuple[str, str]],
+    rules: RuleSet = "sensible",
+    *,
+    answer_format: str = "",
 ) -> ClosedFormScore:
-    """Returns the verdict on each (name, label) pair; names without a label cost nothing."""
+    """Returns the verdict on each (name, label) pair; names without a label cost nothing.
+
+    Args:
+        response: what was answered.
+        label_pairs: the names and what is right; a name may stand several times.
+        rules: see the module's docstring.
+        answer_format: what was asked for; an echo of it is no answer by the sensible rules.
+    """
     pairs = tuple((name, label) for name, label in label_pairs)
     if rules == "strict":
         return _score_strict(response, pairs)
-    return _score_sensible(given_answers(response), pairs)
+    return _score_sensible(given_answers(response, answer_format), pairs)
 
 
 def agree(one: str, other: str, names: Iterable[str] = (), *, is_for_each: bool = False) -> bool:
@@ -137,12 +150,12 @@ _Answers = dict[tuple[str, Number | str | None], tuple[str, str]]
 
 def _different_answers(text: str, names: Sequence[str]) -> _Answers:
     """Each different (name, value) by what it says, the last said last; the name as asked for."""
-    spelled = {_fold_name(name): name for name in reversed(names)}
+    spelled = {fold_name(name): name for name in reversed(names)}
     found: _Answers = {}
     for said, value in given_answers(text):
-        name = said if said in names else spelled.get(_fold_name(said))
+        name = said if said in names else spelled.get(fold_name(said))
         if name is None and not names:
-            name = _fold_name(said)
+            name = fold_name(said)
         if name is not None:
             number = parse_number(value)
             is_plain = number is not None and math.isfinite(number)
@@ -228,12 +241,8 @@ def _answers_to(name: str, answers: Sequence[tuple[str, str]], names: frozenset[
     return [
         value
         for said, value in answers
-        if said == name or (said not in names and _fold_name(said) == _fold_name(name))
+        if said == name or (said not in names and fold_name(said) == fold_name(name))
     ]
-
-
-def _fold_name(name: str) -> str:
-    return re.sub(r"[\s_\-]+", "_", name.replace("\\_", "_").strip()).casefold()
 
 
 def _last_answers(values: list[str], count: int) -> list[str]:
@@ -246,6 +255,8 @@ def _last_answers(values: list[str], count: int) -> list[str]:
 def _is_right(label: str, answer: str) -> bool:
     if label.strip() in _NOTHING_LABELS and answer.strip().casefold() in _NOTHING_ANSWERS:
         return True
+    if max(len(label), len(answer)) > MAX_VALUE_CHARS:
+        return label.split() == answer.split()
     return equal(label, answer, _is_close)
 
 

@@ -1,7 +1,8 @@
 """One reading of a written scalar, and the policies under which suites compare two.
 
-Closed forms and short answers use the grammar; what each makes of it is a `ReadingPolicy`. Tables
-read their cells themselves and share only the rule for identifiers.
+Closed forms, short answers and table cells use one grammar; what each makes of it is a
+`ReadingPolicy`. A table turns each cell into a value first, so that it can be counted: there every
+leading zero makes a code, also `007`.
 
 - *Identifiers.* `02139` is a postal code and not 2139. A label with a leading zero equals only
   the same digits. An answer with a leading zero and at least `IDENTIFIER_DIGITS` digits doesn't
@@ -111,6 +112,11 @@ class WrittenNumber:
     """Whether it is whole, has a leading zero and no mark."""
     code: str
     """The digits as written."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is written without point and exponent."""
+        return self.value.as_tuple().exponent == 0
 
 
 def plain_text(text: str) -> str:

@@ -8,10 +8,11 @@ The rules, and what they are not:
 - Headers are ignored. The number of columns must agree. Their order is free for tables of at most
   6 columns: there the columns of the answer may be permuted, all rows alike. A cell then
   has to fit by its value alone, so that `max, min` for `min, max` passes; that is the price.
-- Cells: numbers within 1e-6 relative (whole numbers exactly, `5.0` among them), dates with or
-  without midnight, missing values alike however written, text with its case but without outer
-  spaces. A rounded 0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would
-  pass wrong sums.
+- Cells: numbers within 1e-6 relative (whole numbers exactly, `5.0` among them; `1,234` is 1234,
+  and `007` is a code, which is text), dates with or without midnight, `10:30` and `10:30:00`,
+  missing values alike however written, text with its case but without outer spaces.
+  A rounded 0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would pass
+  wrong sums.
 
 `tables_identical` is the narrow comparison beside it: nothing may be permuted, nothing is rounded.
 """
@@ -25,6 +26,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from training.scoring.reader import parse_time, read_written
 from training.scoring.values import MAX_NUMBER_CHARS, Number, both_whole, parse_date
 
 __all__ = ["Cell", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
@@ -160,7 +162,17 @@ def _canonical(cell: Cell) -> _Canonical:
         and not _CODE.fullmatch(text)
     ):
         return float(text) if set(text) & set(".eE") else int(text)
-    return parse_date(text) or text
+    if text[:1].isalpha():
+        return text  # the reader's numbers and times never begin so: most cells stop here
+    return parse_date(text) or parse_time(text) or _written(text)
+
+
+def _written(text: str) -> _Canonical:
+    """The number that a text writes with separators, without a mark beside it; else the text."""
+    found = read_written(text)
+    if found is None or found.is_percent or found.currency or found.is_code:
+        return text
+    return int(found.value) if found.is_whole else float(found.value)
 
 
 def _fits(one: _Canonical, other: _Canonical, tolerance: float) -> bool:

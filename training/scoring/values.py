@@ -230,7 +230,8 @@ def _bare(text: str) -> str:
 def _listed(group: Group, text: str, count: int) -> Group:
     """The items where `;` or a final `and` parts them, if that gives the count wanted.
 
-    A semicolon parts words alone: between numbers it is no list of the format's.
+    A semicolon parts words alone: between numbers it is no list of the format's. An `and` parts
+    items only behind a comma: `Trinidad and Tobago` is one country.
     """
     if group.bracketed or not group.items:
         return group
@@ -241,7 +242,7 @@ def _listed(group: Group, text: str, count: int) -> Group:
             return group
     if len(items) == count and items[-1].strip().startswith("and "):
         items[-1] = items[-1].strip()[4:]
-    elif len(items) == count - 1:
+    elif len(items) == count - 1 > 1:
         *items, last = items
         items += re.split(r"\s+(?:and|und|&)\s+", last, maxsplit=1)
     return Group(tuple(items), "list", bracketed=False) if len(items) == count else group

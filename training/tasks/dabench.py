@@ -43,7 +43,8 @@ class DABench:
         A name that stands k times is numbered from its second value on: `c`, `c#2`. By the strict
         rules, which know the last one only, it stands once.
         """
-        ours = closed_form.score(outcome.answer, item.label)
+        asked = item.task.answer_format
+        ours = closed_form.score(outcome.answer, item.label, answer_format=asked)
         strict = closed_form.score(outcome.answer, item.label, "strict")
         return ItemScore(
             ours.all_right,
