@@ -92,6 +92,7 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         dialect=arguments.dialect,
         run=_run_settings(arguments),
         at_once=arguments.at_once,
+        score_seconds=arguments.score_seconds,
     )
 
 

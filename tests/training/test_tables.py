@@ -200,3 +200,30 @@ def test_identical_tables_are_equal_ones(
     assert tables_identical(one, one, order_matters=True)
     assert tables_identical(one, other) == tables_identical(other, one)
     assert tables_equal(one, other) or not tables_identical(one, other)
+
+
+@given(TABLES, st.randoms())
+def test_tables_equal_as_written_are_equal_in_any_order(
+    rows: list[tuple[object, ...]], chance: random.Random
+) -> None:
+    said = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    assert tables_equal(rows, said, order_matters=True)
+    chance.shuffle(said)
+    assert tables_equal(rows, said)
+
+
+def test_a_table_of_another_shape_is_told_without_reading_a_cell() -> None:
+    class Unreadable:
+        def __str__(self) -> str:
+            raise AssertionError
+
+    rows = [(Unreadable(), Unreadable())]
+    assert not tables_equal(rows, [])
+    assert not tables_equal(rows, [("1",)])
+    assert not tables_equal([*rows, (1,)], [*rows, (1, 2)])
+    assert not tables_identical(rows, [])
+
+
+def test_a_truth_value_is_not_its_own_word() -> None:
+    assert not tables_equal([(True,)], [("True",)])
+    assert tables_equal([(True,)], [("1",)])

@@ -15,6 +15,7 @@ from training.tasks.registry import SUITES
 
 __all__ = ["parsed", "positive"]
 
+_DAY_S = 86_400
 _EARLY_STOPS = ("enough_answers", "enough_votes")
 _OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
 
@@ -67,6 +68,13 @@ def _dollars(text: str) -> float:
     return number
 
 
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number <= _DAY_S:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most {_DAY_S:,}")
+    return number
+
+
 def _temperature(text: str) -> float:
     number = float(text)
     if not 0 <= number <= 2:
@@ -110,6 +118,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="clock time; in a search, nothing is expanded after it")  # fmt: skip
     add("--temperature", type=_temperature,
         help=f"default: {defaults.temperature}; of several candidates {hotter}")  # fmt: skip
+    add("--score-seconds", type=_seconds, default=60.0, metavar="S",
+        help="what one score may take; beyond it the try is unscored")  # fmt: skip
     search = parser.add_argument_group("more than one candidate")
     add = search.add_argument
     add("--strategy", choices=("react", "vote", "search"), default="react")

@@ -32,9 +32,9 @@ class Failure(StrEnum):
     KILLED = "killed"
     """It ended without an answer, its last cell having ended the process or been refused."""
     FAULT = "fault"
-    """Our side broke."""
+    """The data could not be read, or the answers of several candidates not be compared."""
     UNSCORED = "unscored"
-    """It answered, and the judge gave no verdict."""
+    """The judge gave no verdict, or the suite's score took too long or ended its process."""
 
 
 _BY_STATUS = {

@@ -35,5 +35,7 @@ class EvalOptions:
     """Tries that go on at the same time."""
     places: Semaphore | None = None
     """What evaluations beside it share: each try takes a place, in the order of asking."""
+    score_seconds: float = 60.0
+    """What one score may take; beyond it, the try is unscored."""
     judge: Judge | None = None
     """For suites whose verdict needs a model."""

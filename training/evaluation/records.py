@@ -52,6 +52,8 @@ class EvalRecord:
     seconds: float
     has_sub_answers: bool | None = None
     """Whether the parts are answers of which all must be right; `None` in older records."""
+    fault: str = ""
+    """Why there is no verdict, where something but the model failed; empty otherwise."""
     label: Any = None
     trajectory: Mapping[str, Any] = field(default_factory=dict)
     """The run that gave the answer; empty in a compact record."""

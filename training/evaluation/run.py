@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,10 @@ from kernel_sandbox.errors import SandboxError
 from training.evaluation.failures import Failure
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog, Spent
+from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
 from training.evaluation.standing import Standing, standing_of
 from training.judge.judge import JudgeError, JudgeUnreachableError
-from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome, Suite
+from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome
 from training.whole_file import write_lines
 
 __all__ = ["SuiteError", "evaluate", "item_folder", "outcome_of", "write_results"]
@@ -54,10 +56,6 @@ _RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", 
            "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 
 _log = logging.getLogger(__name__)
-
-
-class SuiteError(DmJupyterError):
-    """A suite could not score an answer: a fault of its own, and no verdict on the answer."""
 
 
 async def evaluate(
@@ -116,22 +114,37 @@ async def _evaluate(
     done, to_do = dict(standing.done), standing.to_do
     log = RecordLog(options.out / "records.jsonl")
     waiting = iter(to_do)
+    scorer = ScoringPool(options.suite, options.score_seconds, _scores_at_once(options.at_once))
 
-    async def work() -> None:
+    async def work(means: _Means) -> None:
         for item, trial in waiting:
             async with options.places or nullcontext():
-                record = await _unbroken(item, trial, options, policy, pool, reader)
+                record = await _unbroken(item, trial, options, means)
             log.append(record)
             done[record.key] = record
             on_record(record)
 
     try:
-        async with ProfileReader() as reader, asyncio.TaskGroup() as group:
+        async with ProfileReader() as reader, scorer, asyncio.TaskGroup() as group:
             for _ in range(min(options.at_once, len(to_do))):
-                group.create_task(work())
+                group.create_task(work(_Means(policy, pool, reader, scorer)))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
     return [done[item.task.id, trial] for item, trial in standing.tries]
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What all tries share; all of it is open."""
+
+    policy: Policy
+    pool: Pool
+    reader: ProfileReader
+    scorer: ScoringPool
+
+
+def _scores_at_once(tries_at_once: int) -> int:
+    return max(1, min(tries_at_once, (os.cpu_count() or 1) // 2))
 
 
 def item_folder(run: Path, name: str, trial: int) -> Path:
@@ -148,61 +161,54 @@ def item_folder(run: Path, name: str, trial: int) -> Path:
     return run / "items" / safe / str(trial)
 
 
-async def _unbroken(
-    item: EvalItem,
-    trial: int,
-    options: EvalOptions,
-    policy: Policy,
-    pool: Pool,
-    reader: ProfileReader,
-) -> EvalRecord:
+async def _unbroken(item: EvalItem, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
     """A try, begun again with the same seeds where an answer of the model broke off."""
     for _ in range(_BREAKS):
         with suppress(StreamBrokenError):
-            return await _try(item, trial, options, policy, pool, reader)
-    return await _try(item, trial, options, policy, pool, reader)
+            return await _try(item, trial, options, means)
+    return await _try(item, trial, options, means)
 
 
-async def _try(
-    item: EvalItem,
-    trial: int,
-    options: EvalOptions,
-    policy: Policy,
-    pool: Pool,
-    reader: ProfileReader,
-) -> EvalRecord:
+async def _try(item: EvalItem, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
     folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
     folder.mkdir(parents=True)
     arena = Arena(
         item.task,
-        pool,
+        means.pool,
         folder,
         run=replace(options.run, seed=options.run.seed + _SEEDS_A_TRIAL * trial),
         dialect=options.dialect,
-        agree=lambda one, other: _agree(item, one, other, options.suite, folder),
+        agree=lambda one, other: means.scorer.agree_now(
+            item, outcome_of(one, folder), outcome_of(other, folder)
+        ),
     )
     started = time.monotonic()
+    fault, is_scored = "", True
     try:
-        arena = await arena.briefed(reader)
-        solution = await _strategy(item, options, folder).solve(arena, policy)
-    except DataFileError as fault:
-        solution = _unread(arena, str(fault))
+        arena = await arena.briefed(means.reader)
+        strategy = _strategy(item, options, folder, means.scorer)
+        solution = await strategy.solve(arena, means.policy)
+    except (DataFileError, ScoringError) as error:
+        fault, is_scored = str(error), not isinstance(error, ScoringError)
+        solution = _unread(arena, fault)
     seconds = time.monotonic() - started
     if solution.notebook is not None:
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
         solution.notebook.save()
     spent = Spent(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
-    trajectory = solution.best.trajectory
+    unmarked = EvalRecord.of(item, trial, solution.best.trajectory, ItemScore(False, False), spent)
+    if not is_scored:
+        return replace(unmarked, fault=fault)
     try:
-        score = await _score(item, outcome_of(solution.best, folder), options)
+        score = await _score(item, outcome_of(solution.best, folder), options, means.scorer)
     except JudgeUnreachableError:
         raise
-    except JudgeError as fault:
-        _log.warning("%s is unscored: %s", item.task.id, fault)
-        unscored = EvalRecord.of(item, trial, trajectory, ItemScore(False, False), spent)
-        return replace(unscored, failure=Failure.UNSCORED)
-    return EvalRecord.of(item, trial, trajectory, score, spent)
+    except (JudgeError, ScoringError) as error:
+        _log.warning("%s is unscored: %s", item.task.id, error)
+        return replace(unmarked, failure=Failure.UNSCORED, fault=str(error))
+    marked = EvalRecord.of(item, trial, solution.best.trajectory, score, spent)
+    return replace(marked, fault=fault)
 
 
 def _place_for(file: Path) -> Path:
@@ -212,19 +218,19 @@ def _place_for(file: Path) -> Path:
     return file
 
 
-def _strategy(item: EvalItem, options: EvalOptions, folder: Path) -> Strategy:
+def _strategy(item: EvalItem, options: EvalOptions, folder: Path, scorer: ScoringPool) -> Strategy:
     """The strategy; one that collects learns 1 for a right answer and -1 for a wrong one."""
     if not options.collects or not isinstance(options.strategy, Search):
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if _scored(item, outcome_of(candidate, folder), options.suite).right else -1.0
+        return 1.0 if scorer.score_now(item, outcome_of(candidate, folder)).right else -1.0
 
     return replace(options.strategy, reward=reward)
 
 
 def _unread(arena: Arena, why: str) -> Solution:
-    """What remains of a try whose data can't be read."""
+    """What remains of a try whose data can't be read, or whose answers can't be compared."""
     ended = replace(arena.start, stop=StopReason.FAULT, stop_detail=why)
     return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
 
@@ -239,29 +245,12 @@ def outcome_of(candidate: Candidate, folder: Path) -> Outcome:
     return Outcome(candidate.trajectory.answer or "", candidate.folder or folder / "nothing")
 
 
-async def _score(item: EvalItem, outcome: Outcome, options: EvalOptions) -> ItemScore:
+async def _score(
+    item: EvalItem, outcome: Outcome, options: EvalOptions, scorer: ScoringPool
+) -> ItemScore:
     if isinstance(options.suite, JudgedSuite) and options.judge is not None:
         return await options.suite.judge(item, outcome, options.judge)
-    return _scored(item, outcome, options.suite)
-
-
-def _scored(item: EvalItem, outcome: Outcome, suite: Suite) -> ItemScore:
-    with _blamed_on(suite, f"score the answer to {item.task.id}"):
-        return suite.score(item, outcome)
-
-
-def _agree(item: EvalItem, one: Candidate, other: Candidate, suite: Suite, folder: Path) -> bool:
-    with _blamed_on(suite, f"compare two answers to {item.task.id}"):
-        return suite.agree(item, outcome_of(one, folder), outcome_of(other, folder))
-
-
-@contextmanager
-def _blamed_on(suite: Suite, what: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise SuiteError(f"{suite.name} could not {what}: {why}") from error
+    return await scorer.score(item, outcome)
 
 
 def write_results(records: Sequence[EvalRecord], path: Path) -> None:

@@ -46,6 +46,7 @@ _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]
 """As a program writes a number: no plus sign, no zeros in front."""
 _CODE = re.compile(r"0[0-9]+")
 """A code, which is text: `02139` is not 2139."""
+_FRACTION_SIGNS = frozenset(".eE")
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
 
 _Canonical = str | int | float | tuple[int, ...] | None
@@ -103,17 +104,38 @@ def tables_equal(
         order_matters: whether the rows must come in the same order.
         tolerance: how far two numbers may be apart, relative to the larger.
     """
+    if not _have_one_shape(label, answer):
+        return False
+    if _same_as_written(label, answer, tolerance):
+        return True
     gold = [tuple(map(_canonical, row)) for row in label]
     said = [tuple(map(_canonical, row)) for row in answer]
-    if len(gold) != len(said):
-        return False
-    if len({len(row) for row in (*gold, *said)}) > 1:
-        return False
     same = _same_sequence if order_matters else _same_bag
     return any(
-        same(gold, [tuple(row[index] for index in order) for row in said], tolerance)
-        for order in _column_orders(gold, said, same, tolerance)
+        same(gold, said if index == 0 else _reordered(said, order), tolerance)
+        for index, order in enumerate(_column_orders(gold, said, same, tolerance))
     )
+
+
+def _have_one_shape(label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]]) -> bool:
+    """Whether both have as many rows, all of one width; no cell is read for it."""
+    widths = {*map(len, label), *map(len, answer)}
+    return len(label) == len(answer) and len(widths) < 2
+
+
+def _same_as_written(
+    label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]], tolerance: float
+) -> bool:
+    """Whether the cells fit one by one: most tables that are right need no more than this."""
+    return all(
+        one == other or _fits(_canonical(one), _canonical(other), tolerance)
+        for row, others in zip(label, answer, strict=True)
+        for one, other in zip(row, others, strict=True)
+    )
+
+
+def _reordered(rows: Sequence[_Row], order: Sequence[int]) -> list[_Row]:
+    return [tuple([row[index] for index in order]) for row in rows]
 
 
 def tables_identical(
@@ -132,9 +154,11 @@ def tables_identical(
         answer: the rows to judge.
         order_matters: whether the rows must come in the same order.
     """
+    if len(label) != len(answer):
+        return False
     gold = [tuple(map(_exactly, row)) for row in label]
     said = [tuple(map(_exactly, row)) for row in answer]
-    return gold == said if order_matters else Counter(gold) == Counter(said)
+    return gold == said or (not order_matters and Counter(gold) == Counter(said))
 
 
 def _exactly(cell: Cell) -> _Canonical:
@@ -145,7 +169,7 @@ def _exactly(cell: Cell) -> _Canonical:
     text = str(cell)
     if len(text) > MAX_NUMBER_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
         return text
-    return float(text) if set(text) & set(".eE") else int(text)
+    return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
 
 
 def _canonical(cell: Cell) -> _Canonical:
@@ -156,15 +180,15 @@ def _canonical(cell: Cell) -> _Canonical:
     text = str(cell).strip()
     if text in _MISSING:
         return None
-    if (
-        len(text) <= MAX_NUMBER_CHARS
-        and _PLAIN_NUMBER.fullmatch(text)
-        and not _CODE.fullmatch(text)
-    ):
-        return float(text) if set(text) & set(".eE") else int(text)
+    if len(text) <= MAX_NUMBER_CHARS and not _CODE.fullmatch(text):
+        if text.isdecimal() and text.isascii():
+            return int(text)
+        if _PLAIN_NUMBER.fullmatch(text):
+            return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
     if text[:1].isalpha():
         return text  # the reader's numbers and times never begin so: most cells stop here
-    return parse_date(text) or parse_time(text) or _written(text)
+    is_date = "-" in text or "/" in text
+    return (parse_date(text) if is_date else None) or parse_time(text) or _written(text)
 
 
 def _written(text: str) -> _Canonical:
@@ -229,6 +253,8 @@ def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float)
 def _same_bag(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
     """Whether the rows pair off: exact ones first, then those whose cells lie close together."""
     expected, found = Counter(gold), Counter(said)
+    if expected == found:
+        return True
     missing, extra = [*(expected - found).elements()], [*(found - expected).elements()]
     places = [_places(column, tolerance) for column in zip(*missing, *extra, strict=True)]
     groups, others = _by_place(missing, places), _by_place(extra, places)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
@@ -84,11 +85,15 @@ class SqlQuestions:
         `by_statement` for an answer in words.
         """
         label: SqlLabel = item.label
-        text = _saved_text(outcome.folder)
+        readings = _readings(_saved_text(outcome.folder))
+        in_order = _is_result(label, readings, order_matters=label.order_matters)
+        in_any_order = in_order or (
+            label.order_matters and _is_result(label, readings, order_matters=False)
+        )
         parts = {
-            "by_result": _is_result(label, text, order_matters=False),
-            "in_order": _is_result(label, text, order_matters=label.order_matters),
-            "by_file": _is_file(label, text),
+            "by_result": in_any_order,
+            "in_order": in_order,
+            "by_file": _is_file(label, readings),
             "by_statement": _is_stated(label, item.task.question, outcome.answer),
         }
         right = parts["in_order"] or parts["by_statement"]
@@ -107,19 +112,21 @@ class SqlQuestions:
         return bool(said) and answers_equal(said, _said(other.answer))
 
 
-def _is_result(label: SqlLabel, text: str, *, order_matters: bool) -> bool:
+def _is_result(
+    label: SqlLabel, readings: Sequence[Sequence[Sequence[str]]], *, order_matters: bool
+) -> bool:
     return any(
         tables_equal(gold, rows, order_matters=order_matters)
         for gold in label.tables
-        for rows in _readings(text)
+        for rows in readings
     )
 
 
-def _is_file(label: SqlLabel, text: str) -> bool:
+def _is_file(label: SqlLabel, readings: Sequence[Sequence[Sequence[str]]]) -> bool:
     return any(
         tables_identical(gold, rows, order_matters=label.order_matters)
         for gold in label.tables
-        for rows in _readings(text)[-1:]
+        for rows in readings[-1:]
     )
 
 

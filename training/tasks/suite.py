@@ -57,7 +57,11 @@ class Outcome:
 
 @runtime_checkable
 class Suite(Protocol):
-    """A set of tasks. An implementation holds no state: it may be shared between threads."""
+    """A set of tasks. An implementation holds no state: it may be shared between threads.
+
+    `score` and `agree` run in a process of their own, which gets the suite and its items as copies:
+    both must be what `pickle` takes, so a suite's class stands in a module, not in a function.
+    """
 
     @property
     def name(self) -> str:

@@ -39,7 +39,9 @@ class Candidate:
 
 
 Agree = Callable[[Candidate, Candidate], bool]
-"""Whether two candidates say the same. It may be intransitive, as tolerances are."""
+"""Whether two candidates say the same. It may be intransitive, as tolerances are.
+
+Strategies call it in a thread beside the event loop, for it may take long."""
 
 
 def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:

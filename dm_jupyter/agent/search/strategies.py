@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, begin, request_for, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
+from dm_jupyter.agent.search.candidates import Agree, Candidate, best_by_vote
 from dm_jupyter.agent.search.drawing import Drawn, draw
 from dm_jupyter.agent.search.solution import Solution, spent_on, votes_to_json
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
@@ -89,13 +89,14 @@ class Vote:
             raise first_fault(faults) from faults
         ended = [task.result() for task in tasks]
         candidates = tuple(candidate for candidate, _ in ended)
-        chosen = best_by_vote(candidates, arena.agree)
+        # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
+        chosen, record = await asyncio.to_thread(_voted, candidates, arena.agree)
         return Solution(
             chosen,
             candidates,
             ended[chosen][1],
             *spent_on([one.trajectory for one in candidates]),
-            record=votes_to_json(candidates, arena.agree, chosen),
+            record=record,
         )
 
     async def _tries(self, arena: Arena, policy: Policy) -> tuple[list[Policy], list[RunSettings]]:
@@ -112,6 +113,11 @@ class Vote:
         except ContextFullError:  # each try meets it by itself, and ends as a single one does
             return [policy] * self.count, [arena.run, *others]
         return [policy, *(Drawn(policy, one) for one in drawn)], [arena.run, *others]
+
+
+def _voted(candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
+    chosen = best_by_vote(candidates, agree)
+    return chosen, votes_to_json(candidates, agree, chosen)
 
 
 async def _attempt(

@@ -43,7 +43,7 @@ __all__ = ["Reward", "Search", "Values"]
 Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
 """A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
 Reward = Callable[[Candidate], float]
-"""The reward of a run that answered, where the label is known: 1 or -1."""
+"""The reward of a run that answered, where the label is known: 1 or -1; called in a thread."""
 
 _GIVEN_UP = -1.0
 
@@ -97,7 +97,9 @@ class _Growth:
             if leaf is None and self._how.draws_again and not self._tree.root.is_terminal:
                 leaf = self._tree.root
             count = self._affordable()
-            if leaf is None or count == 0 or self._is_enough() or time.monotonic() > deadline:
+            if leaf is None or count == 0 or time.monotonic() > deadline:
+                break
+            if await asyncio.to_thread(self._is_enough):
                 break
             await self._expand(self._states[leaf], count, number)
 
@@ -170,7 +172,7 @@ class _Growth:
         leaf.trajectory = give_up(leaf.trajectory, StopReason.BUDGET, detail)
         self._tree.end(leaf.node)
         await self._keep_answer(leaf)
-        self._tell(leaf)
+        await self._tell(leaf)
 
     async def _keep_answer(self, state: State) -> None:
         if state.has_answer:
@@ -212,16 +214,17 @@ class _Growth:
         """Tells what is known of the new nodes to them and to those above."""
         await self._estimate([one for one in states if not one.was_given_up])
         for state in states:
-            self._tell(state)
+            await self._tell(state)
         if self._search.values is None:
             self._tree.back_up(leaf.node, 0.0)
 
-    def _tell(self, state: State) -> None:
+    async def _tell(self, state: State) -> None:
         """Tells what is known of a node to it and to those above."""
         if state.was_given_up:
             state.node.reward = _GIVEN_UP
         elif state.has_answer and self._search.reward is not None:
-            state.node.reward = self._search.reward(state.candidate)
+            reward = self._search.reward
+            state.node.reward = await asyncio.to_thread(reward, state.candidate)
         value = state.value if state.node.reward is None else state.node.reward
         if value is not None or state.has_answer:
             self._tree.back_up(state.node, value or 0.0)
@@ -239,10 +242,7 @@ class _Growth:
         """Returns the best of the answers, or the last path where none answered."""
         states = self._answers or [await self._last_path()]
         candidates = tuple(state.candidate for state in states)
-        by_value = self._how.select == "value"
-        chosen = (
-            best_by_value(candidates) if by_value else best_by_vote(candidates, self._arena.agree)
-        )
+        chosen = await asyncio.to_thread(self._chosen, candidates)
         best = states[chosen]
         return Solution(
             chosen,
@@ -257,6 +257,11 @@ class _Growth:
                 is_collected=self._search.reward is not None,
             ),
         )
+
+    def _chosen(self, candidates: tuple[Candidate, ...]) -> int:
+        if self._how.select == "value":
+            return best_by_value(candidates)
+        return best_by_vote(candidates, self._arena.agree)
 
     async def _last_path(self) -> State:
         """The youngest open path with an answer that was sent back, else that of the last node."""

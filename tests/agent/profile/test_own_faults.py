@@ -40,8 +40,8 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".ods": pd.read_excel,
     ".sqlite": lambda path: list(sqlite3.connect(path).execute("PRAGMA schema_version")),
 }
-ARGUED = ("unpack to", "holds no list of records", "0 bytes")
-"""Refusals of our own: a bomb, JSON that is no table, nothing at all."""
+ARGUED = ("unpack to", "holds no list of records", "0 bytes", "NUL bytes")
+"""Refusals of our own: a bomb, JSON that is no table, nothing at all, text that is none."""
 
 
 def _files() -> list[Path]:

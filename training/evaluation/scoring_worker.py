@@ -1,0 +1,83 @@
+"""The process in which a suite scores answers: one request at a time, until its parent goes.
+
+*Covered*: a score that takes too long ends this process, also when the parent was killed: the
+system's alarm does it, since code that keeps the interpreter to itself notices nothing else.
+Short of memory, the system ends this process before the sandbox's and the evaluation's own.
+*Not covered*: a suite is trusted code. It may read and write what the person may.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+from training.tasks.suite import EvalItem, Outcome, Suite
+
+__all__ = ["Reply", "Request", "Setup", "serve"]
+
+_GRACE_S = 5.0
+"""After the parent's own limit: the parent is the one to say what happened."""
+
+Setup = tuple[Suite, float]
+"""The first message: the suite, and the limit of a request in seconds."""
+Request = tuple[Literal["score", "agree"], str, EvalItem | None, tuple[Outcome, ...]]
+"""What is asked, the item's id, the item itself the first time, and the outcomes."""
+Reply = tuple[Literal["done", "failed", "memory"], Any]
+"""What came of a message; with `failed` the error in words."""
+
+
+def serve(descriptor: int) -> None:
+    """Answers what comes through a connection until its other end is closed.
+
+    Args:
+        descriptor: of the connection; this process inherited it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with suppress(OSError):  # not every system has it
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    with Connection(descriptor) as connection, suppress(EOFError, ConnectionError):
+        _serve(connection)
+
+
+def _serve(connection: Connection) -> None:
+    how, setup = _reply_to(connection.recv)
+    connection.send((how, setup if how == "failed" else None))
+    if how != "done":
+        return
+    suite, limit_s = setup
+    items: dict[str, EvalItem] = {}
+    while True:
+        reply = _reply_to(connection.recv)
+        if reply[0] == "done":
+            request: Request = reply[1]
+            signal.setitimer(signal.ITIMER_REAL, limit_s + _GRACE_S)
+            reply = _reply_to(partial(_verdict, suite, items, request))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        connection.send(reply)
+
+
+def _verdict(suite: Suite, items: dict[str, EvalItem], request: Request) -> object:
+    kind, name, item, outcomes = request
+    if item is not None:
+        items[name] = item
+    if kind == "score":
+        return suite.score(items[name], *outcomes)
+    return suite.agree(items[name], *outcomes)
+
+
+def _reply_to(compute: Callable[[], object]) -> Reply:
+    """The boundary around the suite's own code."""
+    try:
+        return "done", compute()
+    except (EOFError, ConnectionError):
+        raise
+    except MemoryError:
+        return "memory", None
+    except Exception as error:  # noqa: BLE001  (the named boundary)
+        return "failed", f"{type(error).__name__}: {error}"
