@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.brief import brief_of, brief_room
 from dm_jupyter.agent.continued import Surroundings
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings, run
@@ -173,9 +173,15 @@ async def analyze(
     folder = settings.notebook.parent if settings.notebook else None
     names = names_for(task.files, settings.names_from or folder)
     async with ProfileReader() as reader:
-        brief = await brief_of(names, reader)
-    dialect = await chosen_dialect(settings.dialect, policy)
-    settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
+        for (
+            name,
+            path,
+        ) in names.items():  # a file that can't be read is told before a model is asked
+            await reader.profile(path, name)
+        dialect = await chosen_dialect(settings.dialect, policy)
+        settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
+        room = brief_room(settings.run.context_tokens)
+        brief = await brief_of(names, reader, task.question, room)
     rehearsal = None
     if settings.tries > 1:
         rehearsal = await _rehearsed(task, brief, names, policy, settings)

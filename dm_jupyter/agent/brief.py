@@ -5,27 +5,59 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.database_tables import database_tables
 from dm_jupyter.agent.profile import FileProfile, TableProfile, render
+from dm_jupyter.agent.profile.links import links_text
 from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.trajectory import Brief
 
-__all__ = ["brief_of"]
+__all__ = ["BriefRoom", "brief_of", "brief_room"]
 
-_CHARS = 2_200
-"""Length of a single file's profile; several share twice as much."""
+_LARGE_CONTEXT_TOKENS = 32_000
 _IMPORTS = "import pandas as pd\nimport numpy as np\n"
 
 
-async def brief_of(names: Mapping[str, Path], reader: ProfileReader) -> Brief:
+@dataclass(frozen=True, slots=True)
+class BriefRoom:
+    """How much a model is shown of the data; the default suits a model on a processor."""
+
+    profile_chars: int = 2_200
+    """Of a single file's profile; several share twice as much."""
+    links_chars: int = 300
+    """Of what the question's words are in the data; 0 links nothing. A local model can't read this
+    part before the question comes."""
+
+
+_LARGE = BriefRoom(12_000, 2_000)
+
+
+def brief_room(context_tokens: int | None) -> BriefRoom:
+    """Returns the room that a model's context allows: more from 32,000 tokens on.
+
+    Args:
+        context_tokens: of prompt and answer together; `None` or 0 where nobody knows. Local models
+            have less than 32,000, and so the brief that they read in bearable time.
+    """
+    return _LARGE if (context_tokens or 0) >= _LARGE_CONTEXT_TOKENS else BriefRoom()
+
+
+async def brief_of(
+    names: Mapping[str, Path],
+    reader: ProfileReader,
+    question: str = "",
+    room: BriefRoom | None = None,
+) -> Brief:
     """Returns what to show of the files.
 
     Args:
         names: how code calls each, to where it lies: absolute, without links.
         reader: reads those that have changed since it did so last.
+        question: whose words are linked to the data; empty for none, as nobody has asked yet.
+            Nothing but `links` depends on it.
+        room: how much to show; `None` for a small context.
 
     Raises:
         DataFileError: a file can't be read; the message names it and the way out.
@@ -33,23 +65,27 @@ async def brief_of(names: Mapping[str, Path], reader: ProfileReader) -> Brief:
     """
     if not names:
         return Brief(opening=_IMPORTS)
-    share = _CHARS if len(names) == 1 else 2 * _CHARS // len(names)
+    room = room or BriefRoom()
     profiles = [await reader.profile(path, name) for name, path in names.items()]
-    return await asyncio.to_thread(_brief, list(map(_trimmed, profiles)), share)
+    return await asyncio.to_thread(_brief, list(map(_trimmed, profiles)), question, room)
 
 
-def _brief(profiles: list[FileProfile], share: int) -> Brief:
+def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief:
+    chars = room.profile_chars
+    share = chars if len(profiles) == 1 else 2 * chars // len(profiles)
+    text = "\n\n".join(render(profile, max_chars=share) for profile in profiles)
     loads = _loads(profiles)
     columns = [
         column for profile in profiles for table in profile.tables for column in table.columns
     ]
     return Brief(
-        text="\n\n".join(render(profile, max_chars=share) for profile in profiles),
+        text=text,
         opening=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
         columns=tuple(dict.fromkeys(column.name for column in columns)),
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
         tables=tuple(table for profile in profiles for table in database_tables(profile)),
+        links=links_text(question, profiles, chars=room.links_chars, shown=text),
     )
 
 

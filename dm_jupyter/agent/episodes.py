@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.brief import brief_of, brief_room
 from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook import HeadlessNotebook
@@ -135,7 +135,9 @@ class Arena:
             SandboxError: no worker can be started to read it.
         """
         names = names_for(self.task.files, None) if self.names is None else self.names
-        return replace(self, names=names, brief=await brief_of(names, reader))
+        room = brief_room(self.run.context_tokens)
+        brief = await brief_of(names, reader, self.task.question, room)
+        return replace(self, names=names, brief=brief)
 
     @property
     def start(self) -> Trajectory:

@@ -14,7 +14,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.presets import preset_at
 
-__all__ = ["AUTO", "chosen_dialect", "open_policy", "settings_for"]
+__all__ = ["AUTO", "chosen_dialect", "known_context", "open_policy", "settings_for"]
 
 AUTO = "auto"
 """Stands for the dialect that suits the model."""
@@ -37,10 +37,7 @@ async def open_policy(
         LocalModelError: the local model is missing or can't start; the message says what to do.
     """
     if not choice.is_local:
-        preset = preset_at(choice.base_url)
-        known = Capabilities.from_json(preset.capabilities) if preset else Capabilities()
-        endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, known)
-        async with HttpPolicy(endpoint, CapabilityMemory()) as policy:
+        async with HttpPolicy(_endpoint(choice), CapabilityMemory()) as policy:
             yield policy
         return
     from dm_jupyter.agent.local_model import local_endpoint  # noqa: PLC0415  (optional extra)
@@ -50,6 +47,28 @@ async def open_policy(
         endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
         async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:
             yield policy
+
+
+def _endpoint(choice: ModelChoice) -> Endpoint:
+    preset = preset_at(choice.base_url)
+    known = Capabilities.from_json(preset.capabilities) if preset else Capabilities()
+    return Endpoint(choice.base_url, choice.model, choice.api_key, known)
+
+
+def known_context(choice: ModelChoice) -> int:
+    """Returns the context of an endpoint's model in tokens, as far as earlier questions taught it.
+
+    Nothing is asked. 0 where nobody knows, and for a local model, whose brief is read ahead of the
+    question and so depends on nothing but the files.
+
+    Args:
+        choice: which model, and where.
+    """
+    if choice.is_local:
+        return 0
+    endpoint = _endpoint(choice)
+    known = CapabilityMemory().recall(endpoint.address, endpoint.model) or endpoint.capabilities
+    return known.context_tokens or 0
 
 
 async def chosen_dialect(name: str, policy: Policy) -> str:

@@ -100,7 +100,7 @@ class ContextPart:
     """A piece of what the model is told, which a person can look at and switch off."""
 
     kind: str
-    """`selection`, `variables`, `cells`, `files`; of a run `data`, `earlier`, `changes`, too."""
+    """One of `PartKind`; of a run also `data`, `links`, `earlier` and `changes`."""
     text: str
 
 

@@ -132,6 +132,9 @@ class Brief:
     """Names of a person's tables in the kernel that the question is about."""
     tables: tuple[DatabaseTable, ...] = ()
     """Of the databases, with the keys that tie them."""
+    links: str = ""
+    """What the question's words are in the data, one line each; the only part that depends on the
+    question, so it follows behind it."""
 
 
 class StopReason(StrEnum):
@@ -318,6 +321,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
             tuple(brief.get("incomplete", ())),
             tuple(brief.get("variables", ())),
             tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
+            brief.get("links", ""),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,

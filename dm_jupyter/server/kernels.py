@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from jupyter_core.utils import ensure_async
 
-from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.brief import BriefRoom, brief_of
 from dm_jupyter.agent.kernel_tables import (
     Alive,
     alive_from_text,
@@ -314,7 +314,12 @@ class Kernels:
         return target.name, target
 
     async def briefed(
-        self, kernel_id: str, files: Iterable[Path], notebook_folder: Path
+        self,
+        kernel_id: str,
+        files: Iterable[Path],
+        notebook_folder: Path,
+        question: str = "",
+        room: BriefRoom | None = None,
     ) -> tuple[dict[str, Path], Brief]:
         """Returns how the code names each data file, to where it lies, and what the model is shown.
 
@@ -322,6 +327,8 @@ class Kernels:
             kernel_id: of the kernel.
             files: without links, as `DataFiles.place` gives them.
             notebook_folder: of the notebook.
+            question: whose words are linked to the data; empty before there is one.
+            room: how much to show; `None` for a small context.
 
         Raises:
             DataFileError: one is not there, can't be copied, or is no table.
@@ -331,7 +338,7 @@ class Kernels:
         for file in files:
             name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
             names[name] = place
-        return names, await brief_of(names, self._reader)
+        return names, await brief_of(names, self._reader, question, room)
 
     async def profile(self, file: Path, name: str) -> FileProfile:
         """Returns the profile of a data file, which a worker reads.

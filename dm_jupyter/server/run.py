@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dm_jupyter.agent.brief import brief_room
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.models import chosen_dialect, settings_for
+from dm_jupyter.agent.models import chosen_dialect, known_context, settings_for
 from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
@@ -263,15 +264,21 @@ class Run:
     async def _prepared(self) -> Trajectory:
         place = self._place
         self._phase("reading the files")
+        context_tokens = await asyncio.to_thread(known_context, self._choice)
         self._names, brief = await self._kernels.briefed(
-            place.kernel_id, place.files, place.notebook_folder
+            place.kernel_id,
+            place.files,
+            place.notebook_folder,
+            self.ask.question,
+            brief_room(place.settings.context_tokens or context_tokens),
         )
         task = self._task_of(tuple(self._names.values()))
         workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
         parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
-        self.journal.add(ContextTold, parts=parts)
+        links = (ContextPart("links", brief.links),) if brief.links else ()
+        self.journal.add(ContextTold, parts=(*parts, *links))
         text = "\n\n".join(part.text for part in parts)
         containment = self._kernels.containment(place.kernel_id)
         brief = replace(brief, text=text, variables=self.ask.variables)

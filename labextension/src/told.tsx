@@ -10,6 +10,7 @@ export function partTitles(trans: TranslationBundle): {
 } {
   return {
     data: trans.__('The data'),
+    links: trans.__('Words of the question in the data'),
     earlier: trans.__('Asked before'),
     changes: trans.__('Changed since'),
     selection: trans.__('The selected cell'),

@@ -3,14 +3,18 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.brief import brief_of
+from dm_jupyter.agent.brief import BriefRoom, brief_of, brief_room
 from dm_jupyter.agent.profile_reader import ProfileReader
+from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -141,3 +145,54 @@ async def test_columns_with_gaps_are_named(tmp_path: Path, reader: ProfileReader
     path = tmp_path / "people.csv"
     path.write_text("Name,Age\nAnn,3\nBo,\n")
     assert (await brief_of({"people.csv": path}, reader)).incomplete == ("Age",)
+
+
+async def test_the_question_changes_nothing_before_it(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("Nation,Age\n" + "GREAT BRITAIN,3\nFRANCE,4\n" * 9)
+    question = "How old is Great Britain?"
+    ahead = await brief_of({"people.csv": path}, reader)
+    asked = await brief_of({"people.csv": path}, reader, question)
+    assert asked == replace(ahead, links=asked.links)
+    assert "'Great Britain' → 'GREAT BRITAIN' in column 'Nation' (9 rows)" in asked.links
+    for name in ("markdown", "tools", "react"):
+        before, after = (
+            dialect_named(name)
+            .messages(Trajectory(Task("", text, (path,)), name, brief))[1]
+            .content
+            for text, brief in (("", ahead), (question, asked))
+        )
+        assert after.startswith(before.rstrip().removesuffix("Question:"))
+        assert after.index(question) < after.index(asked.links)
+    for name in ("react-published", "datamind-published", "jupiter"):
+        start = Trajectory(Task("", question, (path,)), name, asked)
+        assert "GREAT BRITAIN" not in "".join(
+            message.content for message in dialect_named(name).messages(start)
+        )
+
+
+async def test_links_can_be_left_out(tmp_path: Path, reader: ProfileReader) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("Nation,Age\n" + "GREAT BRITAIN,3\nFRANCE,4\n" * 9)
+    room = BriefRoom(links_chars=0)
+    assert not (await brief_of({"people.csv": path}, reader, "Great Britain?", room)).links
+
+
+@pytest.mark.parametrize("context", [None, 0, 8_192, 16_384])
+async def test_a_small_or_unknown_context_gets_the_short_brief(context: int | None) -> None:
+    assert brief_room(context) == BriefRoom(2_200, 300)
+
+
+async def test_a_large_context_gets_more_of_a_wide_table(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    header = ",".join(f"a name of {number * number}" for number in range(120))
+    row = ",".join(f"value {number}" for number in range(120))
+    path = _csv(tmp_path / "wide.csv", f"{header}\n" + f"{row}\n" * 9)
+    short = (await brief_of({"wide.csv": path}, reader)).text
+    large = (await brief_of({"wide.csv": path}, reader, "", brief_room(32_768))).text
+    assert len(short) <= 2_200 < len(large) <= 12_000
+    assert "not shown" in short
+    assert "not shown" not in large

@@ -8,7 +8,9 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from dm_jupyter.agent.profile.dates import iso_range
 from dm_jupyter.agent.profile.model import ColumnProfile, Scalar
+from dm_jupyter.agent.profile.values import indexed
 
 __all__ = ["profile_columns", "sample_rows", "scalar"]
 
@@ -103,7 +105,19 @@ def _profile_column(name: str, values: pd.Series[Any], missing: int) -> ColumnPr
         few = examples if unique is not None and unique <= FEW_VALUES else ()
         low, high = scalar(values.min()), scalar(values.max())
         return ColumnProfile(name, str(dtype), missing, unique, low, high, few)
-    return ColumnProfile(name, _object_dtype(values), missing, unique, examples=examples)
+    counts = list(values.value_counts().items()) if unique else []
+    first, last = iso_range(value for value, _ in counts) or (None, None)
+    return ColumnProfile(
+        name,
+        _object_dtype(values),
+        missing,
+        unique,
+        first,
+        last,
+        examples=examples,
+        frequent=tuple((scalar(value), int(count)) for value, count in counts[:FEW_VALUES]),
+        values=indexed(counts),
+    )
 
 
 def _distinct(present: pd.Series[Any]) -> tuple[int | None, tuple[Scalar, ...]]:

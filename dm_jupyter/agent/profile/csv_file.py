@@ -139,8 +139,9 @@ def _table(source: Source, call: ReadCall, *, is_small: bool) -> TableProfile:
     columns = [
         replace(
             column,
+            # The notes are on the texts, some of which have been parsed since.
             note=numbers.notes.get(position)
-            or (suspicions.notes.get(position) if column.minimum is None else None),
+            or (None if "datetime" in column.dtype else suspicions.notes.get(position)),
         )
         for position, column in enumerate(profile_columns(frame))
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 
-__all__ = ["DateKind", "kind_of_dates"]
+__all__ = ["DateKind", "iso_range", "kind_of_dates"]
 
 _ISO = re.compile(r"\d{4}([-/])\d{1,2}\1\d{1,2}([T ]\d.*)?")
 _PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})([T ,]+\d.*)?")
@@ -14,6 +15,8 @@ _NAMED = re.compile(
     r"\d{1,2}[ .-]+[^\W\d]{3,9}\.?[ .,-]+\d{2,4}([T ,]+\d.*)?"
     r"|[^\W\d]{3,9}\.?[ -]\d{1,2}(st|nd|rd|th)?,?[ -]\d{4}.*"
 )
+_SORTABLE = re.compile(r"\d{4}-[01]\d-[0-3]\d(?:[T ][0-2]\d:[0-5]\d(?::[0-5]\d)?)?")
+"""ISO dates whose order as text is that in time, where all are of one length."""
 _ENOUGH = 0.8
 
 
@@ -31,6 +34,25 @@ class DateKind(Enum):
     def note(self) -> str:
         """What to say beside the column's type."""
         return self.value
+
+
+def iso_range(texts: Iterable[object]) -> tuple[str, str] | None:
+    """Returns the earliest and the latest of ISO dates of one form; None where one is no such date.
+
+    Args:
+        texts: all distinct values of a column.
+    """
+    low = high = None
+    for text in texts:
+        if not isinstance(text, str) or not _SORTABLE.fullmatch(text):
+            return None
+        if low is None or high is None:
+            low = high = text
+        elif len(text) != len(low):
+            return None
+        else:
+            low, high = min(low, text), max(high, text)
+    return None if low is None or high is None else (low, high)
 
 
 def kind_of_dates(texts: list[str]) -> DateKind | None:

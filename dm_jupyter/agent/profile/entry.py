@@ -12,6 +12,7 @@ from pathlib import Path
 from dm_jupyter.agent.profile.faults import needs_package
 from dm_jupyter.agent.profile.model import FileProfile
 from dm_jupyter.agent.profile.sniff import ARCHIVE_KINDS, Sniffed, sniff
+from dm_jupyter.agent.profile.values import with_bounded_values
 from dm_jupyter.core.errors import DataFileError
 
 # ruff: noqa: PLC0415 - pandas takes a third of a second to load, so only when it is needed.
@@ -53,7 +54,7 @@ def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
         with warnings.catch_warnings():
             # Readers warn of styles and mixed columns; the profile says in words what matters.
             warnings.simplefilter("ignore")
-            profile = _read(sniffed)
+            profile = with_bounded_values(_read(sniffed))
     except OSError as error:
         raise DataFileError(f"{shown}: it can't be read ({error.strerror or error}).") from error
     told = (sniffed.warning,) if sniffed.warning else ()

@@ -34,13 +34,19 @@ class ColumnProfile:
     unique: int | None = None
     """Count of distinct values; None when not counted or not countable (lists)."""
     minimum: Scalar = None
-    """Smallest number or earliest time; None for text."""
+    """Smallest number or earliest time, also of ISO dates kept as text; None for other text."""
     maximum: Scalar = None
-    """Largest number or latest time; None for text."""
+    """Largest number or latest time, as `minimum`."""
     examples: tuple[Scalar, ...] = ()
     """All distinct values when there are at most six, else three."""
     note: str | None = None
     """What the type alone does not tell, such as "dates kept as text"."""
+    frequent: tuple[tuple[Scalar, int], ...] = ()
+    """The most frequent values with their counts, most frequent first, at most six."""
+    is_unique_estimated: bool = False
+    """Whether `unique` is an estimate, as of a column too large to be counted exactly."""
+    values: tuple[tuple[str, int], ...] = ()
+    """Short texts with their counts, by which questions are linked (see `values`); not shown."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class TableProfile:
     """Declared references to other tables."""
     warnings: tuple[str, ...] = ()
     """What would make an analysis of this table wrong."""
+    key: tuple[str, ...] = ()
+    """Columns whose values together are unique in every row and never missing; empty if unsure."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
-from dm_jupyter.agent.profile.render_table import row_text, value_text
+from dm_jupyter.agent.profile.render_table import frequent_text, row_text, value_text
 from dm_jupyter.core.sql_names import quoted_name
 
 __all__ = ["database_text"]
@@ -12,11 +12,15 @@ __all__ = ["database_text"]
 def database_text(profile: FileProfile, room: int) -> str:
     """Returns the tables in the fullest form that fits into `room` characters.
 
-    Rows go first, then the views' columns, then types, so that keys, which joins are written by,
-    stay longest.
+    Ranges and frequent values go first, then rows, then the views' columns, then types, so that
+    keys, which joins are written by, stay longest.
     """
     tables = [table for table in profile.tables if not table.is_view]
     views = [table for table in profile.tables if table.is_view]
+    texts = [_described(table, 2, has_types=True, has_ranges=True) for table in tables]
+    texts += [_described(view, 0, has_types=False) for view in views]
+    if sum(len(text) + 1 for text in texts) <= room:
+        return "\n".join(texts)
     for rows, has_types, has_view_columns in (
         (2, True, True),
         (1, True, True),
@@ -53,8 +57,11 @@ def _counted(table: TableProfile) -> str:
     return f"{quoted_name(table.name)} ({rows})"
 
 
-def _described(table: TableProfile, rows: int, *, has_types: bool) -> str:
-    columns = ", ".join(_column(column, table, has_types=has_types) for column in table.columns)
+def _described(table: TableProfile, rows: int, *, has_types: bool, has_ranges: bool = False) -> str:
+    columns = ", ".join(
+        _column(column, table, has_types=has_types) + (_range(column, table) if has_ranges else "")
+        for column in table.columns
+    )
     lines = [f"{'view' if table.is_view else 'table'} {_counted(table)}: {columns}"]
     if len(table.primary_key) > 1:
         word = "primary key" if has_types else "PK"
@@ -84,6 +91,18 @@ def _column(column: ColumnProfile, table: TableProfile, *, has_types: bool) -> s
     if has_types and column.unique is not None and 0 < column.unique <= len(column.examples):
         words.append(f"[{', '.join(value_text(value) for value in column.examples)}]")
     return " ".join(words)
+
+
+def _range(column: ColumnProfile, table: TableProfile) -> str:
+    """Returns what a column covers, or its frequent values; nothing for keys, and what is shown."""
+    keys = {name for key in table.foreign_keys for name in key.columns}
+    is_shown = column.unique is not None and column.unique <= len(column.examples)
+    if is_shown or column.name in keys or table.primary_key == (column.name,):
+        return ""
+    if column.minimum is not None:
+        return f" [{value_text(column.minimum)} … {value_text(column.maximum)}]"
+    frequent = frequent_text(column)
+    return f" [{frequent}, …]" if frequent else ""
 
 
 def _first(tables: list[TableProfile], room: int) -> str:

@@ -9,7 +9,16 @@ from itertools import groupby
 
 from dm_jupyter.agent.profile.model import ColumnProfile, Scalar, TableProfile
 
-__all__ = ["columns_text", "fitted_list", "row_text", "shape", "table_text", "value_text"]
+__all__ = [
+    "columns_text",
+    "fitted_list",
+    "frequent_text",
+    "key_text",
+    "row_text",
+    "shape",
+    "table_text",
+    "value_text",
+]
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
 _LONG_NAME_CHARS = 120
@@ -18,6 +27,15 @@ _ROW_CHARS = 400
 _WHOLE_CHARS = 1_000
 """Length up to which all rows of a table are shown: about ten seconds of a local model."""
 _RUN = 4
+_OFTEN = 3
+"""Most frequent of many values that are shown."""
+_LEAST_ROWS = 8
+"""In fewer rows almost anything is unique."""
+_OF_KEYS = re.compile(
+    r"(?:^|[\W_])(?:id|key|code|no|nr|number|index|uuid|date|time|timestamp|year)(?:$|[\W_])",
+    re.IGNORECASE,
+)
+_ID_AT_END = re.compile(r"[a-z]I[dD]$")
 
 
 def shape(table: TableProfile) -> str:
@@ -49,6 +67,9 @@ def table_text(table: TableProfile, room: int) -> str:
     if table.columns:
         parts.insert(1 if table.load_code else 0, columns_text(table.columns, room))
         room -= len(parts[1 if table.load_code else 0]) + 1
+    if (key := key_text(table)) and len(key) < room:
+        parts.insert(2 if table.load_code else 1, key)
+        room -= len(key) + 1
     rows = _rows_text(table, room)
     if rows:
         parts.append(rows)
@@ -60,6 +81,7 @@ def columns_text(columns: Sequence[ColumnProfile], room: int) -> str:
     title = "Columns:"
     groups = _runs(columns)
     forms = (
+        [_full_line(column, _counted(column)) for column in columns],
         [_full_line(column) for column in columns],
         [_group_line(group, _full_line) for group in groups],
         [_group_line(group, _short_line) for group in groups],
@@ -113,7 +135,8 @@ def _rows_text(table: TableProfile, room: int) -> str:
     return "\n".join(lines) if len(lines) > 1 else ""
 
 
-def _full_line(column: ColumnProfile) -> str:
+def _full_line(column: ColumnProfile, values: str = "") -> str:
+    """Returns all that is known of a column; `values` says its values in place of examples."""
     words = [column.dtype]
     if column.missing:
         words.append(f"{column.missing:,} missing")
@@ -121,14 +144,65 @@ def _full_line(column: ColumnProfile) -> str:
         words.append(f"{value_text(column.minimum)} … {value_text(column.maximum)}")
     elif column.minimum is not None:
         words.append(f"always {value_text(column.minimum)}")
+    elif values:
+        words.append(values)
     elif column.examples:
         shown = ", ".join(value_text(value) for value in column.examples)
         is_all = column.unique is not None and column.unique <= len(column.examples)
-        count = f"{column.unique:,} distinct: " if column.unique is not None else ""
+        count = f"{_distinct(column)}: " if column.unique is not None else ""
         words.append(f"{count}{shown}" if is_all else f"{count}{shown}, …")
     if column.note:
         words.append(column.note)
     return f"- {_name(column)}: {', '.join(words)}"
+
+
+def _distinct(column: ColumnProfile) -> str:
+    return f"{'about ' if column.is_unique_estimated else ''}{column.unique or 0:,} distinct"
+
+
+def _counted(column: ColumnProfile) -> str:
+    """Returns the most frequent texts with their counts; empty where none comes twice."""
+    found = frequent_text(column)
+    if not found or column.unique is None:
+        return ""
+    is_all = column.unique <= len(column.frequent)
+    return f"{_distinct(column)}{':' if is_all else ', most frequent'} {found}"
+
+
+def frequent_text(column: ColumnProfile) -> str:
+    """Returns all of a column's few texts with their counts, or the first of many.
+
+    Empty where the counts tell nothing, as of names that come once each.
+    """
+    if not column.frequent or column.frequent[0][1] < 2 or column.unique == 1:
+        return ""
+    is_all = column.unique is not None and column.unique <= len(column.frequent)
+    shown = column.frequent if is_all else column.frequent[:_OFTEN]
+    return ", ".join(f"{value_text(value)} ({count:,})" for value, count in shown)
+
+
+def key_text(table: TableProfile) -> str:
+    """Returns what identifies a row; empty where that is not sure.
+
+    A single column is found by its counts. It is named only if it comes first or is called as keys
+    are: among a few rows a measure can be unique by accident, and never if it has fractions.
+    """
+    if table.key:
+        return f"One row for each {' and '.join(map(value_text, table.key))} (no two are alike)"
+    if table.sampled_rows is not None or (table.row_count or 0) < _LEAST_ROWS:
+        return ""
+    unique = [
+        (place, column.name)
+        for place, column in enumerate(table.columns)
+        if column.unique == table.row_count and column.missing == 0
+        if not column.is_unique_estimated and "float" not in column.dtype
+    ]
+    named = [
+        name
+        for place, name in unique
+        if place == 0 or _OF_KEYS.search(name) or _ID_AT_END.search(name)
+    ]
+    return f"One row for each {value_text(named[0])} (no two are alike)" if named else ""
 
 
 def _short_line(column: ColumnProfile) -> str:

@@ -18,13 +18,21 @@ from dm_jupyter.agent.profile.model import (
     TableProfile,
 )
 from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.sql_values import profile_values, sample
+from dm_jupyter.agent.profile.sql_values import (
+    profile_values,
+    sample,
+    with_frequent,
+    with_ranges,
+)
 from dm_jupyter.core.sql_names import always_quoted
 
 __all__ = ["profile_sqlite"]
 
 _MAX_TABLES = 300
 _BUDGET_S = 1.0
+"""For what is said of a table at first: counts and examples, seconds."""
+_SCAN_S = 4.0
+"""For the ranges and frequent values of all tables together, seconds."""
 _STEPS_BETWEEN_CHECKS = 20_000
 _WAY_OUT = "The database is damaged, locked or incomplete: copy it again, or run .recover on it."
 
@@ -49,6 +57,7 @@ def profile_sqlite(source: Source) -> FileProfile:
             _profile_table(connection, name, is_view=is_view)
             for name, is_view in listed[:_MAX_TABLES]
         )
+        tables = _scanned(connection, tables)
     warnings = [] if listed else ["the database has no tables"]
     if len(listed) > _MAX_TABLES:
         warnings.append(f"{len(listed) - _MAX_TABLES:,} more tables are not described")
@@ -76,9 +85,9 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _budget(connection: sqlite3.Connection) -> Iterator[None]:
-    """Interrupts statements that run for longer than `_BUDGET_S`."""
-    ends = time.monotonic() + _BUDGET_S
+def _budget(connection: sqlite3.Connection, seconds: float = _BUDGET_S) -> Iterator[None]:
+    """Interrupts statements that run for longer."""
+    ends = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > ends, _STEPS_BETWEEN_CHECKS)
     try:
         yield
@@ -140,6 +149,34 @@ def _with_values(
     except sqlite3.OperationalError as error:
         profile = replace(profile, warnings=_told(error))
     return profile
+
+
+def _scanned(
+    connection: sqlite3.Connection, tables: tuple[TableProfile, ...]
+) -> tuple[TableProfile, ...]:
+    """Returns the tables with ranges and frequent values, the smallest first while time lasts."""
+    ends = time.monotonic() + _SCAN_S
+    done = {table.name: table for table in tables}
+    stored = [table for table in tables if not table.is_view and table.columns]
+    for table in sorted(stored, key=lambda one: (one.row_count is None, one.row_count)):
+        done[table.name] = _with_scan(connection, table, ends)
+    return tuple(done[table.name] for table in tables)
+
+
+def _with_scan(connection: sqlite3.Connection, table: TableProfile, ends: float) -> TableProfile:
+    """Returns the table as far as it was scanned; one that was not says so."""
+    name = always_quoted(table.name)
+    columns = list(table.columns)
+    try:
+        with _budget(connection, ends - time.monotonic()):
+            columns[:] = with_ranges(connection, name, columns)
+            for place, column in enumerate(columns):
+                if any(isinstance(value, str) for value in column.examples):
+                    columns[place] = with_frequent(connection, name, column)
+    except sqlite3.OperationalError:  # time is up, or a sort did not fit onto the disk
+        told = "too large to scan in time: ranges and frequent values are missing"
+        return replace(table, columns=tuple(columns), warnings=(*table.warnings, told))
+    return replace(table, columns=tuple(columns))
 
 
 def _told(error: sqlite3.OperationalError) -> tuple[str, ...]:

@@ -28,6 +28,9 @@ def task_text(trajectory: Trajectory, *, is_aided: bool = True) -> str:
     if not is_aided:
         data = prompts.fill("task_files", files=names) if names else ""
     parts = [data, prompts.fill("task_question", question=task.question)]
+    # Behind the question: what comes before it is alike in all questions about the files.
+    if is_aided and trajectory.brief.links:
+        parts.append(prompts.fill("task_links", links=trajectory.brief.links))
     if task.constraints:
         parts.append(prompts.fill("task_constraints", constraints=task.constraints))
     if task.answer_format:

@@ -56,6 +56,7 @@ class MarkdownDialect:
         "markdown_void",
         *advice.PROMPTS,
         "task_question",
+        "task_links",
         "task_constraints",
         "task_format",
         "task_so_far",

@@ -48,6 +48,7 @@ class ReactDialect:
         "react_void",
         "task_files",
         "task_question",
+        "task_links",
         "task_constraints",
         "task_format",
         "task_so_far",

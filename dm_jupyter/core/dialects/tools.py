@@ -120,6 +120,7 @@ class ToolsDialect:
         "tools_silent",
         "tools_void",
         "task_question",
+        "task_links",
         "task_constraints",
         "task_format",
         "task_so_far",

@@ -21,10 +21,9 @@ def test_few_columns_in_full(tmp_path):
         "File 'x.csv' (csv, 63 bytes): 3 rows x 3 columns",
         'Load: df = pd.read_csv("x.csv")',
         "Columns:",
-        "- 'kind': str, 2 distinct: 'a', 'b'",
+        "- 'kind': str, 2 distinct: 'a' (2), 'b' (1)",
         "- 'amount': float64, 1 missing, 1.5 … 3",
-        "- 'when': str, 3 distinct: '2024-01-01', '2024-01-02', '2024-01-03', "
-        "ISO dates as text; pd.to_datetime reads them",
+        "- 'when': str, '2024-01-01' … '2024-01-03', ISO dates as text; pd.to_datetime reads them",
         "All rows:",
         "('a', 1.5, '2024-01-01')",
         "('b', None, '2024-01-02')",
@@ -116,3 +115,30 @@ def test_json_is_plain(tmp_path):
     path.write_text("a,b\n1,x\n2,\n")
     plain = to_json(profile_file(path))
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def _lines(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    return render(profile_file(path)).splitlines()
+
+
+def test_frequent_texts_are_counted_and_many_cut(tmp_path):
+    rows = [f"c{min(place % 20, 9)},{place}" for place in range(100)]
+    lines = _lines(tmp_path, "kind,n\n" + "\n".join(rows) + "\n")
+    assert "- 'kind': str, 10 distinct, most frequent 'c9' (55), 'c0' (5), 'c1' (5)" in lines
+
+
+def test_what_identifies_a_row_is_named_where_it_is_sure(tmp_path):
+    rows = "".join(f"{place * 3},{place % 7},{place / 8},{1000 + place}\n" for place in range(40))
+    assert "One row for each 'a' (no two are alike)" in _lines(tmp_path, "a,b,c,d\n" + rows)
+    swapped = "".join(f"{place % 7},{place / 8},{1000 + place}\n" for place in range(40))
+    assert "One row for each 'tripId' (no two are alike)" in _lines(
+        tmp_path, "b,c,tripId\n" + swapped
+    )
+    for header in ("b,c,inhabitants\n", "b,c,liquid\n"):
+        assert "One row" not in "".join(_lines(tmp_path, header + swapped))
+
+
+def test_three_rows_are_too_few_to_know_a_key(tmp_path):
+    assert "One row" not in "".join(_lines(tmp_path, "id,v\n1,2\n2,3\n3,4\n"))

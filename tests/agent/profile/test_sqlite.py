@@ -140,3 +140,59 @@ def test_many_tables_stay_within_the_bound(tmp_path):
     assert '"table 0"' in text
     assert "more" in text or "cut" in text
     assert "views: view_0" in text
+
+
+def test_ranges_and_frequent_values_are_named(tmp_path):
+    path = tmp_path / "sales.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE sale (id integer PRIMARY KEY, day text, price real, town text, mixed)"
+        )
+        connection.executemany(
+            "INSERT INTO sale (day, price, town, mixed) VALUES (?, ?, ?, ?)",
+            (
+                (
+                    f"20{10 + n % 15}-02-0{1 + n % 9}",
+                    n / 2,
+                    f"town {min(n % 30, 12)}",
+                    n if n % 2 else "x",
+                )
+                for n in range(300)
+            ),
+        )
+    profile = profile_file(path)
+    columns = {column.name: column for column in profile.tables[0].columns}
+    assert (columns["day"].minimum, columns["day"].maximum) == ("2010-02-01", "2024-02-09")
+    assert (columns["price"].minimum, columns["price"].maximum) == (0.0, 149.5)
+    assert columns["town"].frequent[0] == ("town 12", 180)
+    assert dict(columns["town"].values)["town 3"] == 10
+    assert columns["mixed"].values == (("x", 150),)
+    text = render(profile)
+    assert "day TEXT ['2010-02-01' … '2024-02-09']" in text
+    assert "price REAL [0 … 149.5]" in text
+    assert "town TEXT ['town 12' (180), 'town " in text
+    assert "mixed ['x' (150), …]" in text
+    assert "id INTEGER primary key, " in text
+
+
+def test_dates_with_one_that_is_none_have_no_range(tmp_path):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (day text)")
+        connection.executemany(
+            "INSERT INTO t VALUES (?)", [("2020-01-01",), ("2020-01-0x",), ("unknown",)]
+        )
+    column = profile_file(path).tables[0].columns[0]
+    assert (column.minimum, column.maximum) == (None, None)
+
+
+def test_a_table_too_large_to_scan_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("dm_jupyter.agent.profile.sqlite_file._SCAN_S", 0.0)
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (n integer)")
+        connection.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(30_000)))
+    table = profile_file(path).tables[0]
+    assert (table.row_count, table.columns[0].maximum) == (30_000, None)
+    assert "too large to scan in time" in table.warnings[0]
+    assert "too large to scan in time" in render(profile_file(path))
