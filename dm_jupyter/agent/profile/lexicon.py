@@ -47,7 +47,7 @@ class Lexicon:
     sizes: dict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
     """First letter and length, to plain words."""
     parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """A word, to the values of several words with it."""
+    """A word, to the plain words of several with it among them."""
     containers: frozenset[str] = frozenset()
     """Plain names of files and tables."""
     has_all_texts: bool = True
@@ -71,10 +71,10 @@ class Lexicon:
         return [one for key in keys for one in self.named[key]]
 
     def containing(self, words: str) -> list[Named]:
-        """Returns the values with plain words among others: `Toyota Corolla` for `toyota`."""
+        """Returns what has plain words among others: `Toyota Corolla` for `toyota`."""
         keys = self.parts.get(words.split(" ", 1)[0], ())[:_MOST_COMPARED]
         found = [key for key in keys if key != words and f" {words} " in f" {key} "]
-        return [one for key in found for one in self.named[key] if not one.is_column]
+        return [one for key in found for one in self.named[key]]
 
 
 def lexicon_of(profiles: Sequence[FileProfile]) -> Lexicon:
@@ -90,6 +90,7 @@ def lexicon_of(profiles: Sequence[FileProfile]) -> Lexicon:
         containers=frozenset(plain_words(name[:_NAME_CHARS]) for name in containers),
         has_all_texts=len(columns) <= _MOST_COLUMNS
         and all(profile.tables for profile in profiles)
+        and all(len(one.name) <= _NAME_CHARS for _, _, one in columns)
         and all(not holds_text(one) or is_complete(one, table) for _, table, one in columns),
     )
     for profile, table, column in columns[:_MOST_COLUMNS]:
@@ -161,6 +162,6 @@ def _enter(lexicon: Lexicon, key: str, named: Named) -> None:
         lexicon.sizes[key[0], len(key)].append(key)
     lexicon.named[key].append(named)
     words = set(key.split(" "))
-    if len(words) > 1 and not named.is_column and len(lexicon.named[key]) == 1:
+    if len(words) > 1 and len(lexicon.named[key]) == 1:
         for word in words:
             lexicon.parts[word].append(key)

@@ -36,6 +36,7 @@ _QUOTED = re.compile(
 )
 _BETWEEN = re.compile(r"[\s\-_'’/&.,]{0,3}")
 _ENGLISH = """
+total name names number numbers average sum count amount value values data row rows column columns
 a an and any all are as at be been both but by can data did do does each every false find for
 from give had has have high how i if in into is it its just less list low many may me mean more
 most much must my na nan no none not null of on one only or other our out over per show so some
@@ -115,30 +116,33 @@ class _Search:
             yield from self._told(phrase, found)
         elif key in lexicon.containers or set(key.split(" ")) <= _COMMON:
             return
-        else:
-            lacks = f"no value or column {literal}"
-            if not lexicon.has_all_texts:
-                lacks = f"no value {literal} among the values looked at, which are not all"
-            if near := lexicon.inflected(key) or lexicon.similar(key):
-                yield 0, f"{lacks}; nearest: {_listed(near)}"
-            elif inside := lexicon.containing(key):
-                yield 0, f"{lacks} alone; it is part of {_example(inside)}"
-            else:
-                yield 1, lacks
+        elif near := lexicon.inflected(key) or lexicon.similar(key):
+            lacks = "no value or column" if lexicon.has_all_texts else "no frequent value or column"
+            yield 0, f"{lacks} {literal}; nearest: {_listed(near)}"
+        elif inside := lexicon.containing(key):
+            yield 1, f"{literal} is part of {_example(inside)}"
+        elif lexicon.has_all_texts and not key.isdigit():
+            # Often the name of something that is to be made, so it comes last.
+            yield 6, f"no value or column {literal}"
 
     def named(self) -> Iterator[_Fact]:
         """Yields links of phrases that are in the data but for case, accents and number."""
         for first, last, key in self._phrases(_PHRASE_WORDS):
-            if first == last and key in _COMMON:
+            if first == last and (key in _COMMON or (key.isdigit() and len(key) < 4)):
                 continue
             phrase = self._text(first, last)
             if found := self._meant(phrase, self.lexicon.named.get(key, ())):
                 yield from self._told(phrase, found)
             elif other := self._meant(phrase, self.lexicon.inflected(key)):
-                words = "singular or plural of"
-                news = [one for one in other if one.literal not in self.shown]
+                # A column of one word needs no help: the profile lists it.
+                news = [
+                    one
+                    for one in other
+                    if (" " in key if one.is_column else one.literal not in self.shown)
+                ]
                 if news:
-                    yield 3, f"{value_text(phrase)} is the {words} {_listed(news)}"
+                    words = "is the singular or plural of"
+                    yield 3 + 2 * news[0].is_column, f"{value_text(phrase)} {words} {_listed(news)}"
             else:
                 continue
             self.taken.update(range(first, last + 1))
@@ -150,19 +154,26 @@ class _Search:
             is_name = self._is_name(first, last)
             if near := self._similar(key, is_name=is_name, is_one=first == last):
                 yield 2, f"{value_text(phrase)} is spelt like {_listed(near)}"
-            elif is_name and len(key) >= 4 and (inside := self.lexicon.containing(key)):
+            elif is_name and len(key) >= 4 and (inside := self._around(key)):
                 yield 4, f"{value_text(phrase)} is part of {_example(inside)}"
             else:
                 continue
             self.taken.update(range(first, last + 1))
 
     def _similar(self, key: str, *, is_name: bool, is_one: bool) -> list[Named]:
-        """Returns what a phrase may be a slip for: any for a name, for other words a value."""
+        """Returns the values that a phrase may be a slip for; words that are no names need more."""
+        found = [one for one in self.lexicon.similar(key) if not one.is_column]
         if is_name:
-            return self.lexicon.similar(key)
+            return found
         if not is_one or len(key) < 6 or key in _COMMON:
             return []
-        return [one for one in self.lexicon.similar(key) if " " not in one.text]
+        # An ending more or less is another form of the word, not a slip.
+        return [
+            one for one in found if " " not in one.text and not _is_ending(key, one.text.casefold())
+        ]
+
+    def _around(self, key: str) -> list[Named]:
+        return [one for one in self.lexicon.containing(key) if not one.is_column]
 
     def _told(self, phrase: str, found: Iterable[Named]) -> Iterator[_Fact]:
         """Yields the values, and the columns unless the profile shows as much."""
@@ -171,8 +182,7 @@ class _Search:
         same = [one for one in values if one.text == phrase and one.literal in self.shown]
         if values and not (len(values) == 1 and same):
             yield 2, f"{value_text(phrase)} → {_listed(values)}"
-        is_plain = len(columns) == 1 and columns[0].text.casefold() == phrase.casefold()
-        if columns and not is_plain:
+        if any(one.text.strip().casefold() != phrase.casefold() for one in columns):
             yield 5, f"{value_text(phrase)} → {_listed(columns)}"
 
     def _meant(self, phrase: str, found: Sequence[Named]) -> list[Named]:
@@ -213,6 +223,10 @@ class _Search:
         return self.question[self.words[first].start : self.words[last].end]
 
 
+def _is_ending(one: str, other: str) -> bool:
+    return one.startswith(other[:-1]) or other.startswith(one[:-1])
+
+
 def _listed(found: Sequence[Named]) -> str:
     """Returns the first few with their places, and how many more there are."""
     found = list(dict.fromkeys(found))
@@ -230,7 +244,7 @@ def _described(one: Named) -> str:
 
 def _example(found: Sequence[Named]) -> str:
     """Returns the most frequent of the values, and how many more of its column there are."""
-    best = max(found, key=lambda one: one.count)
-    rest = sum(one.place == best.place for one in found) - 1
-    more = f" and of {rest:,} more of its values" if rest else ""
-    return f"{_described(best)}{more}"
+    best = max(found, key=lambda one: (not one.is_column, one.count))
+    rest = sum((one.place, one.is_column) == (best.place, best.is_column) for one in found) - 1
+    noun = f"column{'' if rest == 1 else 's'}" if best.is_column else "of its values"
+    return f"{_described(best)} and of {rest:,} more {noun}" if rest else _described(best)

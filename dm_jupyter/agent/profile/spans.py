@@ -20,7 +20,15 @@ _ISO_YEAR = re.compile(r"(\d{4})-\d\d")
 _YEARS = range(1500, 2101)
 _IN_YEARS = re.compile(r"year|jahr|\baño|\banno\b|\bannée|\bjaar\b|season", re.IGNORECASE)
 _NEAR_CHARS = 40
-"""Farthest that a number stands behind the column that it is compared with."""
+"""Farthest from a column's name to a number that is compared with it."""
+_COMPARED = re.compile(
+    r"[^.;?!]*(?:[<>=≤≥]|\b(?:above|over|under|below|than|least|most|equals?|equal to|exceeds?"
+    r"|is|of|über|unter|als|mindestens|höchstens|gleich)\b)[^.;?!]*",
+    re.IGNORECASE,
+)
+_SCALED = re.compile(
+    r"\s*(?:%|hundred|thousand|million|billion|trillion|percent|mio|mrd|k\b|m\b)", re.I
+)
 _MOST = 3
 
 
@@ -45,8 +53,9 @@ def ranges_missed(
     """Returns ranked lines on the years and numbers of a question that its data does not reach.
 
     A year is compared with every column of dates or years, and named only where it is outside of
-    all of them. Another number is compared with the column named just before it. Columns of which
-    a part of the rows was read are left out: nobody knows their range.
+    all of them. A number is compared with the column named before it, as in `age above 120`; not
+    with its unit, as in `5 million`. Columns of which a part of the rows was read are left out:
+    nobody knows their range.
 
     Args:
         question: as the person wrote it.
@@ -63,7 +72,7 @@ def ranges_missed(
             lines.append((1, _line(match[0], years)))
             explained.add(match.start())
     for match in _NUMBER.finditer(question):
-        if match.start() not in explained:
+        if match.start() not in explained and not _SCALED.match(question, match.end()):
             number = float(match[0].replace(",", ""))
             meant = _named_before(question, words, match.start(), numbers)
             if meant and all(_misses(one, number) for one in meant):
@@ -129,10 +138,8 @@ def _named_before(
     """Returns the columns whose name comes last before a number, in the same sentence and near."""
     near = [word for word in words if at - _NEAR_CHARS <= word.start < word.end <= at]
     for last in range(len(near), 0, -1):
-        if re.search(r"[.;?!]\s", question[near[last - 1].start : at]):
-            return []
         for first in range(last):  # the longest name first
             name = singular(" ".join(word.plain for word in near[first:last]))
             if found := [span for span in spans if name in span.names]:
-                return found
+                return found if _COMPARED.fullmatch(question, near[last - 1].end, at) else []
     return []

@@ -75,12 +75,14 @@ def are_alike(one: str, other: str) -> bool:
     """Returns whether two texts differ by a slip of the pen.
 
     One letter is left out, added, wrong or swapped with its neighbour; two slips in nine letters
-    or more. The first letter must be the same. Texts with digits are never alike: `A12` is not a
-    misspelt `A13`.
+    or more. The first letter and the number of words must be the same. Texts with digits are never
+    alike: `A12` is not a misspelt `A13`.
     """
     shorter = min(len(one), len(other))
     slips = 0 if shorter < 5 else 1 if shorter < 9 else 2
     if not slips or one[0] != other[0] or abs(len(one) - len(other)) > slips:
+        return False
+    if one.count(" ") != other.count(" "):
         return False
     if any(letter.isdigit() for letter in one + other):
         return False
