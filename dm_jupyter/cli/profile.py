@@ -21,10 +21,15 @@ def print_profile(file: Path, *, as_json: bool) -> int:
     """Prints the profile; returns the exit code."""
     with reporting() as outcome:
         from dm_jupyter.agent.profile import render, to_json  # noqa: PLC0415
+        from dm_jupyter.agent.profile.values import without_values  # noqa: PLC0415
 
         profile = asyncio.run(_read(Path(os.path.realpath(file)), file.name))
         if as_json:
-            print(json.dumps(to_json(profile), ensure_ascii=False, indent=2, default=str))
+            print(
+                json.dumps(
+                    to_json(without_values(profile)), ensure_ascii=False, indent=2, default=str
+                )
+            )
         else:
             print(harmless_text(render(profile)))
     return outcome.code

@@ -180,11 +180,9 @@ def _canonical(cell: Cell) -> _Canonical:
     text = str(cell).strip()
     if text in _MISSING:
         return None
-    if len(text) <= MAX_NUMBER_CHARS and not _CODE.fullmatch(text):
-        if text.isdecimal() and text.isascii():
-            return int(text)
-        if _PLAIN_NUMBER.fullmatch(text):
-            return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
+    is_short = len(text) <= MAX_NUMBER_CHARS
+    if is_short and _PLAIN_NUMBER.fullmatch(text) and not _CODE.fullmatch(text):
+        return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
     if text[:1].isalpha():
         return text  # the reader's numbers and times never begin so: most cells stop here
     is_date = "-" in text or "/" in text

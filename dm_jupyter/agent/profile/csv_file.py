@@ -17,6 +17,7 @@ from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
@@ -152,6 +153,7 @@ def _table(source: Source, call: ReadCall, *, is_small: bool) -> TableProfile:
         sample_rows(frame),
         call.source(source.name),
         sampled_rows=len(frame) if is_sample else None,
+        key=() if is_sample else paired_key(frame, columns),
         warnings=tuple(warnings + suspicions.warnings),
     )
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan
 from dm_jupyter.agent.profile.plain_load import plain_table
@@ -48,6 +49,7 @@ def profile_parquet(source: Source) -> FileProfile:
     sampled = None if is_whole else len(frame)
     warnings, size = table.warnings, source.path.stat().st_size
     table = replace(table, row_count=metadata.num_rows, sampled_rows=sampled, warnings=())
+    table = table if is_whole else replace(table, key=())
     return FileProfile(source.name, "parquet", size, (table,), warnings)
 
 
@@ -65,6 +67,7 @@ def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
         columns,
         sample_rows(frame),
         replace(call, steps=numbers.steps).source(name),
+        key=paired_key(frame, columns),
         warnings=(*numbers.warnings, *suspicions.warnings),
     )
 

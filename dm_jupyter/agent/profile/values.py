@@ -13,7 +13,14 @@ from dataclasses import replace
 
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
 
-__all__ = ["MOST_VALUES", "VALUE_CHARS", "indexed", "is_complete", "with_bounded_values"]
+__all__ = [
+    "MOST_VALUES",
+    "VALUE_CHARS",
+    "indexed",
+    "is_complete",
+    "with_bounded_values",
+    "without_values",
+]
 
 VALUE_CHARS = 60
 """Longest text in the index: a longer one is prose, and no question repeats it."""
@@ -74,6 +81,17 @@ def with_bounded_values(profile: FileProfile) -> FileProfile:
         profile,
         tables=tuple(
             replace(table, columns=tuple(_cut(column, share) for column in table.columns))
+            for table in profile.tables
+        ),
+    )
+
+
+def without_values(profile: FileProfile) -> FileProfile:
+    """Returns the profile without the index, which serves a search and tells a reader little."""
+    return replace(
+        profile,
+        tables=tuple(
+            replace(table, columns=tuple(replace(column, values=()) for column in table.columns))
             for table in profile.tables
         ),
     )

@@ -11,6 +11,7 @@ import pandas as pd
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
+from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
@@ -218,7 +219,8 @@ def _table(source: Source, book: pd.ExcelFile, call: ReadCall, limit: int | None
     rows = sample_rows(frame)
     code = _engine_named(book, call).source(source.name)
     told = (*numbers.warnings, *suspicions.warnings)
-    return TableProfile("", len(frame), columns, rows, code, warnings=told)
+    key = paired_key(frame, columns) if limit is None else ()
+    return TableProfile("", len(frame), columns, rows, code, warnings=told, key=key)
 
 
 def _cleaned(
