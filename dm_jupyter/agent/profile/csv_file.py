@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,17 @@ from pandas.errors import ParserError
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
+from dm_jupyter.agent.profile.csv_stream import (
+    StreamedPass,
+    misfit_warning,
+    streamed_table,
+    unparsed_warning,
+)
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.grain import paired_key
-from dm_jupyter.agent.profile.model import FileProfile, TableProfile
-from dm_jupyter.agent.profile.number_plan import csv_numbers
+from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
@@ -31,8 +38,10 @@ __all__ = ["profile_csv"]
 LAYOUT_BYTES = 256 * 1024
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
-_COUNTED_BYTES = 4 << 30
-_COUNT_CELLS = 500_000
+"""Rows of a large file in which number formats are looked for."""
+_SCAN_S = 4.0
+_FACTS_S = 9.0
+"""What scan and facts may take together leaves a third of the reader's 20 s to everything else."""
 _NAMED_COLUMNS = 50
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 
@@ -59,9 +68,13 @@ def _profiled(source: Source, encoding: TextEncoding) -> FileProfile:
     unpacked = source.unpacked_bytes()
     is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
     layout = find_layout(text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name)
-    rows = scan_rows(source, encoding, layout, limit_bytes=WHOLE_BYTES)
+    began = time.monotonic()
+    rows = scan_rows(source, encoding, layout, stop_at=began + _SCAN_S)
     call = _call(source, encoding, layout, rows)
-    table = _table(source, call, is_small=unpacked <= WHOLE_BYTES)
+    if unpacked <= WHOLE_BYTES:
+        table = _table(source, call)
+    else:
+        table = _large_table(source, _without_python_engine(call, rows), rows, began)
     warnings = (*encoding.warnings, *_layout_warnings(layout, rows), *table.warnings)
     return FileProfile(
         source.name,
@@ -118,43 +131,76 @@ def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowSc
     return ReadCall("read_csv", tuple(kept))
 
 
-def _table(source: Source, call: ReadCall, *, is_small: bool) -> TableProfile:
-    limit = {} if is_small else {"nrows": SAMPLE_ROWS}
-    frame, call, warnings = _read(source.path, call, limit)
+def _without_python_engine(call: ReadCall, rows: RowScan) -> ReadCall:
+    """Returns the call with a footer left out by counting: the Python engine can't be streamed."""
+    if not rows.footer_rows:
+        return call
+    return call.with_arguments(skipfooter=None, engine=None, nrows=rows.loaded_rows)
+
+
+def _table(source: Source, call: ReadCall) -> TableProfile:
+    frame, call, warnings = _read(source.path, call, {})
     plain = call
-    call, numbers = csv_numbers(source.path, call, limit)
-    frame = frame if call == plain else call.run(source.path, **limit)
+    call, numbers = csv_numbers(source.path, call, {})
+    frame = frame if call == plain else call.run(source.path)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
-        frame, call, more = _with_dates(source.path, call, limit, frame, suspicions.day_first)
+        frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
         warnings += more
-    warnings += numbers.warnings
-    is_sample = not is_small and len(frame) >= SAMPLE_ROWS
-    if is_sample:
-        warnings.append(
-            f"number formats and codes were looked for in the first {len(frame):,} rows alone"
-        )
-    row_count: int | None = len(frame)
-    if is_sample:
-        row_count, call = _count(source, call, frame.shape[1])
-    columns = [
-        replace(
-            column,
-            # The notes are on the texts, some of which have been parsed since.
-            note=numbers.notes.get(position)
-            or (None if "datetime" in column.dtype else suspicions.notes.get(position)),
-        )
-        for position, column in enumerate(profile_columns(frame))
-    ]
+    columns = _noted(profile_columns(frame), numbers, suspicions.notes)
     return TableProfile(
         source.name,
-        row_count,
-        tuple(columns),
+        len(frame),
+        columns,
         sample_rows(frame),
         call.source(source.name),
-        sampled_rows=len(frame) if is_sample else None,
-        key=() if is_sample else paired_key(frame, columns),
-        warnings=tuple(warnings + suspicions.warnings),
+        key=paired_key(frame, columns),
+        warnings=(*warnings, *numbers.warnings, *suspicions.warnings),
+    )
+
+
+def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) -> TableProfile:
+    """Returns the facts of a file in one pass; its number formats are those of its start.
+
+    A format that a later value breaks is taken back, and its column stays text.
+    """
+    pass_ = StreamedPass(stop_at=began + _SCAN_S + _FACTS_S)
+    limit = {"nrows": min(SAMPLE_ROWS, rows.loaded_rows or SAMPLE_ROWS)}
+    _, call, _ = _read(source.path, call, limit)
+    numbered, numbers = csv_numbers(source.path, call, limit)
+    try:
+        table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
+    except (ValueError, AttributeError):
+        if not numbers.steps and numbered == call:
+            raise
+        numbers = NumberPlan(text_columns=numbers.text_columns)
+        texts = dict.fromkeys(numbers.text_columns, str)
+        kept = call.with_arguments(dtype=texts or None)
+        told = "numbers whose format changes within the file are left as text"
+        table = streamed_table(source, kept, pass_, row_count=rows.loaded_rows)
+        numbers.warnings.append(told)
+    if numbers.steps:
+        told = f"number formats were looked for in the first {limit['nrows']:,} rows"
+        numbers.warnings.append(told)
+    notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
+    return replace(
+        table,
+        columns=_noted(table.columns, numbers, notes),
+        warnings=(*numbers.warnings, *table.warnings),
+    )
+
+
+def _noted(
+    columns: tuple[ColumnProfile, ...], numbers: NumberPlan, notes: Mapping[int, str]
+) -> tuple[ColumnProfile, ...]:
+    """Returns the columns with what their texts are; parsed dates need no such note."""
+    return tuple(
+        replace(
+            column,
+            note=numbers.notes.get(position)
+            or (None if "datetime" in column.dtype else notes.get(position)),
+        )
+        for position, column in enumerate(columns)
     )
 
 
@@ -166,40 +212,19 @@ def _read(
         return call.run(path, **limit), call, []
     except ParserError as error:
         mended = call.with_arguments(on_bad_lines="warn")
-        reason = re.sub(r"^.*C error: ", "", " ".join(str(error).split()))
-        warning = f"rows that don't fit the header are left out by the load line ({reason})"
-        return mended.run(path, **limit), mended, [warning]
+        return mended.run(path, **limit), mended, [misfit_warning(error)]
 
 
 def _with_dates(
-    path: Path, call: ReadCall, limit: dict[str, int], frame: pd.DataFrame, names: list[str]
+    path: Path, call: ReadCall, frame: pd.DataFrame, names: list[str]
 ) -> tuple[pd.DataFrame, ReadCall, list[str]]:
     """Returns the frame with day-first dates parsed, where every value of a column parses."""
     dated = call.with_arguments(parse_dates=names, dayfirst=True)
-    parsed = dated.run(path, **limit)
+    parsed = dated.run(path)
     failed = [name for name in names if not types.is_datetime64_any_dtype(parsed[name].dtype)]
     if not failed:
         return parsed, dated, []
-    warning = f"day-first dates with values that don't parse: {', '.join(map(repr, failed))}"
-    return frame, call, [warning]
-
-
-def _count(source: Source, call: ReadCall, width: int) -> tuple[int | None, ReadCall]:
-    """Returns the exact row count, by pandas itself so that quoted line breaks count right.
-
-    A file that would take minutes is not counted (None). Text is not turned to numbers, and no
-    chunk is kept, so memory stays small.
-    """
-    if source.unpacked_bytes() > _COUNTED_BYTES:
-        return None, call
-    extra: dict[str, Any] = {"chunksize": max(1000, _COUNT_CELLS // max(1, width)), "dtype": object}
-    plain = call.with_arguments(parse_dates=None, dayfirst=None, decimal=None, thousands=None)
-    try:
-        return sum(len(chunk) for chunk in plain.chunks(source.path, **extra)), call
-    except ParserError:
-        plain = plain.with_arguments(on_bad_lines="warn")
-        count = sum(len(chunk) for chunk in plain.chunks(source.path, **extra))
-        return count, call.with_arguments(on_bad_lines="warn")
+    return frame, call, [unparsed_warning(failed)]
 
 
 def _layout_warnings(layout: CsvLayout, rows: RowScan) -> list[str]:

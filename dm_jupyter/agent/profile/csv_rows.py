@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from dm_jupyter.agent.profile.csv_layout import CsvLayout
 from dm_jupyter.agent.profile.encoding import TextEncoding
@@ -19,6 +22,8 @@ _LISTED_LINES = 5
 _FOOTER_ROWS = 30
 _REPEATS = 100
 """Headers left out; a load line that names more would be no line."""
+_ASCII_BASED = re.compile(r"utf-8(-sig)?")
+_LONE_CR = re.compile(rb"\r(?!\n)")
 _NOTE = re.compile(r"\s*(notes?|sources?|\*|†|\(?\d\)|quelle|footnotes?)\b", re.IGNORECASE)
 
 
@@ -72,26 +77,64 @@ class RowScan:
         return texts
 
 
-def scan_rows(
-    source: Source, encoding: TextEncoding, layout: CsvLayout, *, limit_bytes: int
-) -> RowScan:
-    """Returns the misfits of a file; of a larger one only those in its first `limit_bytes`.
+def scan_rows(source: Source, encoding: TextEncoding, layout: CsvLayout) -> RowScan:
+    """Returns the misfits of the whole file, in constant memory.
 
     Raises:
         OSError: the file can't be read.
+        DataFileError: a compressed file unpacks to more than the limit.
     """
     width = len(layout.header) + layout.has_trailing_separator
     if layout.separator == r"\s+" or not layout.header:
         return RowScan(width)
-    raw = source.head(limit_bytes + 1)
-    text = raw[:limit_bytes].decode(encoding.codec, "replace")
     walk = _Walk(width)
-    walk.over(text, layout)
+    walk.over(_blocks(source, encoding.codec), layout)
     if walk.widths and max(walk.widths, key=walk.widths.__getitem__) == width + 1 == walk.first:
         walk = _Walk(width + 1)
-        walk.over(text, layout)
-        return walk.scan(has_row_names=True, is_whole=len(raw) <= limit_bytes)
-    return walk.scan(has_row_names=False, is_whole=len(raw) <= limit_bytes)
+        walk.over(_blocks(source, encoding.codec), layout)
+        return walk.scan(has_row_names=True)
+    return walk.scan(has_row_names=False)
+
+
+def _blocks(source: Source, codec: str) -> Iterator[bytes]:
+    """Yields blocks of whole lines in which separators, quotes and line ends are ASCII bytes."""
+    decode = None
+    if not _ASCII_BASED.fullmatch(codec):
+        decode = codecs.getincrementaldecoder(codec)("replace").decode
+    kept = b""
+    for chunk in source.chunks():
+        kept += decode(chunk).encode("utf-8", "replace") if decode else chunk
+        # A \r in last place may be half of a line end.
+        end = max(kept.rfind(b"\n"), kept.rfind(b"\r", 0, len(kept) - 1)) + 1
+        if end:
+            yield kept[:end]
+            kept = kept[end:]
+    if kept:
+        yield kept
+
+
+class _Lines:
+    """The lines of a block, and of the next ones where a quoted field goes on there."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._lines: deque[str] = deque()
+
+    def load(self, block: bytes) -> None:
+        # Latin-1 keeps one letter a byte; the structure is in ASCII alone.
+        self._lines.extend(io.StringIO(block.decode("latin-1"), newline=""))
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._lines
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if not self._lines:
+            self.load(next(self._blocks))
+        return self._lines.popleft()
 
 
 class _Walk:
@@ -106,41 +149,95 @@ class _Walk:
         self.tail: deque[tuple[int, list[str]]] = deque(maxlen=_FOOTER_ROWS)
         self.is_complete = True
         self.repeats: list[int] = []
+        self._lines_read = self._rows_read = 0
+        self._is_header_due = False
+        self._header: list[str] = []
 
-    def over(self, text: str, layout: CsvLayout) -> None:
-        """Reads the rows behind the header."""
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=layout.separator)
-        is_header_due = layout.has_header
-        rows, header = 0, list(layout.header)
+    def over(self, blocks: Iterator[bytes], layout: CsvLayout) -> None:
+        """Reads the rows behind the header.
+
+        Blocks without quotes are counted as arrays; only the others are parsed row by row.
+        """
+        self._is_header_due = layout.has_header
+        header = [cell.encode("utf-8", "replace").decode("latin-1") for cell in layout.header]
         may_repeat = layout.has_header and any(cell.strip()[:1].isalpha() for cell in header)
+        self._header = header if may_repeat else []
+        separator = layout.separator.encode()
+        again = separator.join(cell.encode("latin-1") for cell in self._header)
+        lines = _Lines(blocks)
         try:
-            for row in reader:
-                rows += 1
-                if reader.line_num <= layout.skipped_lines:
-                    continue
-                if is_header_due:
-                    is_header_due = not row
-                    continue
-                if may_repeat and row == header and reader.line_num == rows:
-                    self.repeats.append(rows - 1)
-                    continue
-                self.tail.append((reader.line_num, row))
-                if row:
-                    self._row(reader.line_num, len(row))
+            for block in blocks:
+                is_plain = self._rows_read and b'"' not in block and not _LONE_CR.search(block)
+                if is_plain and not (again and again in block):
+                    self._count(block, separator)
+                else:
+                    lines.load(block)
+                    self._parse(lines, layout)
         except csv.Error:
             # A field beyond the csv module's limit; pandas has none, so only this pass ends.
             self.is_complete = False
 
-    def _row(self, line: int, width: int) -> None:
-        self.first = self.first or width
-        self.widths[width] += 1
+    def _parse(self, lines: _Lines, layout: CsvLayout) -> None:
+        reader = csv.reader(lines, delimiter=layout.separator)
+        before = self._lines_read
+        for row in reader:
+            self._rows_read += 1
+            self._lines_read = before + reader.line_num
+            self._take(row, layout)
+            if lines.is_drained:
+                return
+
+    def _take(self, row: list[str], layout: CsvLayout) -> None:
+        line = self._lines_read
+        if line <= layout.skipped_lines:
+            return
+        if self._is_header_due:
+            self._is_header_due = not row
+            return
+        if self._header and row == self._header and line == self._rows_read:
+            self.repeats.append(self._rows_read - 1)
+            return
+        self.tail.append((line, row))
+        if row:
+            self.first = self.first or len(row)
+            self._note(len(row), 1)
+            self._list(line, len(row))
+
+    def _count(self, block: bytes, separator: bytes) -> None:
+        """Counts the fields of each line of a block without quotes."""
+        if not block.endswith((b"\n", b"\r")):
+            block += b"\n"
+        content = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(content == 10)
+        separators = np.flatnonzero(content == separator[0])
+        widths = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        lengths = ends - starts
+        is_row = (lengths > 1) | ((lengths == 1) & (content[starts] != 13))
+        for width, count in zip(*np.unique(widths[is_row], return_counts=True), strict=True):
+            self._note(int(width), int(count))
+        for misfit in np.flatnonzero(is_row & (widths != self.expected)).tolist():
+            self._list(self._lines_read + misfit + 1, int(widths[misfit]))
+            if min(len(self.long_lines), len(self.short_lines)) > _LISTED_LINES:
+                break
+        for at in range(max(0, len(ends) - _FOOTER_ROWS), len(ends)):
+            text = block[starts[at] : ends[at]].decode("latin-1").removesuffix("\r")
+            row = text.split(separator.decode()) if text else []
+            self.tail.append((self._lines_read + at + 1, row))
+        self._lines_read += len(ends)
+        self._rows_read += len(ends)
+
+    def _note(self, width: int, count: int) -> None:
+        self.widths[width] += count
+
+    def _list(self, line: int, width: int) -> None:
         misfits = self.long_lines if width > self.expected else self.short_lines
         if width != self.expected and len(misfits) <= _LISTED_LINES:
             misfits.append((line, width))
 
-    def scan(self, *, has_row_names: bool, is_whole: bool) -> RowScan:
+    def scan(self, *, has_row_names: bool) -> RowScan:
         """Returns what was seen, with a footer told apart from rows that are too short."""
-        footer = _footer(self.tail) if is_whole and self.is_complete and self.expected > 1 else []
+        footer = _footer(self.tail) if self.is_complete and self.expected > 1 else []
         first_note = footer[0][0] if footer else None
         notes = sum(1 for _, row in footer if row)
         short = sum(count for width, count in self.widths.items() if width < self.expected)
@@ -158,7 +255,7 @@ class _Walk:
             self.first > self.expected,
             has_row_names,
             len(footer),
-            footer[0][1][0] if footer else "",
+            _text(footer[0][1][0]) if footer else "",
             tuple(self.repeats[:_REPEATS]),
         )
 
@@ -175,6 +272,11 @@ def _footer(tail: Iterable[tuple[int, list[str]]]) -> list[tuple[int, list[str]]
     footer = rows[start:]
     # A last row that was cut off is short too; a note stands apart or begins like one.
     return footer if footer and (is_set_off or _NOTE.match(footer[0][1][0])) else []
+
+
+def _text(cell: str) -> str:
+    """Returns the text of a cell that was read byte by byte."""
+    return cell.encode("latin-1").decode("utf-8", "replace")
 
 
 def _is_note(row: list[str]) -> bool:

@@ -72,11 +72,11 @@ class TableProfile:
     columns: tuple[ColumnProfile, ...] = ()
     """In the file's order."""
     sample_rows: tuple[tuple[Scalar, ...], ...] = ()
-    """All rows of a small table; else the first two, one from the middle and the last."""
+    """All rows of a small table; else the first two, some from between, and the last."""
     load_code: str | None = None
     """Code that makes `df`; None where SQL is the way in, or nothing is there."""
     sampled_rows: int | None = None
-    """How many rows the statistics come from; None when from all of them."""
+    """How many rows, from the first one, the statistics come from; None when from all of them."""
     is_hidden: bool = False
     """A sheet that a person does not see when opening the workbook."""
     is_view: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +67,15 @@ class Suspicions:
     """Text columns that hold day-first dates throughout."""
 
 
-def suspicions_of(frame: pd.DataFrame) -> Suspicions:
-    """Returns what a frame's text columns hide from someone who sees only their type."""
+def suspicions_of(
+    frame: pd.DataFrame, label_counts: Mapping[int, Mapping[Any, int]] | None = None
+) -> Suspicions:
+    """Returns what a frame's text columns hide from someone who sees only their type.
+
+    Args:
+        frame: the table, or distinct texts of each column of a table too large to be held.
+        label_counts: in the second case how often each value comes, by position of the column.
+    """
     found = Suspicions()
     damaged: list[str] = []
     for position, (label, values) in enumerate(frame.items()):
@@ -80,7 +88,7 @@ def suspicions_of(frame: pd.DataFrame) -> Suspicions:
         found.warnings.append(
             f"text looks damaged (UTF-8 once decoded as latin-1): {_listed(damaged)}; left as it is"
         )
-    found.warnings += _sum_rows(frame)
+    found.warnings += _sum_rows(frame, label_counts)
     return found
 
 
@@ -134,16 +142,22 @@ def _is_mojibake(text: str) -> bool:
     return False
 
 
-def _sum_rows(frame: pd.DataFrame) -> list[str]:
+def _sum_rows(
+    frame: pd.DataFrame, label_counts: Mapping[int, Mapping[Any, int]] | None
+) -> list[str]:
     """Returns a warning for each label column in which some rows are sums of others."""
     warnings: list[str] = []
     for position in range(min(3, frame.shape[1])):
         values = frame.iloc[:, position]
         if frame.shape[1] < 2 or not is_text(values):
             continue
-        sums = _sum_labels(values)
+        if label_counts is None:
+            sums, present = _sum_labels(values), int(values.count())
+        else:
+            labels = label_counts.get(position, {})
+            sums, present = _total_labels(labels.items()), sum(labels.values())
         count = sum(sums.values())
-        if count and count <= max(1, int(values.count()) / 3):
+        if count and count <= max(1, present / 3):
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "
@@ -162,9 +176,13 @@ def _sum_labels(values: pd.Series[Any]) -> dict[str, int]:
     # Nearly every row another text: no grouping, and a sum row stands at the end if anywhere.
     if len(counts) > _MAX_LABELS:
         counts = values.tail(_TAIL_ROWS).value_counts(sort=False)
+    return _total_labels(counts.items())
+
+
+def _total_labels(counts: Iterable[tuple[Any, int]]) -> dict[str, int]:
     return {
         label: int(count)
-        for label, count in counts.items()
+        for label, count in counts
         if isinstance(label, str) and _TOTAL.fullmatch(label.strip())
     }
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dm_jupyter.agent.profile import profile_file, render
-from dm_jupyter.agent.profile.csv_file import SAMPLE_ROWS, WHOLE_BYTES
+from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
 from dm_jupyter.core.errors import DataFileError
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
@@ -266,17 +266,49 @@ def test_blank_file_is_refused(tmp_path, content):
         profile_file(written(tmp_path, content))
 
 
-def test_large_file_is_sampled_and_counted_exactly(tmp_path):
-    rows = SAMPLE_ROWS * 3
+def test_large_file_is_described_whole(tmp_path, monkeypatch):
+    rows = 150_000
     filler = "y" * (WHOLE_BYTES // rows)
     path = tmp_path / "big.csv"
     with path.open("w") as stream:
-        stream.write("id,text\n")
-        stream.writelines(f'{i},"a\n{filler}"\n' for i in range(rows))
-    table = profile_file(path).tables[0]
-    assert table.row_count == rows
-    assert table.sampled_rows == SAMPLE_ROWS
-    assert "statistics from 50,000 rows" in render(profile_file(path))
+        stream.write("id,year,text,code\n")
+        stream.writelines(
+            f'{i},{2000 + i // 10_000},"a\n{filler}",{"" if i == 149_000 else i % 7}\n'
+            for i in range(rows)
+        )
+    table = assert_load_code_agrees(path, monkeypatch).tables[0]
+    assert (table.row_count, table.sampled_rows) == (rows, None)
+    ids, years, texts, codes = table.columns
+    assert (ids.minimum, ids.maximum, ids.unique) == (0, rows - 1, rows)
+    assert (years.minimum, years.maximum, years.unique) == (2000, 2014, 15)
+    assert texts.frequent[0][1] == rows
+    assert (codes.dtype, codes.missing) == ("float64", 1)
+    assert len({row[1] for row in table.sample_rows}) > 3
+
+
+def test_lines_that_do_not_fit_are_found_in_the_whole_of_a_large_file(tmp_path, monkeypatch):
+    path = tmp_path / "big.csv"
+    lines = [f"{i},{'y' * 100},{i % 7}" for i in range(200_000)]
+    lines[170_000] = "1,2"
+    lines[180_000] = "1,2,3,4"
+    lines[190_000] = '1,"a\nb",3'
+    lines[195_000] = "1,2,3,4,5"
+    path.write_text("a,b,c\n" + "\n".join(lines) + "\n")
+    text = said(assert_load_code_agrees(path, monkeypatch))
+    assert "line 170002 has 2 fields instead of 3" in text
+    assert "line 180002 has 4, line 195003 has 5 fields instead of 3" in text
+
+
+def test_numbers_and_text_in_one_large_column_are_loaded_as_text(tmp_path, monkeypatch):
+    path = tmp_path / "big.csv"
+    codes = [str(i) for i in range(200_000)] + ["n/k"]
+    path.write_text("code,text\n" + "".join(f"{code},{'y' * 100}\n" for code in codes))
+    profile = assert_load_code_agrees(path, monkeypatch)
+    table = profile.tables[0]
+    assert 'dtype={"code": str}' in str(table.load_code)
+    frame = loaded(tmp_path, table, monkeypatch)
+    assert frame["code"].tolist() == codes
+    assert table.columns[0].unique == len(codes)
 
 
 def test_load_code_survives_any_file_name(tmp_path, monkeypatch):
