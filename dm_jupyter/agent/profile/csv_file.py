@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,14 @@ from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
     StreamedPass,
     misfit_warning,
+    noted,
     streamed_table,
     unparsed_warning,
 )
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.grain import paired_key
-from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
@@ -147,7 +147,7 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
         warnings += more
-    columns = _noted(profile_columns(frame), numbers, suspicions.notes)
+    columns = noted(profile_columns(frame), suspicions.notes, numbers.notes)
     return TableProfile(
         source.name,
         len(frame),
@@ -185,22 +185,8 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
     return replace(
         table,
-        columns=_noted(table.columns, numbers, notes),
+        columns=noted(table.columns, notes, numbers.notes),
         warnings=(*numbers.warnings, *table.warnings),
-    )
-
-
-def _noted(
-    columns: tuple[ColumnProfile, ...], numbers: NumberPlan, notes: Mapping[int, str]
-) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with what their texts are; parsed dates need no such note."""
-    return tuple(
-        replace(
-            column,
-            note=numbers.notes.get(position)
-            or (None if "datetime" in column.dtype else notes.get(position)),
-        )
-        for position, column in enumerate(columns)
     )
 
 

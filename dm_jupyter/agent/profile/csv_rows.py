@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import math
 import re
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -42,6 +44,8 @@ class RowScan:
     """How many there are."""
     row_count: int = 0
     """Rows of data that are not blank."""
+    loaded_rows: int | None = None
+    """Rows that remain without those too long and the footer; None where the scan ended early."""
     has_stray_first_row: bool = False
     """The first row of data is too long while others fit: pandas would take it for an index."""
     has_row_names: bool = False
@@ -72,13 +76,26 @@ class RowScan:
             first = self.repeated_headers[0] + 1
             times = "" if count == 1 else f", {count:,} times in all"
             texts.append(f"the header comes again in line {first}{times}: left out when loading")
+        if self.loaded_rows is None and self.row_count:
+            texts.append(
+                f"only the first {self.row_count:,} rows were checked for lines that don't fit"
+            )
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
         return texts
 
 
-def scan_rows(source: Source, encoding: TextEncoding, layout: CsvLayout) -> RowScan:
+def scan_rows(
+    source: Source, encoding: TextEncoding, layout: CsvLayout, *, stop_at: float = math.inf
+) -> RowScan:
     """Returns the misfits of the whole file, in constant memory.
+
+    Args:
+        source: the file.
+        encoding: of its text.
+        layout: where the table begins, and its separator.
+        stop_at: when to end at the latest, as `time.monotonic` counts; the result then says how
+            many rows were looked at.
 
     Raises:
         OSError: the file can't be read.
@@ -87,10 +104,10 @@ def scan_rows(source: Source, encoding: TextEncoding, layout: CsvLayout) -> RowS
     width = len(layout.header) + layout.has_trailing_separator
     if layout.separator == r"\s+" or not layout.header:
         return RowScan(width)
-    walk = _Walk(width)
+    walk = _Walk(width, stop_at)
     walk.over(_blocks(source, encoding.codec), layout)
     if walk.widths and max(walk.widths, key=walk.widths.__getitem__) == width + 1 == walk.first:
-        walk = _Walk(width + 1)
+        walk = _Walk(width + 1, stop_at)
         walk.over(_blocks(source, encoding.codec), layout)
         return walk.scan(has_row_names=True)
     return walk.scan(has_row_names=False)
@@ -140,8 +157,9 @@ class _Lines:
 class _Walk:
     """A pass over the rows of data, in constant memory."""
 
-    def __init__(self, expected: int) -> None:
+    def __init__(self, expected: int, stop_at: float) -> None:
         self.expected = expected
+        self.stop_at = stop_at
         self.widths: Counter[int] = Counter()
         self.first = 0
         self.long_lines: list[tuple[int, int]] = []
@@ -167,6 +185,9 @@ class _Walk:
         lines = _Lines(blocks)
         try:
             for block in blocks:
+                if time.monotonic() > self.stop_at:
+                    self.is_complete = False
+                    return
                 is_plain = self._rows_read and b'"' not in block and not _LONE_CR.search(block)
                 if is_plain and not (again and again in block):
                     self._count(block, separator)
@@ -240,11 +261,12 @@ class _Walk:
         footer = _footer(self.tail) if self.is_complete and self.expected > 1 else []
         first_note = footer[0][0] if footer else None
         notes = sum(1 for _, row in footer if row)
+        long = sum(count for width, count in self.widths.items() if width > self.expected)
         short = sum(count for width, count in self.widths.items() if width < self.expected)
         return RowScan(
             self.expected,
             tuple(self.long_lines[:_LISTED_LINES]),
-            sum(count for width, count in self.widths.items() if width > self.expected),
+            long,
             tuple(
                 misfit
                 for misfit in self.short_lines[:_LISTED_LINES]
@@ -252,6 +274,7 @@ class _Walk:
             ),
             short - notes,
             sum(self.widths.values()),
+            sum(self.widths.values()) - long - notes if self.is_complete else None,
             self.first > self.expected,
             has_row_names,
             len(footer),

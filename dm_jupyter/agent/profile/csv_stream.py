@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -15,9 +18,9 @@ from dm_jupyter.agent.profile.columns import OnTexts, TableFacts, rows_of, sprea
 from dm_jupyter.agent.profile.model import ColumnProfile, Scalar, TableProfile
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.suspicion import Suspicions, suspicions_of
+from dm_jupyter.agent.profile.suspicion import suspicions_of
 
-__all__ = ["misfit_warning", "noted", "streamed_table", "unparsed_warning"]
+__all__ = ["StreamedPass", "misfit_warning", "noted", "streamed_table", "unparsed_warning"]
 
 _PIECE_CELLS = 1 << 20
 _SAMPLED_PIECES = 6
@@ -29,52 +32,83 @@ _NUMBER_LIKE = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class StreamedPass:
+    """How a large file is gone through."""
+
+    piece_cells: int = _PIECE_CELLS
+    """Cells that are held at once."""
+    stop_at: float = math.inf
+    """When to end at the latest, as `time.monotonic` counts; one piece is read in any case."""
+    on_texts: OnTexts | None = None
+    """Is shown every distinct value of each piece of a column of text."""
+
+
 def streamed_table(
-    source: Source,
-    call: ReadCall,
-    *,
-    piece_cells: int = _PIECE_CELLS,
-    on_texts: OnTexts | None = None,
+    source: Source, call: ReadCall, settings: StreamedPass, *, row_count: int | None
 ) -> TableProfile:
-    """Returns the profile of a whole file, read in pieces; memory stays that of a piece.
+    """Returns the profile of a file, read in pieces; memory stays that of a piece.
 
     Args:
         source: the file.
         call: the load call so far; columns that mix numbers and text, and day-first dates, are
             added to it.
-        piece_cells: cells that are held at once.
-        on_texts: is shown every distinct value of each piece of a column of text.
+        settings: how to go through it.
+        row_count: what a count of the lines gave, for a file that is not read to its end.
 
     Raises:
         Exception: whatever pandas raises; callers wrap it in `reading`.
     """
     warnings: list[str] = []
     try:
-        facts, rows, call = _gathered(source, call, piece_cells, on_texts)
+        gathered = _gathered(source, call, settings)
     except ParserError as error:
         call = call.with_arguments(on_bad_lines="warn")
         warnings.append(misfit_warning(error))
-        facts, rows, call = _gathered(source, call, piece_cells, on_texts)
+        gathered = _gathered(source, call, settings)
+    call, facts = gathered.call, gathered.facts
     suspicions = suspicions_of(facts.distinct_texts(), facts.label_counts())
-    if suspicions.day_first:
-        call, more = _dated(source, call, suspicions.day_first, facts, piece_cells)
+    if suspicions.day_first and gathered.is_whole:
+        call, more = _dated(source, call, suspicions.day_first, facts, settings)
         warnings += more
+    if not gathered.is_whole:
+        warnings.append(_unseen_warning(facts.rows, row_count))
     return TableProfile(
         source.name,
-        facts.rows,
-        noted(facts.profiles(), suspicions),
-        rows,
+        facts.rows if gathered.is_whole else row_count,
+        noted(facts.profiles(), suspicions.notes),
+        _sampled(gathered.samples),
         call.source(source.name),
+        sampled_rows=None if gathered.is_whole else facts.rows,
         warnings=tuple(warnings + suspicions.warnings),
     )
 
 
-def noted(columns: Sequence[ColumnProfile], suspicions: Suspicions) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with what their texts are; parsed dates need no such note."""
+def _unseen_warning(seen: int, row_count: int | None) -> str:
+    share = f" of {row_count:,} ({100 * seen / row_count:.0f} %)" if row_count else ""
+    return (
+        f"the file is too large to be read whole in time: types, ranges and counts are those of "
+        f"the first {seen:,} rows{share}; nothing is known of the rest"
+    )
+
+
+def noted(
+    columns: Sequence[ColumnProfile],
+    notes: Mapping[int, str],
+    first: Mapping[int, str] | None = None,
+) -> tuple[ColumnProfile, ...]:
+    """Returns the columns with what their texts are; parsed dates need no such note.
+
+    Args:
+        columns: in order.
+        notes: on the texts, by position.
+        first: those that are shown instead, where there are some.
+    """
     return tuple(
         replace(
             column,
-            note=None if column.dtype.startswith("datetime") else suspicions.notes.get(position),
+            note=(first or {}).get(position)
+            or (None if "datetime" in column.dtype else notes.get(position)),
         )
         for position, column in enumerate(columns)
     )
@@ -91,17 +125,28 @@ def unparsed_warning(names: list[str]) -> str:
     return f"day-first dates with values that don't parse: {', '.join(map(repr, names))}"
 
 
-def _gathered(
-    source: Source, call: ReadCall, piece_cells: int, on_texts: OnTexts | None
-) -> tuple[TableFacts, tuple[tuple[Scalar, ...], ...], ReadCall]:
+@dataclass
+class _Gathered:
+    """What a pass over the file gave."""
+
+    call: ReadCall
+    facts: TableFacts
+    samples: list[pd.DataFrame] = field(default_factory=list)
+    is_whole: bool = True
+
+
+def _gathered(source: Source, call: ReadCall, settings: StreamedPass) -> _Gathered:
     """Returns the facts, some rows, and the call that gives every column one type."""
-    facts = TableFacts(on_texts)
-    samples: list[pd.DataFrame] = []
+    facts = TableFacts(settings.on_texts)
+    found = _Gathered(call, facts)
     unstable: set[str] = set()
-    for piece in _pieces(source, call, piece_cells):
+    for piece in _pieces(source, call, settings.piece_cells):
+        if facts.rows and time.monotonic() > settings.stop_at:
+            found.is_whole = False
+            break
         facts.add(piece)
         unstable |= _with_runs(facts, piece, unstable)
-        _keep_samples(samples, piece)
+        _keep_samples(found.samples, piece)
     known = dict(call.arguments).get("dtype") or {}
     mixed = [each.name for each in facts.columns if _is_mixed(each)]
     texts = {name: str for name in (*mixed, *sorted(unstable)) if name not in known}
@@ -109,8 +154,9 @@ def _gathered(
         # What pandas makes of such a column depends on where it cuts the file.
         call = call.with_arguments(dtype={**known, **texts})
     if mixed:
-        return _gathered(source, call, piece_cells, on_texts)
-    return facts, _sampled(samples), call
+        return _gathered(source, call, settings)
+    found.call = call
+    return found
 
 
 def _with_runs(facts: TableFacts, piece: pd.DataFrame, known: set[str]) -> set[str]:
@@ -139,14 +185,15 @@ def _is_number_like(value: object) -> bool:
 
 
 def _pieces(source: Source, call: ReadCall, piece_cells: int) -> Iterator[pd.DataFrame]:
-    width = call.run(source.path, nrows=1).shape[1] if _is_c(call) else 1
+    width = call.run(source.path, nrows=1).shape[1]
     size = max(1024, piece_cells // max(1, width) // _RUN_ROWS * _RUN_ROWS)
     extra: dict[str, Any] = {"chunksize": size}
     if _is_c(call):
         # Each piece is then judged as a whole, not in parts of pandas' own choosing.
         extra["low_memory"] = False
-    for piece in call.chunks(source.path, **extra):
-        yield call.finish(piece)
+    with contextlib.closing(call.chunks(source.path, **extra)) as pieces:
+        for piece in pieces:
+            yield call.finish(piece)
 
 
 def _is_c(call: ReadCall) -> bool:
@@ -178,13 +225,14 @@ def _sampled(samples: list[pd.DataFrame]) -> tuple[tuple[Scalar, ...], ...]:
 
 
 def _dated(
-    source: Source, call: ReadCall, names: list[str], facts: TableFacts, piece_cells: int
+    source: Source, call: ReadCall, names: list[str], facts: TableFacts, settings: StreamedPass
 ) -> tuple[ReadCall, list[str]]:
     """Returns the call that parses day-first dates, where every value of the columns parses."""
     dated = call.with_arguments(parse_dates=names, dayfirst=True)
     places = {each.name: at for at, each in enumerate(facts.columns)}
     parsed = TableFacts()
-    for piece in _pieces(source, call.with_arguments(usecols=names), piece_cells):
+    plain = replace(call, steps=()).with_arguments(usecols=names)
+    for piece in _pieces(source, plain, settings.piece_cells):
         for name in names:
             piece[name] = pd.to_datetime(piece[name], dayfirst=True, errors="coerce")
         parsed.add(piece)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class ReadCall:
         frame: pd.DataFrame = getattr(pd, self.function)(path, **{**dict(self.arguments), **extra})
         return self.finish(frame)
 
-    def chunks(self, path: Path, **extra: Any) -> Iterator[pd.DataFrame]:
+    def chunks(self, path: Path, **extra: Any) -> Generator[pd.DataFrame, None, None]:
         """Yields the frame in pieces; `extra` has to hold `chunksize`.
 
         Yields:

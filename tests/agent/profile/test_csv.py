@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from dm_jupyter.agent.profile import profile_file, render
 from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
+from dm_jupyter.agent.profile.csv_stream import StreamedPass, streamed_table
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.core.errors import DataFileError
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
@@ -297,6 +302,58 @@ def test_lines_that_do_not_fit_are_found_in_the_whole_of_a_large_file(tmp_path, 
     text = said(assert_load_code_agrees(path, monkeypatch))
     assert "line 170002 has 2 fields instead of 3" in text
     assert "line 180002 has 4, line 195003 has 5 fields instead of 3" in text
+
+
+def test_footer_of_a_large_file_is_left_out(tmp_path, monkeypatch):
+    path = tmp_path / "big.csv"
+    rows = "".join(f"{i},{'y' * 100}\n" for i in range(200_000))
+    path.write_text(f"id,text\n{rows}\nNote: provisional\n")
+    table = assert_load_code_agrees(path, monkeypatch).tables[0]
+    assert table.row_count == 200_000
+    assert (table.columns[0].dtype, table.columns[0].maximum) == ("int64", 199_999)
+
+
+def test_what_there_was_no_time_for_is_said(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id,year\n" + "".join(f"{i},{2000 + i // 2000}\n" for i in range(10_000)))
+    settings = StreamedPass(piece_cells=4096, stop_at=time.monotonic() - 1)
+    table = streamed_table(Source(path, "x.csv"), ReadCall("read_csv"), settings, row_count=10_000)
+    assert (table.row_count, table.sampled_rows) == (10_000, 2048)
+    assert "the first 2,048 rows of 10,000 (20 %)" in table.warnings[0]
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("seed", range(10))
+def test_facts_of_pieces_equal_those_of_the_whole(tmp_path, order, seed):
+    rng = np.random.default_rng(seed)
+    count = 30_000
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(count) * (seed + 1),
+            "year": rng.integers(1990, 2024, count),
+            "amount": rng.normal(0, 10.0**seed, count).round(3),
+            "gap": np.where(rng.random(count) < 0.3, np.nan, rng.integers(0, 20_000, count)),
+            "late": np.where(np.arange(count) < 25_000, 1.0, 1.5),
+            "name": [f"n{v}" for v in rng.integers(0, 15_000, count)],
+            "city": rng.choice(["Köln", "São Paulo", 'a "b", c', "x\ny"], count),
+            "day": pd.Timestamp("2001-02-03") + pd.to_timedelta(rng.integers(0, 900, count), "D"),
+        }
+    ).sort_values("year" if order == "sorted" else "amount")
+    path = tmp_path / "x.csv"
+    frame.to_csv(path, index=False)
+    settings = StreamedPass(piece_cells=8 * 2048)
+    table = streamed_table(Source(path, "x.csv"), ReadCall("read_csv"), settings, row_count=None)
+    whole = pd.read_csv(path)
+    assert table.row_count == len(whole)
+    for column in table.columns:
+        values = whole[column.name]
+        assert (column.dtype, column.missing) == (str(values.dtype), values.isna().sum())
+        assert (column.unique, column.is_unique_estimated) == (values.nunique(), False)
+        if column.name not in {"name", "city"}:
+            assert (column.minimum, column.maximum) == (values.min(), values.max())
+        for value, times in column.frequent:
+            assert (values == value).sum() == times
+    assert table.columns[6].frequent[0][1] == whole["city"].value_counts().iloc[0]
 
 
 def test_numbers_and_text_in_one_large_column_are_loaded_as_text(tmp_path, monkeypatch):
