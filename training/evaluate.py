@@ -38,6 +38,7 @@ from training.evaluation.options import EvalOptions
 from training.evaluation.progress import RunProgress
 from training.evaluation.records import EvalRecord
 from training.evaluation.run import evaluate, write_results
+from training.evaluation.salvage import DAMAGED, Salvaged
 from training.evaluation.standing import Standing
 from training.evaluation.summary import print_summary, write_summary
 from training.judge.choice import judge_choice
@@ -52,6 +53,10 @@ __all__ = ["main"]
 _UNKNOWN = (
     "{out} holds {count} tries and no run.json, so nothing tells that they were made as these are: "
     "copy it along with the records where you can."
+)
+_UNHASHED = (
+    "{out}/run.json is of an older release and holds no hashes of the data files: whether these "
+    "have changed since can't be told. They are kept from now on."
 )
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -93,6 +98,7 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         run=_run_settings(arguments),
         at_once=arguments.at_once,
         score_seconds=arguments.score_seconds,
+        salvages=arguments.salvage,
     )
 
 
@@ -110,7 +116,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _manifest(
-    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, questions: str
+    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: Standing
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy)
     strategy: dict[str, Any] = {"name": options.strategy.name}
@@ -132,7 +138,8 @@ def _manifest(
         profile=arguments.profile,
         git=git_revision(_CHECKOUT),
         versions=versions(),
-        questions=questions,
+        questions=standing.questions,
+        data=standing.data,
         judge=options.judge.name if options.judge else "",
         collects=options.collects,
         installs=arguments.install_packages,
@@ -176,7 +183,10 @@ async def _main(arguments: argparse.Namespace) -> int:
                 standing.refuse_others(options.out)
                 if standing.done and not (options.out / "run.json").exists():
                     _say(_UNKNOWN.format(out=options.out, count=len(standing.done)))
-                _manifest(options, arguments, policy, standing.questions).claim(options.out)
+                if standing.salvaged is not None:
+                    _say(_salvage_line(options.out, standing.salvaged))
+                if not _manifest(options, arguments, policy, standing).claim(options.out):
+                    _say(_UNHASHED.format(out=options.out))
                 right = sum(record.right for record in standing.done.values())
                 progress.begin(len(standing.tries), len(standing.done), right)
 
@@ -205,6 +215,15 @@ async def _judged(
     )
     policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
     return replace(options, judge=Judge(policy, options.out / "judge"))
+
+
+def _salvage_line(out: Path, salvaged: Salvaged) -> str:
+    if not salvaged.damaged:
+        return f"{out / 'records.jsonl'}: no damage, all {salvaged.kept} records are whole"
+    return (
+        f"{out / 'records.jsonl'}: kept {salvaged.kept} records, moved {salvaged.damaged} damaged "
+        f"lines to {out / DAMAGED}; tries without a record are made again"
+    )
 
 
 def _write(records: list[EvalRecord], out: Path, price: Price | None) -> None:

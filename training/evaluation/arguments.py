@@ -11,6 +11,7 @@ from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.core.dialects import DIALECTS
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
+from training.evaluation.salvage import DAMAGED
 from training.tasks.registry import SUITES
 
 __all__ = ["parsed", "positive"]
@@ -88,6 +89,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     add("--split", type=Path, required=True, help="the folder of the split")
     add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
+    add("--salvage", action="store_true",
+        help=f"keep the whole records, and move damaged lines to {DAMAGED}")  # fmt: skip
     add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
     add("--k", type=positive, default=1, help="tries at each question, for pass@k")

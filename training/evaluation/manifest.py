@@ -6,16 +6,17 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from training.evaluation.data_files import DataHashes, changed_files, known_hashes
 from training.whole_file import write_json
 
 __all__ = ["Manifest", "ManifestError", "git_revision", "versions"]
 
-_MAY_CHANGE = frozenset({"git", "versions", "limit", "trials"})
+_MAY_CHANGE = frozenset({"git", "versions", "limit", "trials", "data"})
 """A run may go on with more questions or tries, and on another machine."""
 
 
@@ -52,22 +53,48 @@ class Manifest:
     """Whether a search was told which answers are right: its score is then none."""
     installs: bool = False
     """Whether cells get listed packages that they lack."""
+    data: DataHashes = field(default_factory=dict)
+    """Hashes of the data files, those of earlier draws among them."""
 
-    def claim(self, folder: Path) -> None:
+    def claim(self, folder: Path) -> bool:
         """Writes the manifest into a folder of a new run, or checks that the one there is this.
 
+        Returns:
+            Whether the data files could be compared: a run of an older release has no hashes.
+
         Raises:
-            ManifestError: the folder holds another run, or its manifest can't be read.
+            ManifestError: the folder holds another run, or its data files have changed since, or
+                its manifest can't be read.
             OSError: it can't be written.
         """
         path = folder / "run.json"
         mine = asdict(self)
+        has_hashes = True
         if path.exists():
-            _refuse_other(path, mine)
+            theirs = _refuse_other(path, mine)
+            has_hashes = "data" in theirs
+            known = known_hashes(folder)
+            _refuse_changed(path, known, self.data)
+            mine["data"] = {**known, **self.data}
         write_json(mine, path)
+        return has_hashes
 
 
-def _refuse_other(path: Path, mine: dict[str, Any]) -> None:
+def _refuse_changed(path: Path, before: DataHashes, now: DataHashes) -> None:
+    changed = changed_files(before, now)
+    if not changed:
+        return
+    name = changed[0]
+    more = f" and {len(changed) - 1} more data files" if len(changed) > 1 else ""
+    raise ManifestError(
+        f"{path.parent} holds a run on another content of {name}{more} (sha256 "
+        f"{str(before[name].get('sha256'))[:12]} there, {now[name]['sha256'][:12]} now). Restore "
+        "the file to go on, or choose another --out."
+    )
+
+
+def _refuse_other(path: Path, mine: dict[str, Any]) -> dict[str, Any]:
+    """Returns the manifest that is there, which is of this run."""
     try:
         theirs = json.loads(path.read_text("utf-8"))
         # An older release did not keep all of them.
@@ -84,6 +111,7 @@ def _refuse_other(path: Path, mine: dict[str, Any]) -> None:
             f"{path.parent} holds a run with another {name}: {theirs.get(name)!r} there, "
             f"{mine[name]!r} now. Choose another --out, or give the same options to go on."
         )
+    return dict(theirs)
 
 
 def git_revision(folder: Path) -> str:

@@ -37,5 +37,7 @@ class EvalOptions:
     """What evaluations beside it share: each try takes a place, in the order of asking."""
     score_seconds: float = 60.0
     """What one score may take; beyond it, the try is unscored."""
+    salvages: bool = False
+    """Whether damaged lines of the records are set aside before the run goes on."""
     judge: Judge | None = None
     """For suites whose verdict needs a model."""

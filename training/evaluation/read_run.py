@@ -12,10 +12,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from training.evaluation.records import EvalRecord
 
-__all__ = ["RunError", "read_run"]
+__all__ = ["RunError", "read_run", "record_of"]
 
 _KINDS = get_type_hints(EvalRecord)
 """What a field's value must be: all that the record says of it."""
+_WAY_OUT = "give the run's command again, with --salvage where that does not help"
 _REQUIRED = [
     one.name for one in fields(EvalRecord) if one.default is one.default_factory is MISSING
 ]
@@ -51,20 +52,31 @@ def read_run(path: Path) -> list[EvalRecord]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        record = _record(line, f"{file}, line {number}")
+        record = record_of(line, f"{file}, line {number}")
         if record.key in records:
-            raise RunError(f"{file}, line {number}: {record.id}, try {record.trial}, stands twice")
+            raise RunError(
+                f"{file}, line {number}: {record.id}, try {record.trial}, stands twice; {_WAY_OUT}"
+            )
         records[record.key] = record
     if not records:
         raise RunError(f"{file} holds no records: the run has not finished a question")
     return list(records.values())
 
 
-def _record(line: str, place: str) -> EvalRecord:
+def record_of(line: str, place: str) -> EvalRecord:
+    """Returns the record that a line holds.
+
+    Args:
+        line: of a file of records.
+        place: file and line, for the message.
+
+    Raises:
+        RunError: the line is no record; the message names the field where one is at fault.
+    """
     try:
         found = json.loads(line)
-    except ValueError as error:
-        raise RunError(f"{place}: not JSON ({error}); give the run's command again") from error
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{place}: not JSON ({error}); {_WAY_OUT}") from error
     if not isinstance(found, dict):
         raise RunError(f"{place}: expected a JSON object, found {type(found).__name__}")
     for name in _REQUIRED:

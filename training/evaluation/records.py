@@ -149,11 +149,14 @@ class RecordLog:
         whole = raw[: raw.rfind(b"\n") + 1]
         if len(whole) < len(raw):
             os.truncate(self._path, len(whole))
-        for number, line in enumerate(whole.splitlines(), 1):
+        for number, line in enumerate(whole.split(b"\n")[:-1], 1):
             try:
                 yield decode(line)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{self._path}, line {number}: no record ({error})") from error
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ValueError(
+                    f"{self._path}, line {number}: no record ({error}). Add --salvage to the "
+                    "command to keep the whole records and set the damaged lines aside."
+                ) from error
 
     def append(self, record: EvalRecord) -> None:
         """Writes one record and makes sure that it is on the disk."""

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.core.errors import UsageError
+from training.evaluation.data_files import DataHashes, hash_data, known_hashes
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
+from training.evaluation.salvage import Salvaged, salvage
 from training.tasks.suite import EvalItem, draw
 
 __all__ = ["Standing", "standing_of"]
@@ -28,6 +30,10 @@ class Standing:
     """Records of tries that are not in the draw."""
     questions: str
     """Fingerprint of the split's questions, with what is expected."""
+    data: DataHashes
+    """Hashes of the data files of the draw."""
+    salvaged: Salvaged | None = None
+    """What was set aside of the records, where that was asked for."""
 
     def refuse_others(self, folder: Path) -> None:
         """Every record of a folder counts in its report, so none may be of another draw.
@@ -54,20 +60,24 @@ class Standing:
 
 
 def standing_of(options: EvalOptions) -> Standing:
-    """Returns where a run stands.
+    """Returns where a run stands; damaged records are set aside where the options say so.
 
     Raises:
         RecordError: the split is not as the suite needs it.
-        ValueError: the file of records is broken.
+        ValueError: the file of records is broken; the message names the line and the way out.
+        OSError: the records can't be read, or damaged ones not set aside.
     """
     items = options.suite.load(options.split)
     drawn = draw(items, options.limit, options.seed)
     tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
     wanted = _keys(tries)
-    found = RecordLog(options.out / "records.jsonl").outcomes()
+    file = options.out / "records.jsonl"
+    salvaged = salvage(file) if options.salvages else None
+    found = RecordLog(file).outcomes()
     done = {record.key: record for record in found if record.key in wanted}
     others = sum(record.key not in wanted for record in found)
-    return Standing(tries, done, others, _fingerprint(items))
+    data = hash_data(drawn, options.split, known_hashes(options.out))
+    return Standing(tries, done, others, _fingerprint(items), data, salvaged)
 
 
 def _keys(tries: Iterable[tuple[EvalItem, int]]) -> set[tuple[str, int]]:

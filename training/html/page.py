@@ -123,7 +123,7 @@ def _sections(figures: Sequence[Figures], judged: tables.FigureTable) -> list[di
 
 def _facts(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
     """What the runs were made with: name, a value for each run, and whether these differ."""
-    found = [dict(_flat(run.manifest)) for run in runs]
+    found = [dict(_flat(_shown(run.manifest))) for run in runs]
     for one, run in zip(found, runs, strict=True):
         one |= {name: words for name, words in _seen(run) if name not in one}
     names = dict.fromkeys(name for one in found for name in one)
@@ -132,6 +132,19 @@ def _facts(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
         values = [plain(one.get(name, tables.NOTHING), _FACT_CHARS) for one in found]
         rows.append((name, values, len(set(values)) > 1))
     return rows
+
+
+def _shown(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The manifest with one line for all data files: what differs is still seen to differ."""
+    data = manifest.get("data")
+    if not isinstance(data, Mapping):
+        return manifest
+    hashes = json.dumps(
+        {name: one.get("sha256") for name, one in data.items() if isinstance(one, Mapping)},
+        sort_keys=True,
+    )
+    digest = hashlib.sha256(hashes.encode()).hexdigest()[:12]
+    return {**manifest, "data": f"{len(data)} files, sha256 of all {digest}"}
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
