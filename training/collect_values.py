@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,6 +57,11 @@ class ValueExample:
     visits: int
     reward: float | None
     """1 or -1 where the path ends here."""
+    reward_sum: float
+    """Of the rewards here and below: with `reward_count` the mean of rewards alone, the paper's
+    target, without the zeros that expansions count in `value`."""
+    reward_count: int
+    """Rewards here and below; never 0, as each path taken ends in one."""
 
 
 def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
@@ -99,8 +105,10 @@ def _of_task(task: str, trees: list[dict[int, Mapping[str, Any]]]) -> Iterator[V
         paths = list(_distinct_paths(trees, is_right))
         for tree, path in chance.sample(paths, min(PATHS, len(paths))):
             taken |= {(tree, node["id"]): path[: place + 1] for place, node in enumerate(path)}
+    rewards = [_rewards_below(nodes) for nodes in trees]
     for (tree, _), path in sorted(taken.items()):
         node = path[-1]
+        below = rewards[tree][node["id"]]
         yield ValueExample(
             task=task,
             tree=tree,
@@ -110,7 +118,18 @@ def _of_task(task: str, trees: list[dict[int, Mapping[str, Any]]]) -> Iterator[V
             value=node["value_sum"] / node["visits"],
             visits=node["visits"],
             reward=node["reward"],
+            reward_sum=math.fsum(below),
+            reward_count=len(below),
         )
+
+
+def _rewards_below(nodes: Mapping[int, Mapping[str, Any]]) -> dict[int, list[float]]:
+    """Of each node, the rewards of the paths that go through it."""
+    found: dict[int, list[float]] = {number: [] for number in nodes}
+    for node in nodes.values():
+        for above in _path(nodes, node) if node["reward"] is not None else ():
+            found[above["id"]].append(node["reward"])
+    return found
 
 
 def _distinct_paths(

@@ -41,6 +41,7 @@ from training.evaluation.run import evaluate, write_results
 from training.evaluation.salvage import DAMAGED, Salvaged
 from training.evaluation.standing import Standing
 from training.evaluation.summary import print_summary, write_summary
+from training.evaluation.value_model import ValueModel
 from training.judge.choice import judge_choice
 from training.judge.judge import Judge
 from training.metrics.costs import Price
@@ -67,7 +68,7 @@ def _strategy(arguments: argparse.Namespace) -> Strategy:
         case "react":
             return React()
         case "vote":
-            return Vote(arguments.tries, **candidates)
+            return Vote(arguments.tries, choose=arguments.choose, **candidates)
     settings = SearchSettings(
         candidates=arguments.tries,
         depth=arguments.max_turns,
@@ -76,6 +77,7 @@ def _strategy(arguments: argparse.Namespace) -> Strategy:
         draws_again=arguments.draw_again,
         enough_answers=arguments.enough_answers,
         enough_votes=arguments.enough_votes,
+        select=arguments.choose,
     )
     if arguments.collect:
         settings = settings.for_collecting()
@@ -122,8 +124,12 @@ def _manifest(
     strategy: dict[str, Any] = {"name": options.strategy.name}
     if isinstance(options.strategy, Search):
         strategy |= asdict(options.strategy.settings)
+        if isinstance(options.strategy.values, ValueModel):
+            strategy["value_model"] = options.strategy.values.name
     elif isinstance(options.strategy, Vote):
         strategy |= asdict(options.strategy)
+        if options.strategy.choose == "vote":  # as in the runs of older releases, which go on
+            del strategy["choose"]
     return Manifest(
         suite=options.suite.name,
         split=options.split.resolve().name,
@@ -176,6 +182,7 @@ async def _main(arguments: argparse.Namespace) -> int:
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
+        options = await _valued(options, arguments, stack)
         bounded = BoundedPolicy(policy, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
 
@@ -215,6 +222,16 @@ async def _judged(
     )
     policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
     return replace(options, judge=Judge(policy, options.out / "judge"))
+
+
+async def _valued(
+    options: EvalOptions, arguments: argparse.Namespace, stack: AsyncExitStack
+) -> EvalOptions:
+    """The options with the value model that the search was given."""
+    if not arguments.value_model or not isinstance(options.strategy, Search):
+        return options
+    values = await stack.enter_async_context(ValueModel(arguments.value_model))
+    return replace(options, strategy=replace(options.strategy, values=values))
 
 
 def _salvage_line(out: Path, salvaged: Salvaged) -> str:

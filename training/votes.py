@@ -2,11 +2,12 @@
 
 Each try of a vote and each answer of a search is scored as if it had been alone. They are put to
 the vote again, by the rules of this release, and what that chooses is written to
-`RUN/tries/vote.jsonl`; the best of them, a right one where there is any, to `RUN/tries/any.jsonl`.
-The tries of a vote go to `RUN/tries/N.jsonl`, the first as 0. That one is the single try as it
-would have been, so that `python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says
-what the vote gains on the same draws. Of a compact record, which holds no tries, those that lie in
-`RUN/tries` already are kept.
+`RUN/tries/vote.jsonl`, or with `--choose` to `mode.jsonl` or `value.jsonl` beside it; the best of
+them, a right one where there is any, to `RUN/tries/any.jsonl`. The tries of a vote go to
+`RUN/tries/N.jsonl`, the first as 0. That one is the single try as it would have been, so that
+`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says what the vote gains on the
+same draws. Of a compact record, which holds no tries, those that lie in `RUN/tries` already are
+kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dm_jupyter.agent.search.candidates import Candidate, best_by_vote
+from dm_jupyter.agent.search.candidates import (
+    Agree,
+    Candidate,
+    best_by_mode,
+    best_by_value,
+    best_by_vote,
+)
+from training.evaluation.arguments import CHOICES
 from training.evaluation.failures import Failure
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord, Spent
@@ -33,7 +41,7 @@ from training.whole_file import write_lines
 
 __all__ = ["Held", "held_again", "main"]
 
-_NAMES = {"vote": "the vote", "any": "any of them"}
+_NAMES = {"vote": "the vote", "mode": "the mode", "value": "by value", "any": "any of them"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +53,12 @@ class Held:
     best: EvalRecord
     """A right one where there is any, else what was chosen; at the cost of all."""
     chosen: EvalRecord
-    """What a vote by today's rules takes, at the cost of all."""
+    """What a choice by today's rules takes, at the cost of all."""
 
 
-def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -> Held:
+def held_again(
+    record: EvalRecord, item: EvalItem, suite: Suite, folder: Path, choose: str = "vote"
+) -> Held:
     """Holds a vote again, among the tries of the first one or the answers of a search.
 
     Args:
@@ -56,18 +66,20 @@ def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -
         item: what was asked.
         suite: scores the answers; what needs a judge is scored without.
         folder: where the files of the tries lie, each in a folder named by its number.
+        choose: `vote`, `mode` or `value`, as in `training.evaluate`.
 
     Raises:
-        RunError: the record holds neither votes nor a tree.
+        RunError: the record holds neither votes nor a tree, or by `value` no values.
     """
     if record.failure == Failure.FAULT:  # its data could not be read: nothing was tried
         return Held((), record, record)
     candidates = stored_candidates(record, folder)
     scored = [_scored_alone(record, item, suite, folder, one) for one in candidates]
     scored = scored or [replace(record, search={})]
-    chosen = best_by_vote(
+    chosen = _chosen(
         candidates,
         lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
+        choose,
     )
     _refuse_lost_files(record, scored, folder)
     best = next((one for one in scored if one.strict), scored[chosen])
@@ -77,6 +89,14 @@ def held_again(record: EvalRecord, item: EvalItem, suite: Suite, folder: Path) -
         _at_the_cost_of(record, best),
         _at_the_cost_of(record, scored[chosen]),
     )
+
+
+def _chosen(candidates: Sequence[Candidate], agree: Agree, choose: str) -> int:
+    if choose == "value":
+        if any(one.value is None for one in candidates):
+            raise RunError("its answers have no values: run the search with --value-model URL")
+        return best_by_value(candidates)
+    return (best_by_mode if choose == "mode" else best_by_vote)(candidates, agree)
 
 
 def _scored_alone(
@@ -116,61 +136,75 @@ def main() -> int:
     parser.add_argument("run", type=Path, metavar="RUN", help="its folder")
     parser.add_argument("--split", type=Path, required=True, help="the folder of the split")
     parser.add_argument("--suite", help="as in training.evaluate (default: what the run names)")
+    parser.add_argument("--choose", choices=CHOICES, default="vote",
+        help="how an answer is chosen, as in training.evaluate")  # fmt: skip
     arguments = parser.parse_args()
     try:
-        _take_apart(arguments.run, arguments.split, arguments.suite)
+        asked = _Asked(arguments.run, arguments.split, arguments.suite, arguments.choose)
+        _take_apart(asked)
     except (ValueError, OSError) as fault:
         print(f"votes: {fault}", file=sys.stderr)
         return 1
     return 0
 
 
-def _take_apart(run: Path, split: Path, suite: str | None) -> None:
-    records = read_run(run)
-    folder = run / "tries"
-    known = _kept(folder, records)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of the command."""
+
+    run: Path
+    split: Path
+    suite: str | None
+    choose: str
+
+
+def _take_apart(asked: _Asked) -> None:
+    records = read_run(asked.run)
+    folder = asked.run / "tries"
+    known = _kept(folder, records, asked.choose)
     fresh = [record for record in records if record.trajectory or record.key not in known]
-    known |= _scored(fresh, run, split, suite)
+    known |= _scored(fresh, asked)
     held = [known[record.key] for record in records]
     count = max(len(one.tries) for one in held)
     by_place = zip(*(one.tries or (one.chosen,) * count for one in held), strict=True)
     rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
-    rows |= {"vote": [one.chosen for one in held], "any": [one.best for one in held]}
+    rows |= {asked.choose: [one.chosen for one in held], "any": [one.best for one in held]}
     folder.mkdir(exist_ok=True)
     for name, tries in rows.items():
         write_lines(map(asdict, tries), folder / f"{name}.jsonl")
-    _print(rows, records)
+    _print(rows, records, asked.choose)
     print(f"records: {folder}")
 
 
-def _scored(
-    records: Sequence[EvalRecord], run: Path, split: Path, name: str | None
-) -> dict[tuple[str, int], Held]:
+def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int], Held]:
     """Each vote, held again."""
     if not records:
         return {}
-    suite = find_suite(name or _suite_name(records[0]))
-    items = {item.task.id: item for item in suite.load(split)}
+    suite = find_suite(asked.suite or _suite_name(records[0]))
+    items = {item.task.id: item for item in suite.load(asked.split)}
     scored = {}
     for record in records:
         if record.id not in items:
-            raise RunError(f"{record.id} is not in {split}: was the run made with another split?")
-        files = item_folder(run, record.id, record.trial)
-        scored[record.key] = held_again(record, items[record.id], suite, files)
+            raise RunError(
+                f"{record.id} is not in {asked.split}: was the run made with another split?"
+            )
+        files = item_folder(asked.run, record.id, record.trial)
+        item = items[record.id]
+        scored[record.key] = held_again(record, item, suite, files, asked.choose)
     return scored
 
 
-def _kept(folder: Path, records: Sequence[EvalRecord]) -> dict[tuple[str, int], Held]:
+def _kept(folder: Path, records: Sequence[EvalRecord], choose: str) -> dict[tuple[str, int], Held]:
     """What was taken apart before: a run that goes on elsewhere has no more of it."""
     tries: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
     for place in range(len(list(folder.glob("[0-9]*.jsonl")))):
         for record in read_run(folder / f"{place}.jsonl"):
             tries[record.key].append(record)
-    best, chosen = _by_key(folder / "any.jsonl"), _by_key(folder / "vote.jsonl")
+    best, chosen = _by_key(folder / "any.jsonl"), _by_key(folder / f"{choose}.jsonl")
     kept = {}
     for record in records:
         own = tuple(tries[record.key])
-        if own or record.key in chosen:
+        if (own and choose == "vote") or record.key in chosen:
             taken = chosen.get(record.key, record)
             right = next((one for one in own if one.strict), taken)
             kept[record.key] = Held(own, best.get(record.key, right), taken)
@@ -187,11 +221,13 @@ def _suite_name(record: EvalRecord) -> str:
     return str(record.trajectory["task"]["metadata"].get("suite"))
 
 
-def _print(rows: Mapping[str, Sequence[EvalRecord]], as_run: Sequence[EvalRecord]) -> None:
+def _print(
+    rows: Mapping[str, Sequence[EvalRecord]], as_run: Sequence[EvalRecord], choose: str
+) -> None:
     """Prints which share of the questions each is right on, by the strict rules."""
     table = number_table("right by the benchmark's rules", ("",), ("runs", "right", "%", "95 %"))
     named = {_NAMES.get(name, f"try {name}"): one for name, one in rows.items()}
-    if [one.answer for one in as_run] != [one.answer for one in rows["vote"]]:
+    if [one.answer for one in as_run] != [one.answer for one in rows[choose]]:
         named["as it was run"] = as_run
     for name, records in named.items():
         share = share_of(records, lambda record: is_right(record, "strict"))

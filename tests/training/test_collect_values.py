@@ -41,6 +41,16 @@ def test_a_path_gives_each_of_its_states_with_the_mean_of_its_rewards() -> None:
         (0, pytest.approx(1 / 3), None), (1, 0.0, None), (2, 1.0, 1.0), (3, -1.0, -1.0),
     ]  # fmt: skip
     assert examples[2].messages == shown
+    rewards = [(one.reward_sum, one.reward_count) for one in examples]
+    assert rewards == [(0.0, 2), (0.0, 2), (1.0, 1), (-1.0, 1)]
+
+
+def test_rewards_are_counted_without_what_expansions_count() -> None:
+    root = _node(0, None, None, visits=5, value_sum=1.0)  # two zeros of expansions among them
+    ends = [_node(1, 0, 1.0), _node(2, 0, 1.0), _node(3, 0, -1.0)]
+    first = next(examples_of([_record(root, *ends)]))
+    assert first.value == pytest.approx(1 / 5)
+    assert first.reward_sum / first.reward_count == pytest.approx(1 / 3)
 
 
 def test_at_most_four_right_and_four_wrong_paths_are_taken() -> None:

@@ -376,6 +376,17 @@ def test_sampling_is_as_the_command_says(
         (["--packages-lock", "x", "--no-install-packages"], "needs --install-packages"),
         (["--packages-lock", "x", "--profile", "interactive"], "needs --install-packages"),
         (["--at-once", "0"], "argument --at-once: 0 is not 1 or more"),
+        (["--choose", "mode"], "--choose needs --strategy vote or search"),
+        (["--choose", "value", "--strategy", "vote"], "needs --strategy search and --value-model"),
+        (["--choose", "value", "--strategy", "search"], "--strategy search and --value-model"),
+        (
+            ["--value-model", "http://x/v", "--strategy", "vote"],
+            "--value-model needs --strategy search",
+        ),
+        (
+            ["--value-model", "file:///x", "--strategy", "search"],
+            "argument --value-model: 'file:///x' is no http:// or https:// address",
+        ),
         (["--score-seconds", "0"], "argument --score-seconds: 0 is not above 0 and at most 86,400"),
         (["--temperature", "3"], "argument --temperature: 3.0 is not between 0 and 2"),
     ],

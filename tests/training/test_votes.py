@@ -188,3 +188,16 @@ def test_a_try_that_is_not_whole_is_named(split: Path) -> None:
     item = find_suite("dabench").load(split)[0]
     with pytest.raises(RunError, match=r"dabench-1, try 0: .*steps"):
         votes.held_again(record, item, find_suite("dabench"), split)
+
+
+def test_the_mode_counts_answers_whatever_their_form(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [_vote(["@n[nan]", "@n[nan]", "@n[3]"])])
+    assert _main(monkeypatch, run, "--split", split) == 0
+    assert _main(monkeypatch, run, "--split", split, "--choose", "mode") == 0
+    assert "the mode" in capsys.readouterr().out
+    (voted,), (most,) = (read_run(run / "tries" / f"{name}.jsonl") for name in ("vote", "mode"))
+    assert (voted.answer, most.answer) == ("@n[3]", "@n[nan]")
+    assert _main(monkeypatch, run, "--split", split, "--choose", "value") == 1
+    assert "have no values: run the search with --value-model" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.search.settings import SearchSettings
@@ -14,11 +15,12 @@ from kernel_sandbox.profile import Profile
 from training.evaluation.salvage import DAMAGED
 from training.tasks.registry import SUITES
 
-__all__ = ["parsed", "positive"]
+__all__ = ["CHOICES", "parsed", "positive"]
 
 _DAY_S = 86_400
 _EARLY_STOPS = ("enough_answers", "enough_votes")
-_OF_SEARCH = ("iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
+CHOICES = ("vote", "mode", "value")
+_OF_SEARCH = ("value_model", "iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
 
 
 def parsed(description: str) -> argparse.Namespace:
@@ -45,8 +47,24 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
     for name in _EARLY_STOPS if arguments.collect else ():
         if getattr(arguments, name) is not None:
             parser.error(f"--collect grows the whole tree: leave --{name.replace('_', '-')} out")
+    _refuse_choice(parser, arguments)
     if arguments.strategy == "react" and arguments.tries != parser.get_default("tries"):
         parser.error("--tries needs --strategy vote or search; --k tries each question again")
+
+
+def _refuse_choice(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Ends the command where there is nothing to choose among, or nothing to choose by."""
+    if arguments.strategy == "react" and arguments.choose != "vote":
+        parser.error("--choose needs --strategy vote or search: a single try is not chosen")
+    if arguments.choose == "value" and not arguments.value_model:
+        parser.error("--choose value needs --strategy search and --value-model URL")
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is no http:// or https:// address")
+    return text
 
 
 def positive(text: str) -> int:
@@ -132,6 +150,10 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--draw-again", action="store_true", help="expand the root again when all paths ended")
     add("--enough-answers", type=positive, help="stop once so many paths have answered")
     add("--enough-votes", type=positive, help="stop once so many answers agree")
+    add("--choose", choices=CHOICES, default="vote",
+        help="how an answer is chosen: what most say, its form and chance weighed (default); the "
+        "plain mode; or what a value model values most")  # fmt: skip
+    add("--value-model", type=_http_url, metavar="URL", help="values the states of a search")
     add("--collect", action="store_true", help="collect values: rewards by the labels")
     judge = parser.add_argument_group("suites that a model marks")
     add = judge.add_argument

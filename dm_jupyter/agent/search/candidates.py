@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from dm_jupyter.core.trajectory import Trajectory
 __all__ = [
     "Agree",
     "Candidate",
+    "best_by_mode",
     "best_by_value",
     "best_by_vote",
     "groups_of",
@@ -72,6 +73,16 @@ def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
     """
     groups = groups_of(candidates, agree)
     return min(groups, key=lambda group: _unfitness(candidates[group[0]]), default=[0])[0]
+
+
+def best_by_mode(candidates: Sequence[Candidate], agree: Agree) -> int:
+    """Returns the place of the first candidate that says what most candidates say.
+
+    Each counts one, whatever its weight and the form of its answer; of equal counts the one said
+    first. Without an answer: 0.
+    """
+    alike = [replace(one, weight=Fraction(1)) for one in candidates]
+    return next(iter(groups_of(alike, agree)), [0])[0]
 
 
 def best_by_value(candidates: Sequence[Candidate]) -> int:

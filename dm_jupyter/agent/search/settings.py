@@ -32,15 +32,18 @@ class SearchSettings:
     """Stops once so many of them say the same; `None` for never."""
     draws_again: bool = False
     """Whether the root is expanded again when every path has ended; else the search is over."""
-    select: Literal["vote", "value"] = "vote"
-    """How one of the answers is chosen."""
+    select: Literal["vote", "mode", "value"] = "vote"
+    """How one of the answers is chosen: by what most say, weighted and with a preference for the
+    form asked for; by what most say, each counting one; or by the values of a model."""
 
     def __post_init__(self) -> None:
         for name in ("candidates", "depth", "iterations", "errors"):
             if getattr(self, name) < 1:
                 raise ValueError(f"SearchSettings.{name} must be 1 or more")
-        if self.select not in ("vote", "value"):
-            raise ValueError(f"SearchSettings.select must be vote or value, got {self.select!r}")
+        if self.select not in ("vote", "mode", "value"):
+            raise ValueError(
+                f"SearchSettings.select must be vote, mode or value, got {self.select!r}"
+            )
 
     def for_collecting(self) -> SearchSettings:
         """Returns the settings to collect values with: broad, and to the end."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, begin, request_for, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.candidates import Agree, Candidate, best_by_vote
+from dm_jupyter.agent.search.candidates import Agree, Candidate, best_by_mode, best_by_vote
 from dm_jupyter.agent.search.drawing import Drawn, draw
 from dm_jupyter.agent.search.solution import Solution, spent_on, votes_to_json
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
@@ -71,10 +71,14 @@ class Vote:
     temperature: float = 0.7
     """Of all runs but the first."""
     name: str = "vote"
+    choose: Literal["vote", "mode"] = "vote"
+    """`mode` counts answers alone; `vote` also prefers those in the form asked for."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"Vote.count must be 1 or more, got {self.count}")
+        if self.choose not in ("vote", "mode"):
+            raise ValueError(f"Vote.choose must be vote or mode, got {self.choose!r}")
 
     async def solve(self, arena: Arena, policy: Policy) -> Solution:
         """Returns the first of the runs that say what most say; see `Strategy`."""
@@ -90,7 +94,7 @@ class Vote:
         ended = [task.result() for task in tasks]
         candidates = tuple(candidate for candidate, _ in ended)
         # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
-        chosen, record = await asyncio.to_thread(_voted, candidates, arena.agree)
+        chosen, record = await asyncio.to_thread(self._voted, candidates, arena.agree)
         return Solution(
             chosen,
             candidates,
@@ -98,6 +102,11 @@ class Vote:
             *spent_on([one.trajectory for one in candidates]),
             record=record,
         )
+
+    def _voted(self, candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
+        best = best_by_mode if self.choose == "mode" else best_by_vote
+        chosen = best(candidates, agree)
+        return chosen, votes_to_json(candidates, agree, chosen)
 
     async def _tries(self, arena: Arena, policy: Policy) -> tuple[list[Policy], list[RunSettings]]:
         hot = replace(arena.run, temperature=max(self.temperature, arena.run.temperature))
@@ -113,11 +122,6 @@ class Vote:
         except ContextFullError:  # each try meets it by itself, and ends as a single one does
             return [policy] * self.count, [arena.run, *others]
         return [policy, *(Drawn(policy, one) for one in drawn)], [arena.run, *others]
-
-
-def _voted(candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
-    chosen = best_by_vote(candidates, agree)
-    return chosen, votes_to_json(candidates, agree, chosen)
 
 
 async def _attempt(

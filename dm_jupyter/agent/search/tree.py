@@ -22,6 +22,7 @@ from dm_jupyter.agent.loop import RunSettings, begin, give_up, request_for, step
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.agent.search.candidates import (
     Candidate,
+    best_by_mode,
     best_by_value,
     best_by_vote,
     groups_of,
@@ -261,6 +262,8 @@ class _Growth:
     def _chosen(self, candidates: tuple[Candidate, ...]) -> int:
         if self._how.select == "value":
             return best_by_value(candidates)
+        if self._how.select == "mode":
+            return best_by_mode(candidates, self._arena.agree)
         return best_by_vote(candidates, self._arena.agree)
 
     async def _last_path(self) -> State:

@@ -1,0 +1,107 @@
+"""A value model behind an address: what the states of a search are worth.
+
+The protocol is one request: `POST URL` with `{"states": [[{"role": …, "content": …}, …], …]}`, each
+state the conversation that `training.collect_values` writes as `messages`. The reply is
+`{"values": [v, …]}`: one number for each state, from -1 (will fail) to 1 (will be right).
+
+*Covered*: a reply of another shape, of another length or beyond the range is refused. *Not
+covered*: the states hold the questions and what cells printed, and go to whoever owns the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+from dm_jupyter.agent.search.states import shown_state
+from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.errors import PolicyError
+from dm_jupyter.core.trajectory import Trajectory
+
+__all__ = ["ValueModel", "ValueModelError"]
+
+_TIMEOUT_S = 300.0
+_TRIES = 3
+_PAUSE_S = 1.0
+"""Before the second try; twice as long before the third."""
+
+
+class ValueModelError(PolicyError):
+    """The value model can't be asked, or its reply is no list of values."""
+
+
+class ValueModel:
+    """Values of states, as `Search.values` takes them; an async context manager."""
+
+    def __init__(self, url: str) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            url: where states are posted, `http://…` or `https://…`.
+        """
+        self._url = url
+        self._client = httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        """Returns the model."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
+
+    @property
+    def name(self) -> str:
+        """Its address, without what may be secret in it."""
+        return shown_address(self._url)
+
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> list[float]:
+        """Returns a value for each state, -1 to 1.
+
+        Raises:
+            ValueModelError: it can't be reached, refuses, or does not reply with such values.
+        """
+        states = [[one.to_json() for one in shown_state(state)] for state in trajectories]
+        response = await self._posted({"states": states})
+        if response.status_code != httpx2.codes.OK:
+            raise self._fault(f"answers {response.status_code} {response.reason_phrase}")
+        return self._values(response, len(states))
+
+    async def _posted(self, body: dict[str, Any]) -> httpx2.Response:
+        for number in range(1, _TRIES + 1):
+            try:
+                return await self._client.post(self._url, json=body)
+            except httpx2.HTTPError as error:
+                if number == _TRIES:
+                    why = str(error) or type(error).__name__
+                    raise self._fault(f"can't be reached: {why}") from error
+            await asyncio.sleep(_PAUSE_S * number)
+        raise AssertionError
+
+    def _values(self, response: httpx2.Response, count: int) -> list[float]:
+        try:
+            values = response.json()["values"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._fault('did not reply with {"values": […]}') from error
+        if not isinstance(values, list) or len(values) != count:
+            raise self._fault(f"was asked for {count} values and replied with another number")
+        for value in values:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not -1 <= value <= 1
+            ):
+                raise self._fault(f"replied with {value!r}, which is no number from -1 to 1")
+        return [float(value) for value in values]
+
+    def _fault(self, what: str) -> ValueModelError:
+        return ValueModelError(f"the value model at {self.name} {what}; see --value-model")
