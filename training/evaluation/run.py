@@ -85,7 +85,7 @@ async def evaluate(
         JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
     """
     with _alone_in(options.out):
-        standing = await asyncio.to_thread(standing_of, options)  # it may hash large files
+        standing = standing_of(options)
         on_start(standing)
         return await _evaluate(options, policy, pool, on_record, standing)
 
