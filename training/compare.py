@@ -26,7 +26,7 @@ from training.metrics.paired import difference_of, mcnemar_of
 from training.metrics.questions import share_of
 from training.whole_file import write_json
 
-__all__ = ["comparison_of", "main", "print_comparison"]
+__all__ = ["comparison_of", "main", "print_comparison", "verdict_lines"]
 
 RUNS = ("a", "b")
 
@@ -99,7 +99,7 @@ def print_comparison(comparison: Mapping[str, Any], names: tuple[str, str]) -> N
     """
     console = wide_console()
     console.print(_share_table(comparison, names))
-    console.print("\n".join(_verdict(comparison)) + "\n")
+    console.print("\n".join(verdict_lines(comparison)) + "\n")
     if comparison["changed"]:
         console.print(_changed_table(comparison))
     for letter in RUNS:
@@ -124,7 +124,8 @@ def _share_table(comparison: Mapping[str, Any], names: tuple[str, str]) -> Table
     return table
 
 
-def _verdict(comparison: Mapping[str, Any]) -> list[str]:
+def verdict_lines(comparison: Mapping[str, Any]) -> list[str]:
+    """Returns the paired difference and McNemar's test of a comparison in words."""
     difference, questions = comparison["difference"], comparison["runs"]["a"]["questions"]
     line = f"B less A: {difference['points']:+.1f} points"
     if difference["interval"] is None:

@@ -387,3 +387,23 @@ async def test_what_a_real_kernel_left_is_shown(page_about, tmp_path: Path) -> N
     assert "<th>a</th>" in page.text
     assert len(page.all("img")) == 1
     assert page.text.count(PNG) >= 1
+
+
+def test_two_runs_are_compared_as_pairs_and_filtered_by_who_won(page_about, tmp_path: Path) -> None:
+    def records(*rights: bool) -> list[EvalRecord]:
+        return [a_record(name=f"q{place}", right=right) for place, right in enumerate(rights)]
+
+    first = write_run(tmp_path / "first", *records(True, True, False, False))
+    second = write_run(tmp_path / "second", *records(True, False, True, False))
+    page = page_about(first, second)
+    assert "A is first, B is second" in page.words
+    assert "McNemar: of 4 questions A is better at 1, B at 1; p = 1 exact" in page.words
+    won = [
+        {key for key in (entry["data-keys"] or "").split("\n") if key.startswith("won=")}
+        for entry in page.all("details", "entry")
+    ]
+    assert won == [{"won=both"}] * 2 + [{"won=a"}] * 2 + [{"won=b"}] * 2 + [{"won=neither"}] * 2
+    assert "only second right" in page.words
+    alone = page_about(first)
+    assert "McNemar" not in alone.words
+    assert "won=" not in alone.text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from training.compare import RUNS
 from training.evaluation.records import EvalRecord
 from training.html.judges import WORDS, JudgeNote, judge_note, opinion_of
 from training.html.notebooks import NotebookPage, notebook_page
@@ -78,9 +80,36 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[Entry]:
     entries: list[Entry] = []
     for beside in tries.values():
         differ = len({one.record.strict for _, one in beside}) > 1
+        won = _winner(runs, beside)
         for run, one in beside:
-            entries.append(_entry(len(entries) + 1, run, one, differ, pictures))
+            entry = _entry(len(entries) + 1, run, one, differ, pictures)
+            entries.append(replace(entry, keys=(*entry.keys, *won)))
     return entries
+
+
+def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]) -> list[str]:
+    """Which of two runs did better at a question, as a key; none where one did not try it."""
+    sides = [[one.record.strict for run, one in beside if run is each] for each in runs]
+    if len(sides) != len(RUNS) or not all(sides):
+        return []
+    first, second = (Fraction(sum(side), len(side)) for side in sides)
+    if first != second:
+        return ["won=a" if first > second else "won=b"]
+    return ["won=both"] if first == 1 else ["won=neither"] if first == 0 else []
+
+
+def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
+    if len(runs) != len(RUNS):
+        return ()
+    first, second = runs
+    is_once = all(one.trial == 0 for run in runs for one in run.records)
+    words = "only {0} right" if is_once else "{0} right more often"
+    return (
+        ("a", words.format(first.name)),
+        ("b", words.format(second.name)),
+        ("both", "both right"),
+        ("neither", "neither right"),
+    )
 
 
 def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
@@ -94,6 +123,7 @@ def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
             _pairs(dict.fromkeys(one.failure for one in records if one.failure)),
         ),
         Filter("judge", "judge", tuple(_opinions(runs))),
+        Filter("won", "which run won", _winners(runs)),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(
             Filter(_group(name), name, _pairs(_values(records, name)))

@@ -26,10 +26,30 @@
     return texts.some(text => text.toLowerCase().includes(words));
   }
 
+  const list = document.getElementById('entries');
+  let order = '';
+
+  function sort() {
+    const name = form.elements.order.value;
+    if (name === order) {
+      return;
+    }
+    order = name;
+    const sorted = name
+      ? entries.toSorted(
+          (one, other) =>
+            Number(other.element.dataset[name]) -
+            Number(one.element.dataset[name])
+        )
+      : entries;
+    list.append(...sorted.map(entry => entry.element));
+  }
+
   function apply() {
+    sort();
     const words = form.elements.words.value.trim().toLowerCase();
     const wanted = [...form.querySelectorAll('select')]
-      .filter(select => select.value)
+      .filter(select => select.value && select.id !== 'order')
       .map(select => `${select.name}=${select.value}`);
     let count = 0;
     for (const entry of entries) {

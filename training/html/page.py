@@ -19,6 +19,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from training.compare import RUNS, comparison_of, verdict_lines
+from training.evaluation.read_run import RunError
 from training.html import plots, tables
 from training.html.entries import Entry, entries_of, filters_of
 from training.html.figures import Figures, figures_of
@@ -57,7 +59,7 @@ def page_of(runs: Sequence[ReportRun], title: str) -> str:
             script=Markup(script),  # noqa: S704  (our own file)
             runs=figures,
             facts=_facts(runs),
-            sections=_sections(figures, judge_table(runs)),
+            sections=_sections(figures, judge_table(runs), _difference(runs)),
             entries=entries,
             failed=sum(not entry.record.strict for entry in entries),
             filters=filters_of(runs),
@@ -102,8 +104,25 @@ def _has_several_tries(entries: Sequence[Entry]) -> bool:
     return any(entry.record.trial for entry in entries)
 
 
-def _sections(figures: Sequence[Figures], judged: tables.FigureTable) -> list[dict[str, Any]]:
-    """The parts of the page that show figures: name, heading, plots and tables."""
+def _difference(runs: Sequence[ReportRun]) -> list[str]:
+    """What `training.compare` says of two runs, in words; nothing of one or of more."""
+    if len(runs) != len(RUNS):
+        return []
+    first, second = runs
+    try:
+        found = comparison_of(first.records, second.records)
+    except RunError:  # they have no question in common
+        return []
+    return [
+        f"A is {first.name}, B is {second.name}; right by the benchmark's rules.",
+        *verdict_lines(found),
+    ]
+
+
+def _sections(
+    figures: Sequence[Figures], judged: tables.FigureTable, notes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The parts of the page that show figures: name, heading, notes, plots and tables."""
     parts: list[tuple[str, str, list[plots.Plot | None], list[tables.FigureTable]]] = [
         ("overall", "Overall", [plots.pass_plot(figures)], [tables.overall(figures), judged]),
         ("groups", "By group", [plots.accuracy_plot(figures)], [tables.groups(figures)]),
@@ -114,6 +133,7 @@ def _sections(figures: Sequence[Figures], judged: tables.FigureTable) -> list[di
         {
             "name": name,
             "heading": heading,
+            "notes": notes if name == "overall" else [],
             "plots": [plot for plot in drawn if plot],
             "tables": [table for table in shown if table.rows],
         }
