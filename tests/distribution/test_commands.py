@@ -18,7 +18,16 @@ from tests.wheels import index_variables, make_wheel
 
 EXTRAS = {
     "local": ["xllamacpp-2026.10.11549"],
-    "formats": ["odfpy-1.4.1", "pyarrow-18.0", "xlrd-2.0.1"],
+    "formats": [
+        "duckdb-1.2",
+        "lxml-5.3",
+        "odfpy-1.4.1",
+        "pyarrow-18.0",
+        "pyreadstat-1.3",
+        "python_calamine-0.3",
+        "xlrd-2.0.1",
+        "zstandard-0.23",
+    ],
     "ray": ["ray-2.60.0"],
     "lab": ["jupyterlab-4.6.0"],
 }
