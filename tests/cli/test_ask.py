@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -480,16 +479,9 @@ def test_a_long_question_is_no_file_name(folder: Path) -> None:
     assert "nowhere.csv" in done.err
 
 
-@pytest.mark.parametrize(("name", "words"), [("report.pdf", "a PDF"), ("all.zip", "a zip archive")])
-def test_what_is_no_table_is_refused_before_the_model_is_asked(
-    folder: Path, name: str, words: str
-) -> None:
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(folder / name, "w") as archive:
-            archive.writestr("a.csv", "a\n1\n")
-            archive.writestr("b.csv", "b\n1\n")
-    else:
-        (folder / name).write_bytes(b"%PDF-1.7\n")
+def test_what_is_no_table_is_refused_before_the_model_is_asked(folder: Path) -> None:
+    name, words = "report.pdf", "a PDF"
+    (folder / name).write_bytes(b"%PDF-1.7\n")
     done = _ask(folder, name, QUESTION, "--base-url", unused_url(), "--model", "m")
     assert done.code == 3
     assert f"{name}: " in done.err

@@ -27,7 +27,6 @@ def _archive(*names: str) -> bytes:
         ("report.pdf", b"%PDF-1.7\n", "this is a PDF document"),
         ("chart.png", b"\x89PNG\r\n\x1a\n", "this is an image"),
         ("letter.docx", _archive("word/document.xml"), "this is a text or slide document"),
-        ("all.zip", _archive("a.csv", "b.csv"), "a zip archive of 2 files"),
         ("disguised.csv", b"%PDF-1.7\n", "this is a PDF document"),
     ],
 )

@@ -39,6 +39,7 @@ LAYOUT_BYTES = 256 * 1024
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
 """Rows of a large file in which number formats are looked for."""
+_FORMAT_COLUMNS = 10_000
 _SCAN_S = 4.0
 _FACTS_S = 9.0
 """What scan and facts may take together leaves a third of the reader's 20 s to everything else."""
@@ -141,7 +142,10 @@ def _without_python_engine(call: ReadCall, rows: RowScan) -> ReadCall:
 def _table(source: Source, call: ReadCall) -> TableProfile:
     frame, call, warnings = _read(source.path, call, {})
     plain = call
-    call, numbers = csv_numbers(source.path, call, {})
+    if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
+        numbers = NumberPlan(warnings=["number formats and codes were not looked for: too wide"])
+    else:
+        call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:

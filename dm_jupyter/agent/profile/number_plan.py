@@ -25,6 +25,8 @@ __all__ = ["NumberPlan", "csv_numbers", "number_plan", "texts_read_as_numbers"]
 _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
 _NAMED_WORDS = 3
+_MOST_COLUMNS = 1_000
+"""Columns that are looked into; as many as are described."""
 
 
 @dataclass
@@ -84,6 +86,10 @@ def number_plan(
         or (column.kind is NumberKind.PLAIN and (column.inference.missing or not reads_plain))
     ]
     plan.steps = tuple(_steps(plan, frame, converted))
+    if frame.shape[1] > _MOST_COLUMNS:
+        plan.warnings.append(
+            f"number formats and codes were looked for in the first {_MOST_COLUMNS:,} columns alone"
+        )
     return plan
 
 
@@ -127,7 +133,7 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
 def _columns(frame: pd.DataFrame) -> list[_Column]:
     """Returns the columns that hold text, judged by all of their values."""
     found = []
-    for position, (label, values) in enumerate(frame.items()):
+    for position, (label, values) in enumerate(frame.iloc[:, :_MOST_COLUMNS].items()):
         if not is_text(values):
             continue
         present = values.dropna().tolist()
