@@ -143,7 +143,8 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     frame, call, warnings = _read(source.path, call, {})
     plain = call
     if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
-        numbers = NumberPlan(warnings=["number formats and codes were not looked for: too wide"])
+        told = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
+        numbers = NumberPlan(warnings=[told])
     else:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)

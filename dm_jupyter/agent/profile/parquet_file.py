@@ -47,6 +47,9 @@ def profile_parquet(source: Source) -> FileProfile:
         table = _described(frame, call, source.name)
     table = table or plain_table(frame, code, name=source.name, what="table")
     sampled = None if is_whole else len(frame)
+    if not is_whole:
+        told = f"statistics and number formats are those of the first {len(frame):,} rows alone"
+        table = replace(table, warnings=(told, *table.warnings))
     warnings, size = table.warnings, source.path.stat().st_size
     table = replace(table, row_count=metadata.num_rows, sampled_rows=sampled, warnings=())
     table = table if is_whole else replace(table, key=())
