@@ -16,10 +16,11 @@ from kernel_sandbox.commands import install_extra
 
 __all__ = ["SLOTS", "Engine", "EngineSettings", "Guess", "require_engine", "start_engine"]
 
-SLOTS: Final = 3
+SLOTS: Final = 2
 """Requests that are worked on at the same time, whoever starts the server.
 
-They share one context's memory (`python -m benchmarks.model_speed slots`).
+They share one context's memory. Two write faster together than one after the other; three or four
+write at half that speed (`python -m benchmarks.model_speed slots`).
 """
 
 _PROMPT_CACHE_MIB: Final = 512
