@@ -1,0 +1,318 @@
+"""Numbers that follow from values: differences, ratios, percentages, sums, recomputed.
+
+Only values that belong together are combined: those of one column or row, and those that the
+answer itself states. Any two numbers of all outputs would give nearly every result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from dm_jupyter.agent.grounding.sizes import Held, Window, window
+from dm_jupyter.agent.grounding.statements import Statement
+from dm_jupyter.agent.grounding.tables import Block, Cell
+
+__all__ = ["Derivation", "derivation"]
+
+_UP = (
+    r"more|higher|heavier|larger|greater|longer|older|bigger|taller|wider|faster|increase[ds]?|rose|"
+    r"rise|risen|grew|grown|growth|gain(?:ed)?|above|up|exceed(?:s|ed)?|ahead|climbed|premium|"
+    r"expensive|outperform(?:s|ed)?|lead(?:s)?|markup|additional|extra|later|warmer|hotter"
+)
+_DOWN = (
+    r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decrease[ds]?|declin(?:e|ed|es)|drop(?:ped|s)?|"
+    r"fell|fall(?:en|s)?|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
+    r"narrower|earlier|colder|cooler|trail(?:s)?"
+)
+_CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?)\b", re.I)
+_ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
+_ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
+_DIFFERENCE = re.compile(
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|rest|others?|without|non)\b|=",
+    re.I,
+)
+_RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
+_RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
+_SHARE_BEFORE = re.compile(r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I)
+_SUM = re.compile(r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly|add(?:s|ed)? up|plus|accounts?)\b|=|\+", re.I)
+_MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
+_REST = re.compile(r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b", re.I)
+_TOTAL = frozenset(("sum", "all", "overall", "count"))
+_MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
+_POOL = 12
+"""Numbers of an answer that are combined with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a number follows from values."""
+
+    formula: str
+    source: int
+    """The output that the first of the values is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    value: float
+    text: str
+    source: int
+
+
+def derivation(
+    statement: Statement, blocks: Sequence[Block], stated: Sequence[tuple[Held, Statement]]
+) -> Derivation | None:
+    """Returns how a number follows from values that belong together; `None` where it does not.
+
+    Args:
+        statement: the number with its words.
+        blocks: what the outputs hold.
+        stated: the other numbers of the answer that stand in outputs, nearest first.
+    """
+    context = _context(statement)
+    roles = _roles(statement, context)
+    if not roles:
+        return None
+    fits = window(statement)
+    pools = [_pool(stated), *(_columns(statement, blocks))]
+    for pool in pools:
+        for role in roles:
+            if found := _ROLES[role](pool, fits, statement, context):
+                return found
+    return None
+
+
+def _context(statement: Statement) -> str:
+    """The words around a number within its clause; those of the sentence follow a line break."""
+    return f"{statement.before} \n {statement.after}"
+
+
+def _roles(statement: Statement, context: str) -> list[str]:
+    """What the words around a number may mean by it."""
+    roles = []
+    after, before = statement.after, statement.before
+    if statement.number.is_percentage:
+        if _CHANGE.search(context) or _CHANGE.search(statement.sentence):
+            roles.append("change")
+        if not _CHANGE.search(after[:25]):
+            roles.append("share")
+        return roles
+    if _RATIO.search(after) or _RATIO_BEFORE.search(before) or "per " in after[:20]:
+        roles.append("ratio")
+    if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
+        roles.append("fraction")
+    if _DIFFERENCE.search(context):
+        roles.append("difference")
+    if _SUM.search(context) or _SUM.search(statement.sentence):
+        roles.append("sum")
+    if _MEAN.search(context):
+        roles.append("mean")
+    return roles
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Values that belong together."""
+
+    values: tuple[_Value, ...]
+    pairs: tuple[tuple[_Value, _Value], ...]
+    whole: tuple[_Value, ...] = ()
+    """All values of the column, where all rows are shown."""
+    named: tuple[_Value, ...] = ()
+    """Those of them that the sentence names."""
+    totals: tuple[_Value, ...] = ()
+    """What shares may be of."""
+
+
+def _pool(stated: Sequence[tuple[Held, Statement]]) -> _Pool:
+    """The numbers of the answer, as they are held and as they are stated."""
+    held, written = [], []
+    for one, statement in stated[:_POOL]:
+        held.append(_Value(one.cell.value, one.cell.text, one.source))
+        size = statement.number.value * 10.0 ** max(0, statement.number.exponent)
+        written.append(_Value(size, statement.number.text, one.source))
+    pairs = (*combinations(held, 2), *combinations(written, 2))
+    return _Pool(tuple(held), pairs, named=tuple(held))
+
+
+def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
+    """The values of each column and row that the sentence may be about."""
+    words = statement.near | statement.wide
+    totals = _counts(blocks)
+    for block in blocks:
+        if not 1 < len(block.cells) or len(block.rows) > _MOST_ROWS:
+            continue
+        rows = block.rows_named(words)
+        columns = _columns_meant(block, words)
+        for column in columns:
+            cells = block.column(column)
+            yield _column_pool(block, cells, rows, totals)
+        for row in rows or range(min(len(block.rows), _FEW)):
+            cells = [cell for at in columns if (cell := block.at(row, at))]
+            if block.is_table and 1 < len(cells) <= 2 * _FEW:
+                values = tuple(_value(block, cell) for cell in cells)
+                yield _Pool(values, tuple(combinations(values, 2)), totals=values)
+
+
+def _column_pool(
+    block: Block, cells: list[Cell], rows: list[int], totals: tuple[_Value, ...]
+) -> _Pool:
+    values = tuple(_value(block, cell) for cell in cells)
+    named = tuple(_value(block, cell) for cell in cells if cell.row in rows)
+    own = tuple(_value(block, cell) for cell in cells if block.row_words(cell.row) & _TOTAL)
+    whole = values if block.is_complete or not block.is_table else ()
+    return _Pool(values, tuple(_pairs(values, named)), whole, named, (*own, *totals))
+
+
+def _pairs(
+    values: tuple[_Value, ...], named: tuple[_Value, ...]
+) -> Iterator[tuple[_Value, _Value]]:
+    """Two values at a time: those named, else the extremes and neighbours."""
+    if len(named) >= 2:
+        yield from list(combinations(named, 2))[:_MOST_PAIRS]
+    elif len(values) <= _FEW and not named:
+        yield from combinations(values, 2)
+    elif len(named) == 1 and len(values) <= _MOST_PAIRS:
+        yield from ((named[0], other) for other in values if other is not named[0])
+    elif len(values) > 1 and not named:
+        ordered = sorted(values, key=lambda one: one.value)
+        yield ordered[-1], ordered[0]
+        yield ordered[-1], ordered[-2]
+        yield values[-1], values[0]
+        if len(values) <= _POOL:
+            yield from pairwise(values)
+
+
+def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
+    """The columns whose labels share most with the sentence; all where none does."""
+    columns = block.value_columns()
+    matched = {at: len(block.column_words(at) & words) for at in columns}
+    best = max(matched.values(), default=0)
+    return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
+
+
+def _counts(blocks: Sequence[Block]) -> tuple[_Value, ...]:
+    """How many there are of everything, as outputs tell."""
+    found: dict[float, _Value] = {}
+    for block in blocks:
+        if block.total_rows and (not block.is_table or block.total_rows != len(block.rows)):
+            text = str(block.total_rows)
+            found.setdefault(float(text), _Value(float(text), text, block.source))
+        for cell in block.cells[:200]:
+            if cell.value == int_of(cell.value) and cell.value > 1 and block.words(cell) & _TOTAL:
+                found.setdefault(cell.value, _value(block, cell))
+    return tuple(found.values())[:20]
+
+
+def int_of(value: float) -> float:
+    """Returns a number without what follows its point; itself where it has no size."""
+    return float(int(value)) if abs(value) < 1e300 else value
+
+
+def _value(block: Block, cell: Cell) -> _Value:
+    return _Value(cell.value, cell.text, block.source)
+
+
+def _change(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    """A percentage by which one value is above or below another."""
+    words = context if _CHANGE.search(context) else statement.sentence
+    ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
+    for one, other in pool.pairs:
+        low, high = sorted((one, other), key=lambda each: abs(each.value))
+        if low.value and (ups or not downs) and fits.holds(100 * (high.value / low.value - 1)):
+            return Derivation(f"{high.text} / {low.text} - 1", high.source)
+        if high.value and (downs or not ups) and fits.holds(100 * (1 - low.value / high.value)):
+            return Derivation(f"1 - {low.text} / {high.text}", high.source)
+        if "point" in statement.after[:12] or "pp" in statement.after[:5]:
+            for scale in (1.0, 100.0):
+                if fits.holds(scale * (high.value - low.value)):
+                    return Derivation(f"{high.text} - {low.text}", high.source)
+    return None
+
+
+def _share(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    return _part(pool, fits, 100.0, bool(_REST.search(context)))
+
+
+def _fraction(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    return _part(pool, fits, 1.0, bool(_REST.search(context)))
+
+
+def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation | None:
+    """A value as a part of a total: of its column, of one that is told, of another value."""
+    parts = pool.named or (pool.values if len(pool.values) <= _POOL else ())
+    total = sum(one.value for one in pool.whole)
+    for one in parts:
+        if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
+            return Derivation(f"{one.text} / {_sum_of(pool.whole)}", one.source)
+        for other in pool.totals:
+            if other is not one and other.value and fits.holds(scale * one.value / other.value):
+                if abs(one.value) <= abs(other.value):
+                    return Derivation(f"{one.text} / {other.text}", one.source)
+    for one, other in pool.pairs:
+        low, high = sorted((one, other), key=lambda each: abs(each.value))
+        if high.value and fits.holds(scale * low.value / high.value):
+            return Derivation(f"{low.text} / {high.text}", low.source)
+        both = low.value + high.value
+        for each in (low, high):
+            if both and not pool.whole and fits.holds(scale * each.value / both):
+                return Derivation(f"{each.text} / ({low.text} + {high.text})", each.source)
+    named = sum(one.value for one in pool.named)
+    if len(pool.named) > 1 and total and fits.holds(scale * named / total):
+        return Derivation(f"{_sum_of(pool.named)} / {_sum_of(pool.whole)}", pool.named[0].source)
+    if is_rest:
+        for one in pool.values[:_MOST_PAIRS]:
+            if 0 <= one.value <= 1 and fits.holds(scale * (1 - one.value)):
+                return Derivation(f"1 - {one.text}", one.source)
+            if 1 < one.value <= 100 and scale > 1 and fits.holds(100 - one.value):
+                return Derivation(f"100 - {one.text}", one.source)
+    return None
+
+
+def _ratio(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    for one, other in pool.pairs:
+        for over, under in ((one, other), (other, one)):
+            if under.value and fits.holds(over.value / under.value):
+                return Derivation(f"{over.text} / {under.text}", over.source)
+    return None
+
+
+def _difference(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    for one, other in pool.pairs:
+        if fits.holds(one.value - other.value):
+            high, low = (one, other) if one.value >= other.value else (other, one)
+            return Derivation(f"{high.text} - {low.text}", one.source)
+    if len(pool.whole) > 2 and len(pool.named) == 1:
+        rest = sum(one.value for one in pool.whole) - pool.named[0].value
+        if fits.holds(rest):
+            return Derivation(f"{_sum_of(pool.whole)} - {pool.named[0].text}", pool.named[0].source)
+    return None
+
+
+def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    for values in (pool.named, pool.whole, *pool.pairs):
+        if len(values) > 1 and fits.holds(sum(one.value for one in values)):
+            return Derivation(_sum_of(values), values[0].source)
+    return None
+
+
+def _mean(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    for values in (pool.named, pool.whole, *pool.pairs):
+        if len(values) > 1 and fits.holds(sum(one.value for one in values) / len(values)):
+            return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)
+    return None
+
+
+def _sum_of(values: Sequence[_Value]) -> str:
+    if len(values) > _FEW:
+        return f"({values[0].text} + … + {values[-1].text})"
+    return f"({' + '.join(one.text for one in values)})"
+
+
+_ROLES = {
+    "change": _change, "share": _share, "ratio": _ratio, "fraction": _fraction,
+    "difference": _difference, "sum": _sum, "mean": _mean,
+}  # fmt: skip

@@ -1,0 +1,327 @@
+"""What cells have shown, as values with labels: tables, lines of words, lists and dictionaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dm_jupyter.agent.grounding.numbers import Number, dates_in, numbers_in
+from dm_jupyter.agent.grounding.statements import Vocabulary, scopes
+from dm_jupyter.agent.grounding.tables import (
+    Block,
+    Cell,
+    delimited_cells,
+    number_of,
+    table_of,
+    text_cells,
+)
+from dm_jupyter.agent.grounding.words import content_words, unit_after
+
+__all__ = ["Outputs", "read"]
+
+_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^\S+ -\d")
+_FOOTER = re.compile(
+    r"^(?:(?:Freq: [^,]*, )?(?:Name: (?P<name>.*?), )?(?:Length: (?P<length>\d+), )?"
+    r"(?:Freq: [^,]*, )?dtype: \S.*|\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\])\s*$"
+)
+_ENTRIES = re.compile(
+    r"^(?:(?:Range|\w*)Index: (?P<rows>\d+) entries|.*\btotal (?P<columns>\d+) columns)"
+    r"|^(?P<saved>\d+) rows x (?P<wide>\d+) columns"
+)
+_SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_NOTHING = re.compile(r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b", re.M | re.I)
+_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
+_LITERAL = re.compile(
+    r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
+    r"|[A-Za-z_][\w.]*"
+)
+_LONG_LINE, _LONG_GROUP = 2_000, 4_000
+_MOST_LABELLED = 20_000
+"""Values that are read with their labels; those after them are only numbers."""
+_MOST_LABELS = 3_000
+_LABEL_WORDS = 6
+
+
+@dataclass(slots=True)
+class Outputs:
+    """All that the cells of a run have shown."""
+
+    blocks: list[Block] = field(default_factory=list)
+    bare: list[tuple[float, str, int]] = field(default_factory=list)
+    """Numbers without labels, as written, and the output each is of."""
+    texts: Sequence[str] = ()
+    empty: int | None = None
+    """The output that said that there is nothing."""
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+
+
+def read(texts: Sequence[str]) -> Outputs:
+    """Returns what outputs hold, in time linear in their length.
+
+    Args:
+        texts: of each cell, as plain text.
+    """
+    found = Outputs(texts=texts)
+    left = _MOST_LABELLED
+    for source, text in enumerate(texts):
+        if found.empty is None and _NOTHING.search(text[:10_000]):
+            found.empty = source
+        for part in _parts(text):
+            if left <= 0 or part.is_long:
+                found.bare += [(one.value, one.text, source)
+                               for line in part.lines for one in numbers_in(line)]  # fmt: skip
+                continue
+            blocks = _blocks(part, source)
+            left -= sum(len(block.cells) + len(block.labels) // 4 for block in blocks)
+            found.blocks += blocks
+    found.vocabulary = _vocabulary(found.blocks)
+    return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """Lines of an output that are read as one."""
+
+    kind: str
+    """`table` for aligned ones, `|`, `,` or `\t` for delimited ones, else `words`."""
+    lines: list[str] = field(default_factory=list)
+    is_series: bool = False
+    name: str = ""
+    total: tuple[int | None, int | None] = (None, None)
+    is_long: bool = False
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    part = _Part("words")
+    for line in text.split("\n"):
+        footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
+        if footer:
+            yield from _closed(part, footer)
+            part = _Part("words")
+            continue
+        if _SKIPPED.match(line):
+            continue
+        kind = _kind(line, part)
+        starts_anew = kind == part.kind == "table" and _is_new_head(line, part.lines[-1])
+        if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
+            head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
+            if part.lines:
+                yield part
+            part = _Part(kind, head)
+        if line.strip():
+            part.lines.append(line.rstrip("\\") if kind == "table" else line)
+            part.is_long = part.is_long or len(line) > _LONG_LINE
+    if part.lines:
+        yield part
+
+
+def _closed(part: _Part, footer: re.Match[str]) -> Iterator[_Part]:
+    """The lines above a footer, with what it says of them."""
+    if footer["rows"]:
+        part.total = int(footer["rows"]), int(footer["columns"])
+    else:
+        part.name = (footer["name"] or "").strip()
+        part.is_series = True
+        part.total = (int(footer["length"]) if footer["length"] else None, None)
+    if part.lines or part.total != (None, None):
+        yield part
+
+
+def _taken_over(part: _Part, line: str) -> list[str]:
+    """The last line of the words before a table, where it is the table's head."""
+    last = part.lines[-1] if part.lines else ""
+    is_level = len(last.rstrip()) == len(line.rstrip()) and not last.rstrip().endswith((":", "."))
+    is_name = bool(re.fullmatch(r"[^\W\d]\w*", last)) and bool(line[:1].strip())
+    if last and (is_level or is_name):
+        part.lines.pop()
+        return [last]
+    return []
+
+
+def _kind(line: str, part: _Part) -> str:
+    if line.count("|") >= 2 or (part.kind == "|" and "|" in line):
+        return "|"
+    stripped = line.strip()
+    if stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line:
+        return "words"
+    if "\t" in line.strip():
+        return "\t"
+    if _TABULAR.search(line):
+        return "table"
+    if part.kind == "table" and part.lines and len(line.rstrip()) == len(part.lines[-1].rstrip()):
+        return "table" if len(stripped.split()) > 1 and stripped[-1] not in ".:" else "words"
+    is_listed = "," in line and ": " not in line and not re.search(r", \S|\. |[.:]$", line)
+    return "," if is_listed else "words"
+
+
+def _is_new_head(line: str, before: str) -> bool:
+    """Whether a line begins the next table: no number, after one with numbers."""
+    if not line[:1].isspace() or not line.strip() or re.search(r"\bNaN\b", line):
+        return False
+    numbers = [cell for cell in line.split() if number_of(cell) is not None]
+    last = [cell for cell in before.split() if number_of(cell) is not None]
+    return not numbers and bool(last)
+
+
+def _blocks(part: _Part, source: int) -> list[Block]:
+    block = None
+    if part.kind == "table" and (len(part.lines) > 1 or part.is_series):
+        block = table_of(
+            text_cells(part.lines), source, is_series=part.is_series, name=part.name
+        )
+    elif part.kind in "|,\t" and len(part.lines) > 1:
+        cells = delimited_cells(part.lines, part.kind)
+        block = table_of(cells, source) if cells else None
+    if block is not None:
+        _describe(block, part)
+        return [block, *_joined_numbers(part, source)]
+    found = []
+    if part.total != (None, None):
+        found.append(Block(source, total_rows=part.total[0], total_columns=part.total[1]))
+    return [*found, *_lines(part.lines, source)]
+
+
+def _describe(block: Block, part: _Part) -> None:
+    """Takes what a footer says, and cuts off what an index of `describe` names in its own way."""
+    rows, columns = part.total
+    if rows is not None:
+        block.total_rows = rows
+    block.total_columns = columns or block.total_columns
+
+
+def _joined_numbers(part: _Part, source: int) -> list[Block]:
+    """`100,200` in a line of a csv file may be one number, too."""
+    if part.kind != ",":
+        return []
+    return [block for block in [_words_block(part.lines, source)] if block.cells]
+
+
+def _lines(lines: list[str], source: int) -> list[Block]:
+    found, words = [], []
+    for line in lines:
+        entries = _ENTRIES.match(line)
+        literal = None if entries else _literal(line, source)
+        if literal is not None:
+            found.append(literal)
+        elif entries:
+            rows = entries["rows"] or entries["saved"]
+            columns = entries["columns"] or entries["wide"]
+            found.append(
+                Block(
+                    source,
+                    rows=["rows", "columns"],
+                    columns=[""],
+                    cells=[Cell(float(text), text, at, 0)
+                           for at, text in enumerate((rows, columns)) if text],
+                    total_rows=int(rows) if rows else None,
+                    total_columns=int(columns) if columns else None,
+                )  # fmt: skip
+            )
+        else:
+            words.append(line)
+    block = _words_block(words, source)
+    return [*found, block] if block.cells or block.labels else found
+
+
+def _words_block(lines: Iterable[str], source: int) -> Block:
+    """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
+    block = Block(source, columns=[""])
+    for line in lines:
+        dates = dates_in(line)
+        numbers = [
+            number
+            for number in numbers_in(line)
+            if not any(start <= number.start < end for start, end in dates)
+        ]
+        numbers = [number for number in numbers if not _is_named_year(line, number, numbers)]
+        for number, scope in zip(numbers, scopes(0, len(line), line, numbers), strict=True):
+            before, after = line[slice(*scope.before)], line[slice(*scope.after)]
+            row = len(block.rows)
+            label = f"{before.strip(' ,;')} {after.strip(' ,;')}".strip()
+            block.rows.append(label)
+            value = number.value * 10.0 ** max(0, number.exponent)
+            text = number.digits + ("%" if number.is_percentage else "")
+            block.cells.append(Cell(value, text, row, 0))
+            for part in _split_numbers(number):
+                block.cells.append(Cell(part.value, part.text, row, 0))
+            if unit := unit_after(line, number.start, number.end):
+                block.units[row] = unit
+            name = before.strip(" ,;:=-*(@[\"'")
+            if name and not after.strip(" ,;)]") and len(name) < 60:
+                block.labels.append(name)
+        block.keys += [number.text for number in numbers_in(line) if number not in numbers]
+    return block
+
+
+def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
+    """Whether it is a year before another number, as `2014: 500` or `in 2014 it was 500`."""
+    if not number.is_year or len(numbers) < 2:
+        return False
+    before = line[: number.start].rstrip().lower()
+    return line[number.end : number.end + 1] == ":" or before.endswith((" in", "year", "(in"))
+
+
+def _split_numbers(number: Number) -> Iterator[Number]:
+    if "," in number.text:
+        yield from numbers_in(number.text.replace(",", " "))
+
+
+def _literal(line: str, source: int) -> Block | None:
+    """A list, tuple or dictionary with what each of its numbers belongs to; `None` for others."""
+    opened = re.search(r"[\[{(]", line)
+    if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"@\w+\[", line):
+        return None
+    prefix = line[: opened.start()]
+    if re.search(r"\d", prefix) or not re.search(r"(?:^|[:=]\s*|\w)$", prefix):
+        return None
+    if not re.match(r"[\[{(][\s\[({'\"\d.+-]|\S*\(", line[opened.start() :]):
+        return None
+    tokens = _LITERAL.findall(line[opened.start() :])
+    if len(tokens) > 3 and not re.search(r"['\"]", line) and re.search(r"[A-Za-z]{3,} [A-Za-z]{2,}", line[opened.start():]):
+        return None
+    block = Block(source, columns=[prefix.strip(" :=")], levels=1)
+    stack: list[list[str]] = [[]]
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else ""
+        if token in "[({":
+            stack.append([])
+        elif token in "])}":
+            stack = stack[:-1] or [[]]
+        elif token[0] in "'\"" or following == ":":
+            text = token.strip("'\"")
+            stack[-1] = [text] if following == ":" else [*stack[-1][-3:], text]
+            block.labels.append(text)
+        elif (value := number_of(token.replace("_", ""))) is not None:
+            label = ", ".join(one for level in stack[-4:] for one in level)
+            block.rows.append(label)
+            block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+    shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
+    if shape:
+        block.rows = ["rows", "columns"]
+        block.total_rows, block.total_columns = int(shape[1]), int(shape[2])
+    else:
+        block.total_rows = len(block.rows) or len(block.labels)
+    return block
+
+
+def _vocabulary(blocks: list[Block]) -> Vocabulary:
+    phrases: dict[str, list[tuple[str, ...]]] = {}
+    names: set[str] = set()
+    keys: set[str] = set()
+    with_digits: dict[str, None] = {}
+    labels: dict[str, None] = {}
+    for block in blocks:
+        labels |= dict.fromkeys(block.labels[:_MOST_LABELS])
+        keys |= set(block.keys[:_MOST_LABELS])
+        for name in block.key_names:
+            names |= set(content_words(name)[-1:])
+    words: set[str] = set()
+    for label in list(labels)[:_MOST_LABELS]:
+        phrase = content_words(label)
+        words |= set(phrase)
+        if phrase and len(phrase) <= _LABEL_WORDS and phrase not in phrases.get(phrase[0], ()):
+            phrases.setdefault(phrase[0], []).append(phrase)
+        if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
+            with_digits[label.lower()] = None
+    return Vocabulary(phrases, frozenset(words), frozenset(names), frozenset(keys), tuple(with_digits))
