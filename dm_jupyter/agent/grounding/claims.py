@@ -62,12 +62,16 @@ def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] |
     for block in blocks:
         if block.total_columns == count and _COLUMNS & set(nouns):
             return block.source, "the columns of the table"
-        if block.total_rows == count and _counts_rows(block, nouns):
-            return block.source, f"{block.total_rows} rows"
+        if _rows(block) == count and _counts_rows(block, nouns):
+            return block.source, f"{_rows(block)} rows"
         named = _distinct(block, nouns)
         if named == count:
             return block.source, f"{named} of them are listed"
     return _beyond(statement, blocks)
+
+
+def _rows(block: Block) -> int | None:
+    return block.total_rows if block.is_table or block.total_rows else len(block.labels)
 
 
 def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
@@ -78,6 +82,8 @@ def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     heads = set(content_words(block.index_name)) | set(
         word for name in block.key_names for word in content_words(name)
     )
+    if not block.is_table and len(block.labels) > 1 and len(block.labels) == len(block.rows):
+        return bool(_THINGS & set(nouns))
     if not block.is_table and not block.rows:
         return bool({"count", *_THINGS} & set(nouns)) or bool(nouns)
     return bool((heads | _THINGS) & set(nouns)) or (not block.is_table and bool(nouns))

@@ -76,18 +76,20 @@ def derivation(
     roles = _roles(statement, context)
     if not roles:
         return None
-    fits = window(statement)
-    pools = [_pool(stated), *(_columns(statement, blocks))]
-    for pool in pools:
+    sizes = [window(statement)]
+    if statement.number.exponent > 0:
+        sizes.append(window(statement, scaled=False))
+    for pool in [_pool(stated), *_columns(statement, blocks)]:
         for role in roles:
-            if found := _ROLES[role](pool, fits, statement, context):
-                return found
+            for fits in sizes:
+                if found := _ROLES[role](pool, fits, statement, context):
+                    return found
     return None
 
 
 def _context(statement: Statement) -> str:
     """The words around a number within its clause; those of the sentence follow a line break."""
-    return f"{statement.before} \n {statement.after}"
+    return f"{statement.since} {statement.before} \n {statement.after}"
 
 
 def _roles(statement: Statement, context: str) -> list[str]:

@@ -167,9 +167,7 @@ def _is_new_head(line: str, before: str) -> bool:
 def _blocks(part: _Part, source: int) -> list[Block]:
     block = None
     if part.kind == "table" and (len(part.lines) > 1 or part.is_series):
-        block = table_of(
-            text_cells(part.lines), source, is_series=part.is_series, name=part.name
-        )
+        block = _aligned(part, source)
     elif part.kind in "|,\t" and len(part.lines) > 1:
         cells = delimited_cells(part.lines, part.kind)
         block = table_of(cells, source) if cells else None
@@ -180,6 +178,20 @@ def _blocks(part: _Part, source: int) -> list[Block]:
     if part.total != (None, None):
         found.append(Block(source, total_rows=part.total[0], total_columns=part.total[1]))
     return [*found, *_lines(part.lines, source)]
+
+
+def _aligned(part: _Part, source: int) -> Block | None:
+    """The table of aligned lines; the name of a series' index is not aligned."""
+    lines, index_name = part.lines, ""
+    if part.is_series and re.fullmatch(r"[^\W\d]\S*\s*", lines[0]) and len(lines) > 1:
+        index_name, lines = lines[0].strip(), lines[1:]
+    return table_of(
+        text_cells(lines),
+        source,
+        is_series=part.is_series,
+        name=part.name,
+        index_name=index_name,
+    )
 
 
 def _describe(block: Block, part: _Part) -> None:

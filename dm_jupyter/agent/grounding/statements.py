@@ -13,10 +13,10 @@ __all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
-    r"[;,)\]|—]|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
 )
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at)\s")
-_JOINED = re.compile(r"(?:\s*(?:[,/&]|and|or|to|%|[a-zA-Zµ°]{1,2}(?=\W)))*\s*[$€£]?\s*\Z")
+_JOINED = re.compile(r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|[a-zA-Zµ°]{1,2}(?=\W)))*\s*[$€£]?\s*\Z")
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -90,6 +90,8 @@ class Statement:
 
     number: Number
     before: str
+    since: str
+    """What stands between the number before it and it."""
     after: str
     sentence: str
     near: frozenset[str]
@@ -200,23 +202,29 @@ class _Reader:
         whole = frozenset(self._words(start, end))
         is_going_on = bool(_PRONOUN.match(self._answer, start))
         subject = self._heading | (self._previous if is_going_on else frozenset())
+        earlier = start
         for group in self._groups(start, end, numbers):
             first, last = group[0][1], group[-1][1]
             before = self._words(*first.before)
+            first_start = group[0][0].start
             words = [*before, *self._words(*last.after)]
             names = self._vocabulary.labels_in(words)
-            assigned = names if len(group) > 1 and len(names) == len(group) else []
-            has_name = bool(names) or bool(_OTHERS & set(words))
+            is_pair = len(group) > 1
+            if is_pair and not names:
+                names = self._vocabulary.labels_in(self._words(start, first.before[0]))
+            assigned = names if is_pair and len(names) == len(group) else []
+            has_name = bool(names) or is_pair or bool(_OTHERS & set(words))
             for at, (number, scope) in enumerate(group):
                 own = frozenset(words)
                 if assigned:
                     other = {word for name in names for word in name} - set(assigned[at])
-                    own = own - other
+                    own = (own | set(assigned[at])) - other
                 near = own if has_name else own | subject
                 found.append(
                     Statement(
                         number,
                         self._answer[first.before[0] : number.start],
+                        self._answer[earlier : first_start],
                         self._answer[number.end : max(scope.after[1], number.end)],
                         self._answer[start:end],
                         near,
@@ -226,6 +234,7 @@ class _Reader:
                         _hedge(self._answer[max(start, number.start - 30) : number.start]),
                     )
                 )
+            earlier = group[-1][0].end
             if names:
                 subject = frozenset(names[0])
         return found
@@ -258,14 +267,14 @@ class _Reader:
             column = self._columns[at] if at < len(self._columns) else ""
             near = frozenset(content_words(f"{texts} {column}")) | self._heading
             unit = unit_after(self._answer, number.start, number.end)
-            found.append(Statement(number, texts, column, f"{texts} {column}", near, near, unit, "",
+            found.append(Statement(number, texts, "", column, f"{texts} {column}", near, near, unit, "",
                                    number.start in self._tokens))  # fmt: skip
         return found
 
     def _statement(self, number: Number, start: int, end: int, *, is_label: bool) -> Statement:
         words = frozenset(self._words(start, end))
         return Statement(
-            number, self._answer[start : number.start], self._answer[number.end : end],
+            number, self._answer[start : number.start], "", self._answer[number.end : end],
             self._answer[start:end], words, words, None, "", is_label,
         )  # fmt: skip
 

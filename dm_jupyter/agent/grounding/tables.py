@@ -69,7 +69,7 @@ class Block:
     @property
     def is_complete(self) -> bool:
         """Whether all rows are shown."""
-        return self.total_rows == len(self.rows)
+        return not self.is_table or self.total_rows == len(self.rows)
 
     def words(self, cell: Cell) -> frozenset[str]:
         """What the labels of a cell say, its row's and its column's."""
@@ -181,7 +181,12 @@ def delimited_cells(lines: Sequence[str], delimiter: str) -> list[list[str]] | N
 
 
 def table_of(
-    rows: list[list[str]], source: int, *, is_series: bool = False, name: str = ""
+    rows: list[list[str]],
+    source: int,
+    *,
+    is_series: bool = False,
+    name: str = "",
+    index_name: str = "",
 ) -> Block | None:
     """Returns a table's values with their labels; `None` where it holds no number.
 
@@ -189,7 +194,8 @@ def table_of(
         rows: its cells, all rows as wide.
         source: the output it is of.
         is_series: whether the last column alone holds values, as `dtype:` below it tells.
-        name: of a series, or of its index.
+        name: of a series.
+        index_name: of a series' index, where it stood above the values.
     """
     rows = [row for row in rows if not _RULE.fullmatch("".join(row)) or any(map(_is_value, row))]
     if not rows:
@@ -203,7 +209,7 @@ def table_of(
     block.columns = _column_labels(heads, index, len(body[0]))
     if is_series:
         block.columns[-1] = name or block.columns[-1]
-    block.index_name = " ".join(heads[-1][:index]) if heads else ""
+    block.index_name = index_name or (" ".join(heads[-1][:index]).strip() if heads else "")
     _fill(block, body, index, is_series=is_series)
     block.total_columns = len(body[0]) - index
     return block if block.cells or block.labels else None
@@ -244,6 +250,8 @@ def _merged(
     has_head = [any(head[at] for head in heads) for at in range(width)]
     has_body = [any(row[at] for row in body) for at in range(width)]
     first = next((at for at in range(width) if has_head[at]), 0)
+    if first > 1 and all(row[0].isdigit() for row in body):
+        first = 1  # rows are numbered, the rest is text of the first column
     groups: list[list[int]] = [[]]
     for at in range(width):
         groups[-1].append(at)
