@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dm_jupyter.agent.grounding.claims import count_of, ranks, restates, superlative_fault
-from dm_jupyter.agent.grounding.derived import derivation
+from dm_jupyter.agent.grounding.derived import Known, derivation
 from dm_jupyter.agent.grounding.outputs import Outputs, read
 from dm_jupyter.agent.grounding.sizes import Held, Index, misfit, readings
 from dm_jupyter.agent.grounding.statements import Statement, statements
 from dm_jupyter.agent.grounding.tables import Block
-from dm_jupyter.agent.grounding.words import Unit
+from dm_jupyter.agent.grounding.words import Unit, content_words
 from dm_jupyter.core.grounded import Grounded, Verdict
 
 __all__ = ["ground", "unsupported_numbers"]
 
 _SPECIFIC = 3
 """Digits from which on a number is hardly met by chance."""
+_MOST_AS_FRACTION = 1.5
+"""Above which a value is hardly a fraction."""
+_MOST_LINES = 20
+"""Blocks of lines that are compared with each other."""
 _FALLING = re.compile(
-    r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower|less|negativ\w*|minus|"
+    r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
     r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
     r"opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
@@ -69,22 +73,27 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
     said = statements(answer, binder.outputs.vocabulary)
     first = [binder.direct(one) for one in said]
     found = []
-    for at, (statement, (verdict, fit)) in enumerate(zip(said, first, strict=True)):
+    known = [
+        Known(held.cell.value, held.cell.text, held.source, statement)
+        for statement, (_, held) in zip(said, first, strict=True)
+        if held
+    ]
+    for statement, (verdict, _) in zip(said, first, strict=True):
         if verdict is None or verdict.verdict is Verdict.MISMATCHED:
-            verdict = binder.indirect(statement, _others(said, first, at), verdict)
+            verdict = binder.indirect(statement, _others(known, statement), verdict)
+            if verdict.verdict is Verdict.DERIVED and verdict.cell is not None:
+                size = statement.number.value * 10.0 ** max(0, statement.number.exponent)
+                known.append(Known(size, statement.number.text, verdict.cell, statement))
         found.append(verdict)
     return tuple(found)
 
 
-def _others(
-    said: list[Statement], first: list[tuple[Grounded | None, Held | None]], at: int
-) -> list[tuple[Held, Statement]]:
-    """The other numbers that stand in outputs, those of the same sentence first."""
-    found = [(held, said[place]) for place, (_, held) in enumerate(first) if held and place != at]
-    same = [one for one in found if one[1].sentence == said[at].sentence]
+def _others(known: list[Known], statement: Statement) -> list[Known]:
+    """The other numbers that outputs bear out, those of the same sentence first."""
+    same = [one for one in known if one.statement.sentence == statement.sentence]
     near = sorted(
-        (one for one in found if one[1].sentence != said[at].sentence),
-        key=lambda one: abs(one[1].number.start - said[at].number.start),
+        (one for one in known if one.statement.sentence != statement.sentence),
+        key=lambda one: abs(one.statement.number.start - statement.number.start),
     )
     return same + near[: max(0, 6 - len(same))]
 
@@ -95,6 +104,7 @@ class _Binder:
     def __init__(self, outputs: Outputs, question: str) -> None:
         self.outputs, self._question = outputs, question
         self._index = Index(outputs)
+        self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
         self._units: frozenset[Unit] = frozenset(
             unit
             for block in outputs.blocks
@@ -141,11 +151,34 @@ class _Binder:
                     continue
                 block = held.block
                 other = _contradiction(held, statement) if block else ""
+                other = other or self._other_line(held, statement)
                 if other:
                     found.append(_Fit(held, -1, other, by_label=True))
                 else:
                     found.append(_Fit(held, _agreement(held, statement)))
         return found
+
+    def _other_line(self, held: Held, statement: Statement) -> str:
+        """Whose figure a value of a line is, where another cell has printed what is named."""
+        block = held.block
+        if block is None or block.is_table:
+            return ""
+        own = block.row_words(held.cell.row)
+        for other in self._lines:
+            if other is block:
+                continue
+            for row in range(min(len(other.rows), _MOST_LINES)):
+                words = other.row_words(row)
+                cell = other.at(row, 0)
+                if cell is None or held.reading.window.holds(cell.value):
+                    continue
+                more, less = words - own, own - words
+                if not (own & words and more and less):
+                    continue
+                if more <= statement.near and not less & statement.wide:
+                    mine, theirs = _shown(block.rows[held.cell.row]), _shown(other.rows[row])
+                    return f"{held.cell.text} is for {mine}, not {theirs}"
+        return ""
 
     def _label(self, statement: Statement) -> Grounded:
         """A year or another name: it must occur in an output, or in the question."""
@@ -160,7 +193,7 @@ class _Binder:
     def indirect(
         self,
         statement: Statement,
-        others: list[tuple[Held, Statement]],
+        others: list[Known],
         verdict: Grounded | None,
     ) -> Grounded:
         """The verdict where no value fits: counts, what follows from values, the question."""
@@ -177,9 +210,18 @@ class _Binder:
             return _verdict(statement, Verdict.RESTATED)
         if verdict is not None:
             return verdict
+        if statement.number.is_year and (dated := self._dated(statement.number.text)) is not None:
+            return _verdict(statement, Verdict.SUPPORTED, dated)
         if (key := self._key(statement)) is not None:
             return _verdict(statement, Verdict.SUPPORTED, key)
         return _verdict(statement, Verdict.UNSUPPORTED)
+
+    def _dated(self, year: str) -> int | None:
+        """The output that holds a date of that year."""
+        for source, output in enumerate(self.outputs.texts):
+            if re.search(rf"(?<!\d){year}-\d\d", output):
+                return source
+        return None
 
     def _key(self, statement: Statement) -> int | None:
         """The output with a row of that number: `the most common class is 3`."""
@@ -195,12 +237,11 @@ class _Binder:
 
 
 def _names_keys(statement: Statement, block: Block) -> bool:
-    words = statement.wide
     return any(
         word == part or (len(word) > 3 and part.endswith(word))
         for name in block.key_names
-        for part in name.lower().replace("_", " ").split()
-        for word in words
+        for part in content_words(name)
+        for word in statement.wide
     )
 
 
@@ -226,41 +267,48 @@ def _contradiction(held: Held, statement: Statement) -> str:
     block, cell = held.block, held.cell
     if block is None:
         return ""
-    near, wide = statement.near, statement.wide
-    own_row = block.row_words(cell.row)
-    own = own_row | block.column_words(cell.column)
-    window = held.reading.window
-    for row in block.rows_named(near):
+    for row in block.rows_met(statement.near):
         other = block.at(row, cell.column)
-        if other is None or other is cell or window.holds(other.value):
+        if other is None or row == cell.row or held.reading.window.holds(other.value):
             continue
-        if not block.is_table and _is_whole(cell.value) != _is_whole(other.value):
+        if held.reading.way == "fraction" and abs(other.value) > _MOST_AS_FRACTION:
             continue
-        if not _is_named(block.row_words(row) - own, near) or (own_row - block.row_words(row)) & near:
-            continue
-        if any(named == cell.row for named in block.rows_named(near)):
-            continue
-        mine, theirs = _shown(block.rows[cell.row]), _shown(block.rows[row])
-        return f"{held.cell.text} is for {mine}, not {theirs}"
-    if not block.is_table:
-        return ""
+        if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
+            mine, theirs = _shown(block.rows[cell.row]), _shown(block.rows[row])
+            return f"{held.cell.text} is for {mine}, not {theirs}"
+    return _other_column(held, block, statement) if block.is_table else ""
+
+
+def _is_meant(
+    theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: Block, row: int
+) -> bool:
+    """Whether the clause names one row, and nothing that only the value's own row is called."""
+    more, less = theirs - mine, mine - theirs
+    if not more or not less or less & statement.near:
+        return False
+    if more <= statement.near:
+        return True
+    return any(
+        part and part <= statement.near and part - mine
+        for part in block.named_parts(row)
+    )
+
+
+def _other_column(held: Held, block: Block, statement: Statement) -> str:
+    """Which column a value is of, where the clause names another one."""
+    cell, near, wide = held.cell, statement.near, statement.wide
+    own = block.words(cell)
+    noun = set(content_words(statement.after[:30])[:2])
     for column in block.value_columns():
         other = block.at(cell.row, column)
-        if column == cell.column or other is None or window.holds(other.value):
+        if column == cell.column or other is None or held.reading.window.holds(other.value):
             continue
-        theirs_only = block.column_words(column) - own
-        mine_only = block.column_words(cell.column) - block.column_words(column)
-        if theirs_only and mine_only and theirs_only <= near and not mine_only & wide:
-            return f"{held.cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
+        theirs = block.column_words(column) - own
+        mine = block.column_words(cell.column) - block.column_words(column)
+        is_part = theirs <= noun and abs(cell.value) < abs(other.value)
+        if theirs and mine and theirs <= near and not mine & wide and not is_part:
+            return f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
     return ""
-
-
-def _is_named(different: frozenset[str], near: frozenset[str]) -> bool:
-    return bool(different & near)
-
-
-def _is_whole(value: float) -> bool:
-    return value == round(value, 0) if abs(value) < 1e300 else True
 
 
 def _shown(label: str) -> str:

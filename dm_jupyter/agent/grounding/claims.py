@@ -14,11 +14,13 @@ from dm_jupyter.agent.grounding.words import content_words
 __all__ = ["count_of", "ranks", "restates", "superlative_fault"]
 
 _THINGS = frozenset(
-    "count category group column variable feature value item entry result different distinct "
-    "unique class type kind field level bin segment case table line".split()
+    content_words(
+        "count category group column variable feature item entry result different distinct "
+        "unique class type kind field level bin segment case table line"
+    )
 )
 """What a table's rows may be called, whatever they are."""
-_COLUMNS = frozenset("column variable feature field".split())
+_COLUMNS = frozenset(content_words("column variable feature field"))
 _RANK = re.compile(r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I)
 _THRESHOLD = re.compile(
     r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|at most|than|up to|"
@@ -31,7 +33,7 @@ _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|
 _HIGH = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
     r"maximum|fastest|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
-    r"|peak(?:s|ed)?|leads|top-selling|best-selling)\b",
+    r"|peak(?:s|ed)?|leads with|top-selling|best-selling)\b",
     re.I,
 )
 _LOW = re.compile(
@@ -167,6 +169,8 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block])
     words = f"{statement.before} {statement.after}"
     is_high, is_low = bool(_HIGH.search(words)), bool(_LOW.search(words))
     if block is None or is_high == is_low or _QUALIFIED.search(words):
+        return ""
+    if not block.is_table and len(block.labels) != len(block.cells):
         return ""
     if block.levels > 1 or not block.is_complete or not 1 < len(block.rows) <= _MOST_ROWS:
         return ""

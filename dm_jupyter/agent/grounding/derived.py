@@ -11,27 +11,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from dm_jupyter.agent.grounding.sizes import Held, Window, window
+from dm_jupyter.agent.grounding.sizes import Window, window
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block, Cell
 
-__all__ = ["Derivation", "derivation"]
+__all__ = ["Derivation", "Known", "derivation"]
 
 _UP = (
     r"more|higher|heavier|larger|greater|longer|older|bigger|taller|wider|faster|increase[ds]?|rose|"
     r"rise|risen|grew|grown|growth|gain(?:ed)?|above|up|exceed(?:s|ed)?|ahead|climbed|premium|"
-    r"expensive|outperform(?:s|ed)?|lead(?:s)?|markup|additional|extra|later|warmer|hotter"
+    r"better|expensive|outperform(?:s|ed)?|over|rais\w+|markup|additional|extra|later|warmer|hotter"
 )
 _DOWN = (
     r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decrease[ds]?|declin(?:e|ed|es)|drop(?:ped|s)?|"
     r"fell|fall(?:en|s)?|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
-    r"narrower|earlier|colder|cooler|trail(?:s)?"
+    r"worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
-_CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?)\b", re.I)
+_CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+", re.I)
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|rest|others?|without|non)\b|=",
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
 _RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
@@ -56,6 +56,16 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A number of the answer that an output bears out."""
+
+    value: float
+    text: str
+    source: int
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class _Value:
     value: float
     text: str
@@ -63,7 +73,7 @@ class _Value:
 
 
 def derivation(
-    statement: Statement, blocks: Sequence[Block], stated: Sequence[tuple[Held, Statement]]
+    statement: Statement, blocks: Sequence[Block], stated: Sequence[Known]
 ) -> Derivation | None:
     """Returns how a number follows from values that belong together; `None` where it does not.
 
@@ -106,10 +116,9 @@ def _roles(statement: Statement, context: str) -> list[str]:
         roles.append("ratio")
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
         roles.append("fraction")
-    if _DIFFERENCE.search(context):
+    if _DIFFERENCE.search(context) or _CHANGE.search(statement.sentence):
         roles.append("difference")
-    if _SUM.search(context) or _SUM.search(statement.sentence):
-        roles.append("sum")
+    roles.append("sum" if _SUM.search(context) or _SUM.search(statement.sentence) else "whole")
     if _MEAN.search(context):
         roles.append("mean")
     return roles
@@ -129,13 +138,14 @@ class _Pool:
     """What shares may be of."""
 
 
-def _pool(stated: Sequence[tuple[Held, Statement]]) -> _Pool:
+def _pool(stated: Sequence[Known]) -> _Pool:
     """The numbers of the answer, as they are held and as they are stated."""
     held, written = [], []
-    for one, statement in stated[:_POOL]:
-        held.append(_Value(one.cell.value, one.cell.text, one.source))
-        size = statement.number.value * 10.0 ** max(0, statement.number.exponent)
-        written.append(_Value(size, statement.number.text, one.source))
+    for one in stated[:_POOL]:
+        held.append(_Value(one.value, one.text, one.source))
+        number = one.statement.number
+        size = number.value * 10.0 ** max(0, number.exponent)
+        written.append(_Value(size, number.text, one.source))
     pairs = (*combinations(held, 2), *combinations(written, 2))
     return _Pool(tuple(held), pairs, named=tuple(held))
 
@@ -153,10 +163,24 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
             cells = block.column(column)
             yield _column_pool(block, cells, rows, totals)
         for row in rows or range(min(len(block.rows), _FEW)):
-            cells = [cell for at in columns if (cell := block.at(row, at))]
+            cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
                 values = tuple(_value(block, cell) for cell in cells)
-                yield _Pool(values, tuple(combinations(values, 2)), totals=values)
+                yield _Pool(values, tuple(combinations(values, 2)), values, totals=values)
+    yield _declared(blocks)
+
+
+def _declared(blocks: Sequence[Block]) -> _Pool:
+    """How many rows and columns outputs say there are, before and after something."""
+    rows, columns = [
+        [
+            _Value(float(total), str(total), block.source)
+            for block in blocks
+            if (total := getattr(block, name)) and not block.is_table and total != len(block.rows)
+        ][:_POOL]
+        for name in ("total_rows", "total_columns")
+    ]
+    return _Pool((*rows, *columns), (*combinations(rows, 2), *combinations(columns, 2)))
 
 
 def _column_pool(
@@ -166,7 +190,10 @@ def _column_pool(
     named = tuple(_value(block, cell) for cell in cells if cell.row in rows)
     own = tuple(_value(block, cell) for cell in cells if block.row_words(cell.row) & _TOTAL)
     whole = values if block.is_complete or not block.is_table else ()
-    return _Pool(values, tuple(_pairs(values, named)), whole, named, (*own, *totals))
+    pairs = list(_pairs(values, named))
+    if len(named) > 1 and len(cells) <= _MOST_PAIRS and block.rows[cells[0].row][:4].isdigit():
+        pairs += [pair for pair in pairwise(values) if pair[0] in named or pair[1] in named]
+    return _Pool(values, tuple(pairs), whole, named, (*own, *totals))
 
 
 def _pairs(
@@ -301,6 +328,14 @@ def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Deriv
     return None
 
 
+def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    """What a whole column or row adds up to, which needs no word that says so."""
+    total = sum(one.value for one in pool.whole)
+    if len(pool.whole) > 1 and len(pool.named) < 2 and fits.holds(total):
+        return Derivation(_sum_of(pool.whole), pool.whole[0].source)
+    return None
+
+
 def _mean(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
     for values in (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values) / len(values)):
@@ -316,5 +351,5 @@ def _sum_of(values: Sequence[_Value]) -> str:
 
 _ROLES = {
     "change": _change, "share": _share, "ratio": _ratio, "fraction": _fraction,
-    "difference": _difference, "sum": _sum, "mean": _mean,
+    "difference": _difference, "sum": _sum, "whole": _whole, "mean": _mean,
 }  # fmt: skip

@@ -16,11 +16,11 @@ from dm_jupyter.agent.grounding.tables import (
     table_of,
     text_cells,
 )
-from dm_jupyter.agent.grounding.words import content_words, unit_after
+from dm_jupyter.agent.grounding.words import Unit, content_words, unit_after
 
 __all__ = ["Outputs", "read"]
 
-_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^\S+ -\d")
+_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^[^\s:]+ -\d")
 _FOOTER = re.compile(
     r"^(?:(?:Freq: [^,]*, )?(?:Name: (?P<name>.*?), )?(?:Length: (?P<length>\d+), )?"
     r"(?:Freq: [^,]*, )?dtype: \S.*|\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\])\s*$"
@@ -36,11 +36,14 @@ _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
     r"|[A-Za-z_][\w.]*"
 )
+_KEYED = re.compile(r"\W*(?P<name>[^\W\d]+)[ _#]+(?P<key>\d+)\W*[:=(-]")
+_HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
+_AROUND = " ,;:=-*(@[\"'>"
 _LONG_LINE, _LONG_GROUP = 2_000, 4_000
 _MOST_LABELLED = 20_000
 """Values that are read with their labels; those after them are only numbers."""
 _MOST_LABELS = 3_000
-_LABEL_WORDS = 6
+_LABEL_WORDS, _MOST_ALIKE = 6, 100
 
 
 @dataclass(slots=True)
@@ -186,12 +189,23 @@ def _aligned(part: _Part, source: int) -> Block | None:
     if part.is_series and re.fullmatch(r"[^\W\d]\S*\s*", lines[0]) and len(lines) > 1:
         index_name, lines = lines[0].strip(), lines[1:]
     return table_of(
-        text_cells(lines),
+        _ragged_cells(lines) or text_cells(lines),
         source,
         is_series=part.is_series,
         name=part.name,
         index_name=index_name,
     )
+
+
+def _ragged_cells(lines: Sequence[str]) -> list[list[str]] | None:
+    """The cells of lines that are not aligned, where two spaces split all alike."""
+    aligned = {len(line.rstrip()) for line in lines}
+    rows = [re.split(r" {2,}", line.strip()) for line in lines]
+    if len(aligned) == 1 or len(rows[-1]) < 3:
+        return None
+    if lines[0][:1].isspace() and len(rows[0]) == len(rows[-1]) - 1:
+        rows[0] = ["", *rows[0]]
+    return rows if len({len(row) for row in rows}) == 1 else None
 
 
 def _describe(block: Block, part: _Part) -> None:
@@ -222,13 +236,9 @@ def _lines(lines: list[str], source: int) -> list[Block]:
             found.append(
                 Block(
                     source,
-                    rows=["rows", "columns"],
-                    columns=[""],
-                    cells=[Cell(float(text), text, at, 0)
-                           for at, text in enumerate((rows, columns)) if text],
                     total_rows=int(rows) if rows else None,
                     total_columns=int(columns) if columns else None,
-                )  # fmt: skip
+                )
             )
         else:
             words.append(line)
@@ -236,34 +246,94 @@ def _lines(lines: list[str], source: int) -> list[Block]:
     return [*found, block] if block.cells or block.labels else found
 
 
+@dataclass(slots=True)
+class _Line:
+    """A line of words with its numbers, and which words each of them has."""
+
+    head: str = ""
+    labels: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
+    units: list[Unit | None] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    key_name: str = ""
+
+
 def _words_block(lines: Iterable[str], source: int) -> Block:
     """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
+    read_lines = [_line(line) for line in lines]
+    filled = [line for line in read_lines if line.numbers]
     block = Block(source, columns=[""])
-    for line in lines:
-        dates = dates_in(line)
-        numbers = [
-            number
-            for number in numbers_in(line)
-            if not any(start <= number.start < end for start, end in dates)
-        ]
-        numbers = [number for number in numbers if not _is_named_year(line, number, numbers)]
-        for number, scope in zip(numbers, scopes(0, len(line), line, numbers), strict=True):
-            before, after = line[slice(*scope.before)], line[slice(*scope.after)]
-            row = len(block.rows)
-            label = f"{before.strip(' ,;')} {after.strip(' ,;')}".strip()
-            block.rows.append(label)
+    if _are_alike(filled):
+        block = Block(source, columns=filled[0].labels, total_rows=len(filled), is_table=True)
+    for line in filled:
+        if block.is_table:
+            block.labels.append(line.head)
+            block.rows.append(line.head)
+        for at, number in enumerate(line.numbers):
+            label = line.labels[at]
+            if not block.is_table:
+                head = line.head if len(line.numbers) > 1 else ""
+                block.rows.append(f"{head} {label}".strip())
+                if line.names[at]:
+                    block.labels.append(line.names[at])
+            row = len(block.rows) - 1
+            column = at if block.is_table else 0
+            unit = line.units[at]
+            if unit:
+                block.units[row, column] = unit
             value = number.value * 10.0 ** max(0, number.exponent)
             text = number.digits + ("%" if number.is_percentage else "")
-            block.cells.append(Cell(value, text, row, 0))
+            block.cells.append(Cell(value, text, row, column))
             for part in _split_numbers(number):
-                block.cells.append(Cell(part.value, part.text, row, 0))
-            if unit := unit_after(line, number.start, number.end):
-                block.units[row] = unit
-            name = before.strip(" ,;:=-*(@[\"'")
-            if name and not after.strip(" ,;)]") and len(name) < 60:
-                block.labels.append(name)
-        block.keys += [number.text for number in numbers_in(line) if number not in numbers]
+                block.cells.append(Cell(part.value, part.text, row, column))
+    for line in read_lines:
+        block.keys += line.keys
+        block.key_names += [line.key_name] if line.key_name else []
     return block
+
+
+def _are_alike(lines: list[_Line]) -> bool:
+    """Whether lines are rows of a table: each with a name, and the same words for its numbers."""
+    if len(lines) < 2 or len(lines[0].numbers) < 2 or not all(line.head for line in lines):
+        return False
+    first = [content_words(label) for label in lines[0].labels]
+    return all([content_words(label) for label in line.labels] == first for line in lines)
+
+
+def _line(line: str) -> _Line:
+    """The numbers of a line, without those that are names: dates, years, `Cluster 3:`."""
+    dates = dates_in(line)
+    numbers = [
+        number
+        for number in numbers_in(line)
+        if not any(start <= number.start < end for start, end in dates)
+    ]
+    every = numbers
+    numbers = [number for number in numbers if not _is_named_year(line, number, numbers)]
+    found = _Line()
+    keyed = _KEYED.match(line)
+    if keyed and len(numbers) > 1:
+        numbers = [number for number in numbers if number.start != keyed.start("key")]
+        found.key_name = keyed["name"]
+        found.head = f"{keyed['name']} #{keyed['key']}"
+    elif headed := _HEADED.match(line):
+        found.head = headed[1] or headed[2]
+        numbers = [number for number in numbers if number.start >= len(found.head)]
+    found.keys = [number.text for number in every if number not in numbers]
+    found.numbers = numbers
+    start = keyed.end() - 1 if found.key_name and keyed else len(found.head)
+    for number, scope in zip(numbers, scopes(start, len(line), line, numbers), strict=True):
+        before, after = line[slice(*scope.before)], line[slice(*scope.after)]
+        found.labels.append(f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip())
+        found.units.append(unit_after(line, number.start, number.end))
+        name = before.strip(_AROUND)
+        is_name = name and not after.strip(" ,;)]") and len(name) < 60
+        found.names.append(name if is_name else "")
+    if len(numbers) == 1 and found.head:
+        found.labels = [f"{found.head} {found.labels[0]}"]
+        found.names[0] = found.names[0] or found.head
+    return found
 
 
 def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
@@ -305,12 +375,13 @@ def _literal(line: str, source: int) -> Block | None:
             stack[-1] = [text] if following == ":" else [*stack[-1][-3:], text]
             block.labels.append(text)
         elif (value := number_of(token.replace("_", ""))) is not None:
-            label = ", ".join(one for level in stack[-4:] for one in level)
-            block.rows.append(label)
+            names = tuple(one for level in stack[-4:] for one in level)
+            block.rows.append(", ".join(names))
+            block.parts.append(names)
             block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
     shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
     if shape:
-        block.rows = ["rows", "columns"]
+        block.rows, block.parts = ["rows", "columns"], []
         block.total_rows, block.total_columns = int(shape[1]), int(shape[2])
     else:
         block.total_rows = len(block.rows) or len(block.labels)
@@ -318,8 +389,9 @@ def _literal(line: str, source: int) -> Block | None:
 
 
 def _vocabulary(blocks: list[Block]) -> Vocabulary:
-    phrases: dict[str, list[tuple[str, ...]]] = {}
+    phrases: dict[str, dict[tuple[str, ...], None]] = {}
     names: set[str] = set()
+    columns: set[str] = set()
     keys: set[str] = set()
     with_digits: dict[str, None] = {}
     labels: dict[str, None] = {}
@@ -328,12 +400,22 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
         keys |= set(block.keys[:_MOST_LABELS])
         for name in block.key_names:
             names |= set(content_words(name)[-1:])
+            columns.add(name.lower().split("_")[-1].split(" ")[-1])
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
         phrase = content_words(label)
         words |= set(phrase)
-        if phrase and len(phrase) <= _LABEL_WORDS and phrase not in phrases.get(phrase[0], ()):
-            phrases.setdefault(phrase[0], []).append(phrase)
+        if phrase and len(phrase) <= _LABEL_WORDS:
+            alike = phrases.setdefault(phrase[0], {})
+            if len(alike) < _MOST_ALIKE:
+                alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
             with_digits[label.lower()] = None
-    return Vocabulary(phrases, frozenset(words), frozenset(names), frozenset(keys), tuple(with_digits))
+    return Vocabulary(
+        {first: list(found) for first, found in phrases.items()},
+        frozenset(words),
+        frozenset(names),
+        frozenset(columns),
+        frozenset(keys),
+        tuple(with_digits),
+    )

@@ -10,7 +10,7 @@ from dm_jupyter.agent.grounding.numbers import magnitude
 from dm_jupyter.agent.grounding.outputs import Outputs
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block, Cell
-from dm_jupyter.agent.grounding.words import Unit, same_kind
+from dm_jupyter.agent.grounding.words import Unit, content_words, same_kind
 
 __all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
 
@@ -18,7 +18,7 @@ _MOST_CANDIDATES = 60
 _LOOSE, _LOOSER = 0.1, 0.25
 """How far, as a part of the number, `about` and `over` may be from the value."""
 _EXACT = 1e-9
-_AS_RATE = frozenset("rate pct inflation unemployment interest growth yield share change".split())
+_AS_RATE = frozenset(content_words("inflation unemployment interest"))
 """Words of a label under which a small number may be a percentage already."""
 
 

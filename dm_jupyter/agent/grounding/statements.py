@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dm_jupyter.agent.grounding.numbers import Number, claimed, numbers_in
 from dm_jupyter.agent.grounding.words import Unit, content_words, unit_after
@@ -15,8 +16,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
     r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
 )
-_WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at)\s")
-_JOINED = re.compile(r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|[a-zA-Zµ°]{1,2}(?=\W)))*\s*[$€£]?\s*\Z")
+_WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
+_JOINED = re.compile(r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z")
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -31,12 +32,22 @@ _HEDGE = {
 _BULLET = re.compile(r"\s*(?:[-*•+]\s|\d{1,2}[.)]\s|\|)")
 _HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
 _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
-_OTHERS = frozenset("other remaining rest next remainder".split())
+_HIGHEST = re.compile(r"\b(?:highest|largest|greatest|oldest|longest|biggest)\b", re.IGNORECASE)
+_LOWEST = re.compile(r"\b(?:lowest|smallest|least|youngest|shortest|cheapest)\b", re.IGNORECASE)
+_SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
+_AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
+_OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
+_PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
+_TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
+_LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
+"""Between labels that are numbers, as in `4 or 5 stars`."""
+_OTHERS = frozenset(content_words("other remaining rest next remainder"))
 _ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
 _ORDINAL = re.compile(r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I)
 _YEAR_BEFORE = re.compile(
     r"(?:\b(?:in|of|since|from|to|until|till|by|during|between|and|year|years|for|through|after|"
-    r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season)|[-–(/,])\s*\Z",
+    r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season|"
+    r"jan\w*|feb\w*|mar(?:ch)?|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*)|[-–(/,])\s*\Z",
     re.IGNORECASE,
 )
 
@@ -50,6 +61,8 @@ class Vocabulary:
     words: frozenset[str] = frozenset()
     key_names: frozenset[str] = frozenset()
     """What labels that are numbers count: `class`, `cluster`."""
+    key_columns: frozenset[str] = frozenset()
+    """The names of the columns that they are of, as they are written, lower case."""
     keys: frozenset[str] = frozenset()
     with_digits: tuple[str, ...] = ()
     """Labels such as `18-25` or `Model 3`, lower case."""
@@ -64,6 +77,8 @@ class Vocabulary:
                 if tuple(words[at : at + len(phrase)]) == phrase
             ]
             longest = max(fitting, key=len, default=())
+            if not longest and (words[at][0] == "#" or words[at] in self.keys):
+                longest = (words[at],)
             if longest:
                 found.append(longest)
             at += len(longest) or 1
@@ -134,18 +149,23 @@ def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     opened = between.find("(")
     if opened >= 0 and ")" not in between[opened:] and not is_last:
         earlier = _BOUNDARY.search(between[:opened])
-        return start + (earlier.start() if earlier else opened), start + opened
+        cut = start + (earlier.start() if earlier else opened)
+        return cut, cut
     match = _BOUNDARY.search(between)
     if match and opened >= 0 and opened < match.start():
         closed = between.find(")", opened)
         if 0 <= closed:
             return start + closed, start + closed + 1
     if match:
-        return start + match.start(), start + match.start()
+        turns = list(_TURN.finditer(between, match.start()))
+        return start + match.start(), start + (turns[-1].start() if turns else match.start())
     weak = None if is_last else _WEAK_BOUNDARY.search(between)
     if weak:
         return start + weak.start(), start + weak.start()
-    return (end, end) if is_last else (end, start)
+    if is_last:
+        return end, end
+    turn = _PREPOSITION.search(between)
+    return end, start + (turn.start() if turn else 0)
 
 
 def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
@@ -205,20 +225,29 @@ class _Reader:
         earlier = start
         for group in self._groups(start, end, numbers):
             first, last = group[0][1], group[-1][1]
-            before = self._words(*first.before)
             first_start = group[0][0].start
+            before = self._words(*first.before)
             words = [*before, *self._words(*last.after)]
             names = self._vocabulary.labels_in(words)
             is_pair = len(group) > 1
-            if is_pair and not names:
-                names = self._vocabulary.labels_in(self._words(start, first.before[0]))
-            assigned = names if is_pair and len(names) == len(group) else []
-            has_name = bool(names) or is_pair or bool(_OTHERS & set(words))
+            is_set_against = is_pair and _AGAINST.search(
+                self._answer, group[0][0].end, group[-1][0].start
+            )
+            if is_pair and (not names or (is_set_against and len(names) != len(group))):
+                earlier_names = self._vocabulary.labels_in(self._words(start, group[0][0].start))
+                names = earlier_names if len(earlier_names) == len(group) else names
+            is_span = any(_SPAN.fullmatch(self._answer, one.end, other.start)
+                          for (one, _), (other, _) in pairwise(group))
+            assigned = names if is_pair and not is_span and len(names) == len(group) else []
+            is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
+            has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
             for at, (number, scope) in enumerate(group):
                 own = frozenset(words)
                 if assigned:
                     other = {word for name in names for word in name} - set(assigned[at])
                     own = (own | set(assigned[at])) - other
+                if is_set_against and not assigned and at:
+                    own = own - {word for name in names for word in name}
                 near = own if has_name else own | subject
                 found.append(
                     Statement(
@@ -280,8 +309,17 @@ class _Reader:
 
     def _words(self, start: int, end: int) -> list[str]:
         """The words of a part of the answer; a number that is a label by its label's name."""
-        found = list(content_words(self._answer[start:end]))
-        found += [token for at, token in self._tokens.items() if start <= at < end and token]
+        text, found = self._answer[start:end], []
+        at = start
+        for place, token in self._tokens.items():
+            if start <= place < end and token:
+                found += [*content_words(self._answer[at:place]), token]
+                at = place + 1
+        found += content_words(self._answer[at:end])
+        if "max" in self._vocabulary.words and _HIGHEST.search(text):
+            found.append("max")
+        if "min" in self._vocabulary.words and _LOWEST.search(text):
+            found.append("min")
         return found
 
 
@@ -312,6 +350,10 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
             word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
             if word and vocabulary.names_key(next(iter(content_words(word[1])), "")):
                 found[number.start] = f"#{number.text}"
+            after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
+            if after and _names_one(after[1].lower(), vocabulary):
+                found[number.start] = f"#{number.text}"
+    _add_listed(found, answer, vocabulary)
     for match in _ORDINAL.finditer(answer):
         named = next(iter(content_words(match[3])), "")
         if named and vocabulary.names_key(named):
@@ -325,6 +367,25 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
                     found.setdefault(at + number.start, "")
             at = lower.find(label, at + len(label))
     return found
+
+
+def _names_one(word: str, vocabulary: Vocabulary) -> bool:
+    """Whether a word behind a number makes it a label: `5 stars` of a column `stars`."""
+    return any(
+        name.endswith("s") and not name.endswith("ss") and word in (name, name[:-1])
+        for name in vocabulary.key_columns
+    )
+
+
+def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
+    """Takes a number for a label, too, that stands in one list with one, as in `4 or 5 stars`."""
+    numbers = list(numbers_in(answer))
+    for ordered in (list(reversed(numbers)), numbers):
+        for one, other in pairwise(ordered):
+            first, last = sorted((one, other), key=lambda number: number.start)
+            is_list = _LISTED.fullmatch(answer, first.end, last.start)
+            if is_list and found.get(one.start, "")[:1] == "#" and other.text in vocabulary.keys:
+                found.setdefault(other.start, f"#{other.text}")
 
 
 def _is_apart(text: str, start: int, end: int) -> bool:

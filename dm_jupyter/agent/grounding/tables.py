@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ _EMPTY = frozenset(("NaN", "nan", "None", "<NA>", "NaT", "-", "—", ""))
 _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 """Translates a line to 0 for a space and 1 for all else."""
 _RULE = re.compile(r"[\s|+:=-]*")
+_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+_COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
 _MOST_NAMED = 50
 """Rows that one word may name."""
@@ -43,8 +45,8 @@ class Block:
     """The label of each row, for a person."""
     columns: list[str] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
-    units: dict[int, Unit] = field(default_factory=dict)
-    """Unit of a cell, by its place in `cells`, where it differs from the column's."""
+    units: dict[tuple[int, int], Unit] = field(default_factory=dict)
+    """Unit of a cell, by row and column, where one stood behind it."""
     index_name: str = ""
     labels: list[str] = field(default_factory=list)
     """Every label that is a whole cell: names of rows, texts in them."""
@@ -112,9 +114,22 @@ class Block:
                 for word in self.row_words(row):
                     self._by_word.setdefault(word, []).append(row)
         rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
+        return [
+            row
+            for row in sorted(rows)
+            if any(part and part <= words for part in self.named_parts(row))
+        ]
+
+    def rows_met(self, words: frozenset[str]) -> list[int]:
+        """The rows of which any word stands among the words, from the top."""
+        self.rows_named(frozenset())
+        rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
+        return sorted(rows)[:_MOST_NAMED]
+
+    def named_parts(self, row: int) -> list[frozenset[str]]:
+        """What must stand in a clause that names a row: one of its labels, common words apart."""
         common = self.common_words()
-        return [row for row in sorted(rows) if any(
-            own and own <= words for own in (part - common for part in self.part_words(row)))]
+        return [_without_day(part - common) for part in self.part_words(row)]
 
     def common_words(self) -> frozenset[str]:
         """The words that every row's label has, where there are several rows."""
@@ -132,7 +147,7 @@ class Block:
 
     def unit(self, cell: Cell) -> Unit | None:
         """The unit of a cell, where it or a label tells."""
-        own = self.units.get(cell.row) if not self.is_table else None
+        own = self.units.get((cell.row, cell.column))
         if own:
             return own
         if cell.text.endswith("%"):
@@ -140,6 +155,12 @@ class Block:
         if cell.text[:1] in "$€£":
             return unit_of_label(f"({cell.text[0]})")
         return unit_of_label(self.columns[cell.column]) or unit_of_label(self.rows[cell.row])
+
+
+def _without_day(words: frozenset[str]) -> frozenset[str]:
+    """The words of a label without a date, of which an answer may name month and year alone."""
+    rest = frozenset(word for word in words if not _DATE.fullmatch(word))
+    return rest or words
 
 
 def number_of(text: str) -> float | None:
@@ -232,7 +253,7 @@ def _split(
     are_years = len(rows) > 1 and all(value in _YEARS for value in numbers) and len(numbers) > 1
     below = rows[1] if len(rows) > 1 else []
     is_named = any(below) and not any(below[1:])
-    if numbers and first[0] and not (are_years and (values[0] is None or is_named)):
+    if numbers and first[0] and not is_named and not (are_years and values[0] is None):
         return [], rows
     count = 1
     while count < len(rows) and not rows[count][0] and not any(map(_is_value, rows[count])):
@@ -301,12 +322,18 @@ def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -
     values = [[number_of(cell) for cell in column] for column in columns]
     block.is_ranked = _is_rank(block, columns, values, index, is_series)
     first = int(block.is_ranked)
-    keys = {at for at in range(first, len(columns)) if _is_key(at, columns, values, index)}
+    leading = index if first == index else -1
+    keys = {
+        at
+        for at in range(first, len(columns))
+        if _is_key(at, columns, values, index) or (at == leading and _tells_apart(at, columns))
+    }
     texts = {
         at
         for at in range(first, len(columns))
         if at not in keys and (at < index or not any(one is not None for one in values[at]))
     }
+    keys = {at for at in keys if not set(content_words(_key_name(block, at))) & _COUNTED}
     block.key_names = [_key_name(block, at) for at in sorted(keys)]
     before = [""] * index
     for number, row in enumerate(body):
@@ -324,8 +351,8 @@ def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -
             value = values[at][number]
             if value is not None:
                 block.cells.append(Cell(value, row[at], number, at))
-            elif row[at][:1].isdigit() and (inside := _leading(row[at])):
-                block.cells.append(Cell(inside[0], inside[1], number, at))
+            elif any(map(str.isdigit, row[at])):
+                block.cells += [Cell(size, text, number, at) for size, text in _inside(row[at])]
 
 
 def _is_rank(
@@ -344,11 +371,12 @@ def _is_rank(
     return in_order or not is_series
 
 
-def _leading(text: str) -> tuple[float, str] | None:
-    """The number that a cell begins with, as `344 non-null`; none of a date or a range."""
-    match = re.match(r"(\d[\d,]*(?:\.\d+)?)(?=\s+[^\W\d]|\s*\()", text)
-    value = number_of(match[1]) if match else None
-    return (value, match[1]) if match and value is not None else None
+def _inside(text: str) -> Iterator[tuple[float, str]]:
+    """The numbers of a cell that holds more, as `344 non-null`; none of a date or a name."""
+    for match in re.finditer(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])", text[:200]):
+        value = number_of(match.group(0).rstrip("%,"))
+        if value is not None:
+            yield value, match.group(0)
 
 
 def _is_key(
@@ -357,10 +385,13 @@ def _is_key(
     """Whether numbers of a column tell its rows apart: those of an index, years, a first column."""
     if not all(map(str.isdigit, columns[at])):
         return False
-    if at < index or all(value in _YEARS for value in values[at]):
-        return True
-    is_first = at == index and len(columns) > at + 1
-    return is_first and len(set(columns[at])) == len(columns[at]) > 1
+    return at < index or all(value in _YEARS for value in values[at])
+
+
+def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
+    """Whether the first column is whole numbers, no two alike, as `class` in a table without index."""
+    cells = columns[at]
+    return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 
 
 def _key_name(block: Block, at: int) -> str:

@@ -29,6 +29,7 @@ _SAME = {
     "quantity": "qty", "rmse": "rmse", "revenue": "revenue", "weight": "mass", "weigh": "mass",
     "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
 }  # fmt: skip
+_KEPT = frozenset((*_SAME.values(), "june"))
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
@@ -47,7 +48,8 @@ def content_words(text: str) -> tuple[str, ...]:
 def _content_words(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for match in _WORD.finditer(_HUMP.sub(" ", text.replace("_", " "))):
-        word = match.group(0).lower()
+        written = match.group(0)
+        word = written.lower()
         if word[0] == "#":
             found.append(word)
             continue
@@ -55,7 +57,7 @@ def _content_words(text: str) -> tuple[str, ...]:
             found += _of_digits(word)
             continue
         word = re.sub(r"['’](?:s|t|re)?$", "", word)
-        if word in _STOP:
+        if word in _STOP and not (len(written) == 1 and written.isupper()):
             continue
         found.append(_SAME.get(word) or _month(word) or _singular(word))
     return tuple(found)
@@ -75,11 +77,16 @@ def _month(word: str) -> str:
 def _singular(word: str) -> str:
     if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"
-    elif len(word) > 5 and word.endswith(("sses", "shes", "ches", "xes")):
-        word = word[:-2]
+    elif len(word) > 4 and word.endswith("es"):
+        word = _SAME.get(word[:-1], word[:-2])
     elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
-    return _SAME.get(word, word)
+    if len(word) > 5 and word.endswith("ed"):
+        word = word[:-2]
+    elif len(word) > 6 and word.endswith("ing"):
+        word = word[:-3]
+    word = _SAME.get(word, word)
+    return word[:-1] if len(word) > 3 and word.endswith("e") and word not in _KEPT else word
 
 
 Unit = tuple[str, float]
@@ -95,7 +102,7 @@ for _kind, _names in {
     "time": {"ms": 1e-3, "millisecond": 1e-3, "s": 1, "sec": 1, "second": 1, "minute": 60,
              "mins": 60, "h": 3600, "hr": 3600, "hour": 3600, "day": 86400, "week": 604800},
     "span": {"month": 1, "year": 12},
-    "temperature": {"°c": 1, "celsius": 1}, "fahrenheit": {"°f": 1, "fahrenheit": 1},
+    "celsius": {"°c": 1, "celsius": 1}, "fahrenheit": {"°f": 1, "fahrenheit": 1},
     "dollar": {"$": 1, "usd": 1, "dollar": 1, "cent": 0.01}, "euro": {"€": 1, "eur": 1, "euro": 1},
     "sterling": {"£": 1, "gbp": 1}, "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
@@ -106,6 +113,7 @@ for _kind, _names in {
 _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
 _SHORT = frozenset("g h s l".split())
 """Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
+_LASTING = frozenset("mean avg average median total delay time duration wait length".split())
 _BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
 
 
@@ -134,6 +142,10 @@ def unit_of_label(label: str) -> Unit | None:
             return unit
     words = re.split(r"[_\s.]+", label.strip().rstrip(":="))
     last = words[-1] if len(words) > 1 else ""
+    if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
+        return _UNITS[f"°{last}"]
+    if last == "min":  # the least of something, or minutes
+        return _UNITS["minute"] if _LASTING & {word.lower() for word in words} else None
     if "%" in label or {"pct", "percent", "percentage"} & {word.lower() for word in words}:
         return _UNITS["%"]
     return _named(last) if "_" in label or last not in _SHORT else None
