@@ -25,7 +25,7 @@ _UP = (
 _DOWN = (
     r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decrease[ds]?|declin(?:e|ed|es)|drop(?:ped|s)?|"
     r"fell|fall(?:en|s)?|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
-    r"worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
+    r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
 _CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+", re.I)
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
@@ -34,6 +34,7 @@ _DIFFERENCE = re.compile(
     rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
+_MOVED = re.compile(r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I)
 _RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
 _SHARE_BEFORE = re.compile(r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I)
@@ -109,7 +110,8 @@ def _roles(statement: Statement, context: str) -> list[str]:
     if statement.number.is_percentage:
         if _CHANGE.search(context) or _CHANGE.search(statement.sentence):
             roles.append("change")
-        if not _CHANGE.search(after[:25]):
+        is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
+        if not is_moved and not _CHANGE.search(after[:25]):
             roles.append("share")
         return roles
     if _RATIO.search(after) or _RATIO_BEFORE.search(before) or "per " in after[:20]:
@@ -136,6 +138,8 @@ class _Pool:
     """Those of them that the sentence names."""
     totals: tuple[_Value, ...] = ()
     """What shares may be of."""
+    is_ordered: bool = False
+    """Whether the values follow each other in time."""
 
 
 def _pool(stated: Sequence[Known]) -> _Pool:
@@ -146,8 +150,13 @@ def _pool(stated: Sequence[Known]) -> _Pool:
         number = one.statement.number
         size = number.value * 10.0 ** max(0, number.exponent)
         written.append(_Value(size, number.text, one.source))
-    pairs = (*combinations(held, 2), *combinations(written, 2))
-    return _Pool(tuple(held), pairs, named=tuple(held))
+    pairs = [
+        pair
+        for values in (held, written)
+        for pair in combinations(values, 2)
+        if pair[0].text.endswith("%") == pair[1].text.endswith("%")
+    ]
+    return _Pool(tuple(held), tuple(pairs), named=tuple(held))
 
 
 def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
@@ -166,8 +175,15 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
                 values = tuple(_value(block, cell) for cell in cells)
-                yield _Pool(values, tuple(combinations(values, 2)), values, totals=values)
+                alike = tuple(pair for pair in combinations(values, 2) if _are_alike(*pair))
+                whole = values if len(alike) == len(values) * (len(values) - 1) // 2 else ()
+                yield _Pool(values, alike, whole, totals=values)
     yield _declared(blocks)
+
+
+def _are_alike(one: _Value, other: _Value) -> bool:
+    """Whether two values of a row may be of one kind, by how they are written."""
+    return ("." in one.text) == ("." in other.text)
 
 
 def _declared(blocks: Sequence[Block]) -> _Pool:
@@ -187,13 +203,22 @@ def _column_pool(
     block: Block, cells: list[Cell], rows: list[int], totals: tuple[_Value, ...]
 ) -> _Pool:
     values = tuple(_value(block, cell) for cell in cells)
-    named = tuple(_value(block, cell) for cell in cells if cell.row in rows)
-    own = tuple(_value(block, cell) for cell in cells if block.row_words(cell.row) & _TOTAL)
+    both = list(zip(cells, values, strict=True))
+    named = tuple(value for cell, value in both if cell.row in rows)
+    own = tuple(value for cell, value in both if block.row_words(cell.row) & _TOTAL)
     whole = values if block.is_complete or not block.is_table else ()
     pairs = list(_pairs(values, named))
-    if len(named) > 1 and len(cells) <= _MOST_PAIRS and block.rows[cells[0].row][:4].isdigit():
+    is_ordered = bool(cells) and block.rows[cells[0].row][:4].isdigit()
+    if is_ordered and len(named) > 1 and len(cells) <= _MOST_PAIRS:
         pairs += [pair for pair in pairwise(values) if pair[0] in named or pair[1] in named]
-    return _Pool(values, tuple(pairs), whole, named, (*own, *totals))
+    if is_ordered:
+        place = {id(value): at for at, value in enumerate(values)}
+        pairs = [(one, other) if place[id(one)] < place[id(other)] else (other, one)
+                 for one, other in pairs]  # fmt: skip
+    if not block.is_table:
+        pairs = [pair for pair in pairs if _are_alike(*pair)]
+        whole = whole if all(_are_alike(whole[0], other) for other in whole) else ()
+    return _Pool(values, tuple(pairs), whole, named, (*own, *totals), is_ordered)
 
 
 def _pairs(
@@ -251,6 +276,8 @@ def _change(pool: _Pool, fits: Window, statement: Statement, context: str) -> De
     ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
+        if pool.is_ordered and ups != downs and (high is other) != ups:
+            continue
         if low.value and (ups or not downs) and fits.holds(100 * (high.value / low.value - 1)):
             return Derivation(f"{high.text} / {low.text} - 1", high.source)
         if high.value and (downs or not ups) and fits.holds(100 * (1 - low.value / high.value)):
@@ -272,6 +299,8 @@ def _fraction(pool: _Pool, fits: Window, statement: Statement, context: str) -> 
 
 def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation | None:
     """A value as a part of a total: of its column, of one that is told, of another value."""
+    if pool.values and all(abs(one.value) <= 1 for one in pool.values):
+        return _rest(pool, fits, scale) if is_rest else None
     parts = pool.named or (pool.values if len(pool.values) <= _POOL else ())
     total = sum(one.value for one in pool.whole)
     for one in parts:
@@ -285,19 +314,19 @@ def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation 
         low, high = sorted((one, other), key=lambda each: abs(each.value))
         if high.value and fits.holds(scale * low.value / high.value):
             return Derivation(f"{low.text} / {high.text}", low.source)
-        both = low.value + high.value
-        for each in (low, high):
-            if both and not pool.whole and fits.holds(scale * each.value / both):
-                return Derivation(f"{each.text} / ({low.text} + {high.text})", each.source)
     named = sum(one.value for one in pool.named)
     if len(pool.named) > 1 and total and fits.holds(scale * named / total):
         return Derivation(f"{_sum_of(pool.named)} / {_sum_of(pool.whole)}", pool.named[0].source)
-    if is_rest:
-        for one in pool.values[:_MOST_PAIRS]:
-            if 0 <= one.value <= 1 and fits.holds(scale * (1 - one.value)):
-                return Derivation(f"1 - {one.text}", one.source)
-            if 1 < one.value <= 100 and scale > 1 and fits.holds(100 - one.value):
-                return Derivation(f"100 - {one.text}", one.source)
+    return _rest(pool, fits, scale) if is_rest else None
+
+
+def _rest(pool: _Pool, fits: Window, scale: float) -> Derivation | None:
+    """What a share leaves."""
+    for one in pool.values[:_MOST_PAIRS]:
+        if 0 <= one.value <= 1 and fits.holds(scale * (1 - one.value)):
+            return Derivation(f"1 - {one.text}", one.source)
+        if 1 < one.value <= 100 and scale > 1 and fits.holds(100 - one.value):
+            return Derivation(f"100 - {one.text}", one.source)
     return None
 
 

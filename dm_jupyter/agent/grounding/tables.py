@@ -279,7 +279,8 @@ def _merged(
         is_last_of_index = at == first - 1
         is_split = heads and not (has_head[at] and has_body[at]) and not is_last_of_index
         texts = not any(_is_value(row[at]) for row in body)
-        if not (is_split and texts) and at < width - 1:
+        is_loose = first == 1 and at > 0 and not has_head[at]  # a part of a text all the same
+        if not (is_split and (texts or is_loose)) and at < width - 1:
             groups.append([])
     if len(groups) == width:
         return heads, body
