@@ -216,7 +216,12 @@ def _column_pool(
         pairs = [(one, other) if place[id(one)] < place[id(other)] else (other, one)
                  for one, other in pairs]  # fmt: skip
     if not block.is_table:
-        pairs = [pair for pair in pairs if _are_alike(*pair)]
+        labels = {id(value): block.row_words(cell.row) for cell, value in both}
+        pairs = [
+            (one, other)
+            for one, other in pairs
+            if _are_alike(one, other) or labels[id(one)] & labels[id(other)]
+        ]
         whole = whole if all(_are_alike(whole[0], other) for other in whole) else ()
     return _Pool(values, tuple(pairs), whole, named, (*own, *totals), is_ordered)
 
@@ -300,6 +305,9 @@ def _fraction(pool: _Pool, fits: Window, statement: Statement, context: str) -> 
 def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation | None:
     """A value as a part of a total: of its column, of one that is told, of another value."""
     if pool.values and all(abs(one.value) <= 1 for one in pool.values):
+        several = sum(one.value for one in pool.named)
+        if len(pool.named) > 1 and fits.holds(scale * several):
+            return Derivation(_sum_of(pool.named), pool.named[0].source)
         return _rest(pool, fits, scale) if is_rest else None
     parts = pool.named or (pool.values if len(pool.values) <= _POOL else ())
     total = sum(one.value for one in pool.whole)
