@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.agent.grounding.claims import count_of, ranks, restates, superlative_fault
+from dm_jupyter.agent.grounding.claims import count_of, ranks, restates, superlative_fault, turned_around
 from dm_jupyter.agent.grounding.derived import Known, derivation
 from dm_jupyter.agent.grounding.outputs import Outputs, read
 from dm_jupyter.agent.grounding.sizes import Held, Index, misfit, readings
@@ -19,6 +19,7 @@ __all__ = ["ground", "unsupported_numbers"]
 
 _SPECIFIC = 3
 """Digits from which on a number is hardly met by chance."""
+_EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
 _MOST_AS_FRACTION = 1.5
 """Above which a value is hardly a fraction."""
 _MOST_LINES = 20
@@ -26,7 +27,7 @@ _MOST_LINES = 20
 _FALLING = re.compile(
     r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
     r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
-    r"opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
+    r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
 )
 
@@ -78,7 +79,12 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         for statement, (_, held) in zip(said, first, strict=True)
         if held
     ]
+    turned = turned_around(answer, said)
     for statement, (verdict, _) in zip(said, first, strict=True):
+        if statement.number.start in turned:
+            cell = verdict.cell if verdict else None
+            found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
+            continue
         if verdict is None or verdict.verdict is Verdict.MISMATCHED:
             verdict = binder.indirect(statement, _others(known, statement), verdict)
             if verdict.verdict is Verdict.DERIVED and verdict.cell is not None:
@@ -119,7 +125,7 @@ class _Binder:
         if statement.number.value == 0 and self.outputs.empty is not None:
             return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
         fits = self._fits(statement)
-        good = [fit for fit in fits if fit.score >= 0]
+        good = [fit for fit in fits if fit.score >= 0 and not _is_any_row(fit, statement)]
         bad = [fit for fit in fits if fit.score < 0]
         best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
         if best and not (best.score == 0 and _outweighs(bad, statement)):
@@ -236,6 +242,15 @@ class _Binder:
         return None
 
 
+def _is_any_row(fit: _Fit, statement: Statement) -> bool:
+    """Whether how many there are of something is taken from a row that nothing names."""
+    block = fit.held.block
+    if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
+        return False
+    is_one_of_many = block.is_table and len(block.rows) > 1
+    return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
+
+
 def _names_keys(statement: Statement, block: Block) -> bool:
     return any(
         word == part or (len(word) > 3 and part.endswith(word))
@@ -284,9 +299,12 @@ def _is_meant(
 ) -> bool:
     """Whether the clause names one row, and nothing that only the value's own row is called."""
     more, less = theirs - mine, mine - theirs
+    noun = set(content_words(statement.after[:30])[:1])
     if not more or not less or less & statement.near:
         return False
     if more <= statement.near:
+        return True
+    if not block.is_table and noun & more and not less & statement.wide:
         return True
     return any(
         part and part <= statement.near and part - mine
@@ -298,10 +316,12 @@ def _other_column(held: Held, block: Block, statement: Statement) -> str:
     """Which column a value is of, where the clause names another one."""
     cell, near, wide = held.cell, statement.near, statement.wide
     own = block.words(cell)
-    noun = set(content_words(statement.after[:30])[:2])
+    noun = set(content_words(statement.after[:30])[:1])
     for column in block.value_columns():
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
+            continue
+        if ("." in cell.text) != ("." in other.text):
             continue
         theirs = block.column_words(column) - own
         mine = block.column_words(cell.column) - block.column_words(column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from dm_jupyter.agent.grounding.numbers import Number, numbers_in
 from dm_jupyter.agent.grounding.sizes import Held
@@ -11,7 +12,7 @@ from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block
 from dm_jupyter.agent.grounding.words import content_words
 
-__all__ = ["count_of", "ranks", "restates", "superlative_fault"]
+__all__ = ["count_of", "ranks", "restates", "superlative_fault", "turned_around"]
 
 _THINGS = frozenset(
     content_words(
@@ -46,6 +47,10 @@ _QUALIFIED = re.compile(
     r"2nd|3rd|followed|both|within|excluding)\b|n't",
     re.I,
 )
+_FROM = re.compile(r"\bfrom\s[$€£]?\Z")
+_TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
+_RISES = re.compile(r"\b(?:rose|rises?|risen|grew|grows?|grown|increase[ds]?|climb(?:ed|s)?)\b", re.I)
+_FALLS = re.compile(r"\b(?:fell|falls?|fallen|drop(?:ped|s)?|decrease[ds]?|decline[ds]?|shrank)\b", re.I)
 _MOST_ROWS = 1_000
 
 
@@ -62,8 +67,10 @@ def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] |
     nouns = content_words(statement.after[:60])[:4]
     count = number.value
     for block in blocks:
-        if block.total_columns == count and _COLUMNS & set(nouns):
-            return block.source, "the columns of the table"
+        if nouns and nouns[0] in _COLUMNS:
+            if block.total_columns == count:
+                return block.source, "the columns of the table"
+            continue
         if _rows(block) == count and _counts_rows(block, nouns):
             return block.source, f"{_rows(block)} rows"
         named = _distinct(block, nouns)
@@ -78,8 +85,7 @@ def _rows(block: Block) -> int | None:
 
 def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     """Whether words name what the rows of a table are."""
-    is_head = block.is_ranked and block.total_rows == len(block.rows) == 5
-    if is_head:
+    if _is_head(block):
         return False
     heads = set(content_words(block.index_name)) | set(
         word for name in block.key_names for word in content_words(name)
@@ -91,9 +97,16 @@ def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     return bool((heads | _THINGS) & set(nouns)) or (not block.is_table and bool(nouns))
 
 
+def _is_head(block: Block) -> bool:
+    """Whether it may be the start of a longer table, as `head()` shows it."""
+    return block.is_ranked and block.total_rows == len(block.rows) == 5
+
+
 def _distinct(block: Block, nouns: Sequence[str]) -> int:
     """How many texts stand in the column that words name; 0 where they name none."""
     if not block.is_table or not block.is_complete or len(block.rows) > _MOST_ROWS:
+        return 0
+    if _is_head(block):
         return 0
     for at, column in enumerate(block.columns):
         words = content_words(column)
@@ -155,6 +168,23 @@ def _shares_word(statement: Statement, before: str, after: str, number: Number) 
     mine = content_words(statement.after[:40])[:1], content_words(statement.tight)[-1:]
     theirs = content_words(after)[:1], content_words(before)[-1:]
     return any(one and one == other for one, other in zip(mine, theirs, strict=True))
+
+
+def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
+    """Returns where numbers begin of `rose from 5 to 3`, and of a fall from 3 to 5."""
+    found: set[int] = set()
+    for one, other in pairwise(said):
+        if one.is_label or other.is_label or one.number.exponent != other.number.exponent:
+            continue
+        if not _FROM.search(one.tight) or not _TO.fullmatch(
+            answer, one.number.end, other.number.start
+        ):
+            continue
+        rises = bool(_RISES.search(one.before)), bool(_FALLS.search(one.before))
+        if rises[0] != rises[1] and one.number.value != other.number.value:
+            if rises[0] != (other.number.value > one.number.value):
+                found |= {one.number.start, other.number.start}
+    return frozenset(found)
 
 
 def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block]) -> str:

@@ -18,25 +18,26 @@ from dm_jupyter.agent.grounding.tables import Block, Cell
 __all__ = ["Derivation", "Known", "derivation"]
 
 _UP = (
-    r"more|higher|heavier|larger|greater|longer|older|bigger|taller|wider|faster|increase[ds]?|rose|"
-    r"rise|risen|grew|grown|growth|gain(?:ed)?|above|up|exceed(?:s|ed)?|ahead|climbed|premium|"
+    r"more|higher|heavier|larger|greater|longer|older|bigger|taller|wider|faster|increas\w+|ros[ei]\w*|"
+    r"ris[ei]\w*|gr[eo]w\w*|gain(?:ed)?|above|up|exceed(?:s|ed)?|ahead|climb\w*|premium|"
     r"better|expensive|outperform(?:s|ed)?|over|rais\w+|markup|additional|extra|later|warmer|hotter"
 )
 _DOWN = (
-    r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decrease[ds]?|declin(?:e|ed|es)|drop(?:ped|s)?|"
-    r"fell|fall(?:en|s)?|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
+    r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decreas\w+|declin\w+|drop(?:ped|s)?|"
+    r"fell|fall\w*|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
     r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
 _CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+", re.I)
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
 _MOVED = re.compile(r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I)
 _RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
+_EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each)\b", re.I)
 _SHARE_BEFORE = re.compile(r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I)
 _SUM = re.compile(r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly|add(?:s|ed)? up|plus|accounts?)\b|=|\+", re.I)
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
@@ -111,10 +112,13 @@ def _roles(statement: Statement, context: str) -> list[str]:
         if _CHANGE.search(context) or _CHANGE.search(statement.sentence):
             roles.append("change")
         is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
+        if _MEAN.search(context):
+            roles.append("mean")
         if not is_moved and not _CHANGE.search(after[:25]):
             roles.append("share")
         return roles
-    if _RATIO.search(after) or _RATIO_BEFORE.search(before) or "per " in after[:20]:
+    is_each = _EACH.search(context) or _EACH.search(statement.sentence)
+    if _RATIO.search(after) or _RATIO_BEFORE.search(before) or is_each:
         roles.append("ratio")
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
         roles.append("fraction")
@@ -208,6 +212,9 @@ def _column_pool(
     own = tuple(value for cell, value in both if block.row_words(cell.row) & _TOTAL)
     whole = values if block.is_complete or not block.is_table else ()
     pairs = list(_pairs(values, named))
+    quartiles = [value for cell, value in both if block.rows[cell.row] in ("25%", "75%")]
+    if len(quartiles) == 2:
+        pairs.append((quartiles[0], quartiles[1]))
     is_ordered = bool(cells) and block.rows[cells[0].row][:4].isdigit()
     if is_ordered and len(named) > 1 and len(cells) <= _MOST_PAIRS:
         pairs += [pair for pair in pairwise(values) if pair[0] in named or pair[1] in named]
@@ -250,6 +257,8 @@ def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
     columns = block.value_columns()
     matched = {at: len(block.column_words(at) & words) for at in columns}
     best = max(matched.values(), default=0)
+    if len(columns) <= _FEW:
+        return sorted(columns, key=lambda at: -matched[at])
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 
@@ -348,7 +357,7 @@ def _ratio(pool: _Pool, fits: Window, statement: Statement, context: str) -> Der
 
 def _difference(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
     for one, other in pool.pairs:
-        if fits.holds(one.value - other.value):
+        if _adds(one, other, fits) and fits.holds(one.value - other.value):
             high, low = (one, other) if one.value >= other.value else (other, one)
             return Derivation(f"{high.text} - {low.text}", one.source)
     if len(pool.whole) > 2 and len(pool.named) == 1:
@@ -358,8 +367,14 @@ def _difference(pool: _Pool, fits: Window, statement: Statement, context: str) -
     return None
 
 
+def _adds(one: _Value, other: _Value, fits: Window) -> bool:
+    """Whether each of two values is large enough to change the result."""
+    return min(abs(one.value), abs(other.value)) > fits.high - fits.low
+
+
 def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
-    for values in (pool.named, pool.whole, *pool.pairs):
+    pairs = (pair for pair in pool.pairs if _adds(*pair, fits))
+    for values in (pool.named, pool.whole, *pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values)):
             return Derivation(_sum_of(values), values[0].source)
     return None
@@ -368,7 +383,8 @@ def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Deriv
 def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
     """What a whole column or row adds up to, which needs no word that says so."""
     total = sum(one.value for one in pool.whole)
-    if len(pool.whole) > 1 and len(pool.named) < 2 and fits.holds(total):
+    is_all = len(pool.named) in (0, 1, len(pool.whole))
+    if len(pool.whole) > 1 and is_all and fits.holds(total):
         return Derivation(_sum_of(pool.whole), pool.whole[0].source)
     return None
 

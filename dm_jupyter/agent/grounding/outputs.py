@@ -38,6 +38,8 @@ _LITERAL = re.compile(
 )
 _KEYED = re.compile(r"\W*(?P<name>[^\W\d]+)[ _#]+(?P<key>\d+)\W*[:=(-]")
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
+_QUANTILE = re.compile(r"p?(\d{1,2})%?")
+_NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _AROUND = " ,;:=-*(@[\"'>"
 _LONG_LINE, _LONG_GROUP = 2_000, 4_000
 _MOST_LABELLED = 20_000
@@ -220,7 +222,7 @@ def _joined_numbers(part: _Part, source: int) -> list[Block]:
     """`100,200` in a line of a csv file may be one number, too."""
     if part.kind != ",":
         return []
-    return [block for block in [_words_block(part.lines, source)] if block.cells]
+    return [block for block in _words_blocks(part.lines, source) if block.cells]
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
@@ -229,7 +231,8 @@ def _lines(lines: list[str], source: int) -> list[Block]:
         entries = _ENTRIES.match(line)
         literal = None if entries else _literal(line, source)
         if literal is not None:
-            found.append(literal)
+            if not (found and _continues(found[-1], literal)):
+                found.append(literal)
         elif entries:
             rows = entries["rows"] or entries["saved"]
             columns = entries["columns"] or entries["wide"]
@@ -242,8 +245,7 @@ def _lines(lines: list[str], source: int) -> list[Block]:
             )
         else:
             words.append(line)
-    block = _words_block(words, source)
-    return [*found, block] if block.cells or block.labels else found
+    return [*found, *(block for block in _words_blocks(words, source) if block.cells)]
 
 
 @dataclass(slots=True)
@@ -259,38 +261,58 @@ class _Line:
     key_name: str = ""
 
 
-def _words_block(lines: Iterable[str], source: int) -> Block:
+def _words_blocks(lines: Iterable[str], source: int) -> list[Block]:
     """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
     read_lines = [_line(line) for line in lines]
-    filled = [line for line in read_lines if line.numbers]
-    block = Block(source, columns=[""])
-    if _are_alike(filled):
-        block = Block(source, columns=filled[0].labels, total_rows=len(filled), is_table=True)
-    for line in filled:
-        if block.is_table:
-            block.labels.append(line.head)
-            block.rows.append(line.head)
-        for at, number in enumerate(line.numbers):
-            label = line.labels[at]
-            if not block.is_table:
-                head = line.head if len(line.numbers) > 1 else ""
-                block.rows.append(f"{head} {label}".strip())
-                if line.names[at]:
-                    block.labels.append(line.names[at])
-            row = len(block.rows) - 1
-            column = at if block.is_table else 0
-            unit = line.units[at]
-            if unit:
-                block.units[row, column] = unit
-            value = number.value * 10.0 ** max(0, number.exponent)
-            text = number.digits + ("%" if number.is_percentage else "")
-            block.cells.append(Cell(value, text, row, column))
-            for part in _split_numbers(number):
-                block.cells.append(Cell(part.value, part.text, row, column))
+    blocks = []
+    for is_table, run in _runs([line for line in read_lines if line.numbers]):
+        block = Block(source, columns=[""])
+        if is_table:
+            block = Block(source, columns=run[0].labels, total_rows=len(run), is_table=True)
+        elif blocks and not blocks[-1].is_table:
+            block = blocks.pop()
+        for line in run:
+            _add_line(block, line)
+        blocks.append(block)
     for line in read_lines:
-        block.keys += line.keys
-        block.key_names += [line.key_name] if line.key_name else []
-    return block
+        blocks = blocks or [Block(source, columns=[""])]
+        blocks[0].keys += line.keys
+        blocks[0].key_names += [line.key_name] if line.key_name else []
+    return blocks
+
+
+def _runs(lines: list[_Line]) -> Iterator[tuple[bool, list[_Line]]]:
+    """Lines that follow each other, those together that are rows of one table."""
+    run: list[_Line] = []
+    for line in lines:
+        if run and not _are_alike([run[0], line]):
+            yield len(run) > 1, run
+            run = []
+        run.append(line)
+    if run:
+        yield len(run) > 1, run
+
+
+def _add_line(block: Block, line: _Line) -> None:
+    if block.is_table:
+        block.labels.append(line.head)
+        block.rows.append(line.head)
+    for at, number in enumerate(line.numbers):
+        if not block.is_table:
+            head = line.head if len(line.numbers) > 1 else ""
+            block.rows.append(f"{head} {line.labels[at]}".strip())
+            if line.names[at]:
+                block.labels.append(line.names[at])
+        row = len(block.rows) - 1
+        column = at if block.is_table else 0
+        unit = line.units[at]
+        if unit:
+            block.units[row, column] = unit
+        value = number.value * 10.0 ** max(0, number.exponent)
+        text = number.digits + ("%" if number.is_percentage else "")
+        block.cells.append(Cell(value, text, row, column))
+        for part in _split_numbers(number):
+            block.cells.append(Cell(part.value, part.text, row, column))
 
 
 def _are_alike(lines: list[_Line]) -> bool:
@@ -388,6 +410,19 @@ def _literal(line: str, source: int) -> Block | None:
     return block
 
 
+def _continues(block: Block, literal: Block) -> bool:
+    """Takes a tuple with a name into those of the lines before, where they are alike."""
+    if len(literal.parts) != 1 or not block.parts or block.is_table or not literal.labels:
+        return False
+    row = len(block.rows)
+    block.rows += literal.rows
+    block.parts += literal.parts
+    block.labels += literal.labels
+    block.cells += [cell._replace(row=row) for cell in literal.cells]
+    block.total_rows = len(block.rows)
+    return True
+
+
 def _vocabulary(blocks: list[Block]) -> Vocabulary:
     phrases: dict[str, dict[tuple[str, ...], None]] = {}
     names: set[str] = set()
@@ -399,7 +434,8 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
         labels |= dict.fromkeys(block.labels[:_MOST_LABELS])
         keys |= set(block.keys[:_MOST_LABELS])
         for name in block.key_names:
-            names |= set(content_words(name)[-1:])
+            named = [word for word in content_words(name) if word not in _NUMBERING]
+            names |= set(named[-1:])
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
@@ -417,5 +453,6 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
         frozenset(names),
         frozenset(columns),
         frozenset(keys),
+        frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
         tuple(with_digits),
     )

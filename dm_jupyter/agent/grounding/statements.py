@@ -34,9 +34,17 @@ _HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
 _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
 _HIGHEST = re.compile(r"\b(?:highest|largest|greatest|oldest|longest|biggest)\b", re.IGNORECASE)
 _LOWEST = re.compile(r"\b(?:lowest|smallest|least|youngest|shortest|cheapest)\b", re.IGNORECASE)
+_RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
+_BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
+_WITHIN = re.compile(
+    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|(?:quart|percent|quant)ile)\b"
+)
+_PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
+_PART = re.compile(r"\bof\b")
 _SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
 _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
+_NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
 _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
@@ -64,6 +72,8 @@ class Vocabulary:
     key_columns: frozenset[str] = frozenset()
     """The names of the columns that they are of, as they are written, lower case."""
     keys: frozenset[str] = frozenset()
+    quantiles: frozenset[str] = frozenset()
+    """Numbers of labels such as `25%` and `p95`."""
     with_digits: tuple[str, ...] = ()
     """Labels such as `18-25` or `Model 3`, lower case."""
 
@@ -165,7 +175,8 @@ def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     if is_last:
         return end, end
     turn = _PREPOSITION.search(between)
-    return end, start + (turn.start() if turn else 0)
+    noun = _NOUN.match(between)
+    return end, start + (turn.start() if turn else noun.end() if noun else 0)
 
 
 def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
@@ -222,7 +233,7 @@ class _Reader:
         whole = frozenset(self._words(start, end))
         is_going_on = bool(_PRONOUN.match(self._answer, start))
         subject = self._heading | (self._previous if is_going_on else frozenset())
-        earlier = start
+        earlier = since = start
         for group in self._groups(start, end, numbers):
             first, last = group[0][1], group[-1][1]
             first_start = group[0][0].start
@@ -234,9 +245,10 @@ class _Reader:
                 self._answer, group[0][0].end, group[-1][0].start
             )
             if is_pair and (not names or (is_set_against and len(names) != len(group))):
-                earlier_names = self._vocabulary.labels_in(self._words(start, group[0][0].start))
+                earlier_names = self._vocabulary.labels_in(self._words(since, first_start))
                 names = earlier_names if len(earlier_names) == len(group) else names
-            is_span = any(_SPAN.fullmatch(self._answer, one.end, other.start)
+            is_span = any(_PART.search(self._answer[one.end : other.start])
+                          or _SPAN.fullmatch(self._answer, one.end, other.start)
                           for (one, _), (other, _) in pairwise(group))
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
@@ -246,8 +258,8 @@ class _Reader:
                 if assigned:
                     other = {word for name in names for word in name} - set(assigned[at])
                     own = (own | set(assigned[at])) - other
-                if is_set_against and not assigned and at:
-                    own = own - {word for name in names for word in name}
+                if at and not assigned and (is_set_against or is_span):
+                    own = frozenset(word for name in names for word in name if is_span)
                 near = own if has_name else own | subject
                 found.append(
                     Statement(
@@ -264,8 +276,13 @@ class _Reader:
                     )
                 )
             earlier = group[-1][0].end
-            if names:
-                subject = frozenset(names[0])
+            is_ratio = group[-1][0].is_percentage or _RATIO.match(self._answer, earlier)
+            since = since if is_ratio else earlier
+            leading = self._vocabulary.labels_in(before)
+            if not leading and _BELONGS.match(self._answer, earlier):
+                leading = names
+            if leading:
+                subject = frozenset(leading[0])
         return found
 
     def _groups(
@@ -275,7 +292,8 @@ class _Reader:
         groups: list[list[tuple[Number, Scope]]] = []
         for number, scope in zip(numbers, scopes(start, end, self._answer, numbers), strict=True):
             last = groups[-1][-1][0].end if groups else 0
-            if groups and _JOINED.fullmatch(self._answer, last, number.start):
+            between = self._answer[last : number.start]
+            if groups and (_JOINED.fullmatch(between) or _PART_OF.fullmatch(between)):
                 groups[-1].append((number, scope))
             else:
                 groups.append([(number, scope)])
@@ -341,11 +359,15 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
     for number in numbers_in(answer):
         before = answer[max(0, number.start - 30) : number.start]
         if number.is_year and (
-            _YEAR_BEFORE.search(before)
+            number.text in vocabulary.keys
+            or _YEAR_BEFORE.search(before)
             or not before.strip(" \n*#-")
             or answer[number.end : number.end + 1] in (":", "-", "–")
         ):
             found[number.start] = ""
+        elif number.is_percentage and number.digits in vocabulary.quantiles:
+            if _WITHIN.match(answer, number.end):
+                found[number.start] = ""
         elif number.is_whole and number.text in vocabulary.keys:
             word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
             if word and vocabulary.names_key(next(iter(content_words(word[1])), "")):

@@ -20,6 +20,7 @@ _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 """Translates a line to 0 for a space and 1 for all else."""
 _RULE = re.compile(r"[\s|+:=-]*")
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+_QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
 _COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
 _MOST_NAMED = 50
@@ -81,7 +82,8 @@ class Block:
         """What the label of a row says."""
         found = self._words.get((row, -1))
         if found is None:
-            found = frozenset(content_words(self.rows[row]))
+            text = self.rows[row]
+            found = frozenset(content_words(text) or text.lower().split()[:3])
             self._words[row, -1] = found
         return found
 
@@ -154,7 +156,10 @@ class Block:
             return "percent", 1.0
         if cell.text[:1] in "$€£":
             return unit_of_label(f"({cell.text[0]})")
-        return unit_of_label(self.columns[cell.column]) or unit_of_label(self.rows[cell.row])
+        row = self.rows[cell.row]
+        return unit_of_label(self.columns[cell.column]) or (
+            None if _QUANTILE.search(row) else unit_of_label(row)
+        )
 
 
 def _without_day(words: frozenset[str]) -> frozenset[str]:

@@ -12,7 +12,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = frozenset(
     "a an the of in on at by for from to with and or is are was were be been has have had it its "
     "this that these those their there as than then which who whose per each all any about around "
-    "roughly approximately nearly almost over under more less between into out up down not no we "
+    "roughly approximately nearly almost over under more less between into out up down not we "
     "you so also only just both while whereas but however e g i ie eg np float int value data "
     "dtype name object respectively".split()
 )
@@ -57,7 +57,7 @@ def _content_words(text: str) -> tuple[str, ...]:
             found += _of_digits(word)
             continue
         word = re.sub(r"['’](?:s|t|re)?$", "", word)
-        if word in _STOP and not (len(written) == 1 and written.isupper()):
+        if word in _STOP and not written.isupper():
             continue
         found.append(_SAME.get(word) or _month(word) or _singular(word))
     return tuple(found)
@@ -131,6 +131,8 @@ def unit_after(text: str, start: int, end: int) -> Unit | None:
     if text[start:end].rstrip().endswith(("%", "cent")):
         return _UNITS["%"]
     match = _AFTER.match(text, end)
+    if match and match["unit"] == "m" and text[end : end + 1].isspace():
+        return _UNITS["metre"]
     return _named(match["unit"]) if match else None
 
 
