@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.limits_met import SAME_LIMIT
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
@@ -28,8 +29,8 @@ def closing_words(trajectory: Trajectory) -> str:
     """Returns the words below the last cell: the answer, or why there is none."""
     if trajectory.stop is StopReason.ANSWERED:
         words = f"## Answer\n\n{_plain_dollars(trajectory.answer or '')}"
-        if trajectory.unsupported:
-            words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
+        for line in doubt_words(trajectory.unsupported, trajectory.grounding):
+            words += f"\n\n> {line}"
         return words + _files_of(trajectory)
     why = why_no_answer(trajectory).rstrip(".")
     words = f"## No answer\n\n{why[:1].upper()}{why[1:]}. {_way_out(trajectory.stop)}"

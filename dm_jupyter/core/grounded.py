@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Grounded", "Verdict", "doubts"]
+__all__ = ["AnswerNumber", "Grounded", "Verdict", "doubt_words", "doubts", "located"]
 
 
 class Verdict(StrEnum):
@@ -62,3 +62,56 @@ def doubts(found: Iterable[Grounded]) -> tuple[str, ...]:
         f"{one.text} ({one.why})" if one.why else one.text: None for one in found if one.is_doubtful
     }
     return tuple(lines)
+
+
+def doubt_words(unsupported: Sequence[str], grounding: Iterable[Grounded]) -> tuple[str, ...]:
+    """Returns what a person is told of numbers that the outputs don't bear out, a line each.
+
+    Args:
+        unsupported: all of them, as written.
+        grounding: each number of the answer; empty where an earlier release has answered.
+    """
+    found = tuple(grounding)
+    mismatched = tuple(one for one in found if one.verdict is Verdict.MISMATCHED)
+    elsewhere = {one.text for one in mismatched}
+    lost = [text for text in unsupported if text not in elsewhere]
+    lines = [f"Not found in the outputs: {', '.join(lost)}"] if lost else []
+    if mismatched:
+        lines.append(f"At odds with the outputs: {'; '.join(doubts(mismatched))}")
+    return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerNumber:
+    """A number of an answer, with the cell of the notebook that it comes from."""
+
+    text: str
+    """As it is written, with `%` and the like."""
+    start: int
+    """Where it begins in the answer, in characters."""
+    verdict: str
+    """A `Verdict`."""
+    cell_id: str | None
+    why: str
+    """How it was recomputed, or what it is instead."""
+
+
+def located(
+    grounding: Iterable[Grounded], cell_ids: Mapping[int, str]
+) -> tuple[AnswerNumber, ...]:
+    """Returns the numbers of an answer with the cells that they come from.
+
+    Args:
+        grounding: each number with the step that it comes from.
+        cell_ids: of the notebook, by the index of the step that ran the cell.
+    """
+    return tuple(
+        AnswerNumber(
+            one.text,
+            one.start,
+            one.verdict.value,
+            None if one.cell is None else cell_ids.get(one.cell),
+            one.why,
+        )
+        for one in grounding
+    )

@@ -13,6 +13,7 @@ import nbformat
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.magic.harmless import harmless_markdown
@@ -82,5 +83,5 @@ class Answer:
         return harmless_markdown(str(self))
 
     def _doubt(self) -> str:
-        numbers = ", ".join(self.trajectory.unsupported)
-        return f"\n\nNot found in the outputs: {numbers}" if numbers else ""
+        lines = doubt_words(self.trajectory.unsupported, self.trajectory.grounding)
+        return "".join(f"\n\n{line}" for line in lines)

@@ -4,6 +4,7 @@
 import type { Outputs } from './outputs';
 import type {
   Approval,
+  IAnswerNumber,
   IAsk,
   IContextPart,
   IFileChange,
@@ -107,6 +108,8 @@ export interface IRunPicture {
   /** Tries that say what the answer says. */
   readonly agreeing: number;
   readonly unsupported: readonly string[];
+  /** The numbers of the answer, with the cells that they come from. */
+  readonly numbers: readonly IAnswerNumber[];
 }
 
 /** Something to tell the person about a notebook, until they put it away. */

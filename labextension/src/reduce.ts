@@ -89,7 +89,8 @@ function opened(message: IRunOpened): IRunPicture {
     detail: '',
     answer: null,
     agreeing: 0,
-    unsupported: []
+    unsupported: [],
+    numbers: []
   };
 }
 
@@ -244,6 +245,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     answer: message.answer,
     agreeing: message.agreeing,
     unsupported: message.unsupported,
+    numbers: message.numbers,
     totals: {
       turns: message.turns,
       tokens: message.tokens,

@@ -20,6 +20,9 @@ __all__ = ["ground", "unsupported_numbers"]
 _SPECIFIC = 3
 """Digits from which on a number is hardly met by chance."""
 _EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
+_MOST_SEARCHES = 100
+"""Numbers of an answer for which what they follow from is looked for."""
+_LABEL_CHARS = 60
 _MOST_AS_FRACTION = 1.5
 """Above which a value is hardly a fraction."""
 _MOST_LINES = 20
@@ -74,6 +77,7 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
     said = statements(answer, binder.outputs.vocabulary)
     first = [binder.direct(one) for one in said]
     found = []
+    searches = _MOST_SEARCHES
     known = [
         Known(held.cell.value, held.cell.text, held.source, statement)
         for statement, (_, held) in zip(said, first, strict=True)
@@ -85,11 +89,16 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
             cell = verdict.cell if verdict else None
             found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
             continue
-        if verdict is None or verdict.verdict is Verdict.MISMATCHED:
+        is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
+        if is_open and searches <= 0:
+            verdict = verdict or _verdict(statement, Verdict.UNSUPPORTED)
+        elif is_open:
+            searches -= 1
             verdict = binder.indirect(statement, _others(known, statement), verdict)
             if verdict.verdict is Verdict.DERIVED and verdict.cell is not None:
                 size = statement.number.value * 10.0 ** max(0, statement.number.exponent)
                 known.append(Known(size, statement.number.text, verdict.cell, statement))
+        assert verdict is not None  # noqa: S101 - decided above
         found.append(verdict)
     return tuple(found)
 
@@ -280,7 +289,7 @@ def _agreement(held: Held, statement: Statement) -> int:
 def _contradiction(held: Held, statement: Statement) -> str:
     """Whose figure a value is, where the clause names another row or column of the same table."""
     block, cell = held.block, held.cell
-    if block is None:
+    if block is None or not statement.near:
         return ""
     for row in block.rows_met(statement.near):
         other = block.at(row, cell.column)
@@ -332,7 +341,7 @@ def _other_column(held: Held, block: Block, statement: Statement) -> str:
 
 
 def _shown(label: str) -> str:
-    return label.replace("#", "").strip(" :=@[-") or "another row"
+    return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"
 
 
 def _sign_fault(held: Held, statement: Statement) -> str:

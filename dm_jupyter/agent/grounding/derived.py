@@ -43,6 +43,8 @@ _SUM = re.compile(r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogeth
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
 _REST = re.compile(r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b", re.I)
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
+_STATISTICS = frozenset(("count", "sum", "mean"))
+"""Words of columns that are said of other columns, too."""
 _MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
 _POOL = 12
 """Numbers of an answer that are combined with each other."""
@@ -255,10 +257,9 @@ def _pairs(
 def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
     """The columns whose labels share most with the sentence; all where none does."""
     columns = block.value_columns()
+    words = words - _STATISTICS
     matched = {at: len(block.column_words(at) & words) for at in columns}
     best = max(matched.values(), default=0)
-    if len(columns) <= _FEW:
-        return sorted(columns, key=lambda at: -matched[at])
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-__all__ = ["Number", "claimed", "dates_in", "magnitude", "numbers_in", "stated_numbers"]
+__all__ = ["Number", "claimed", "dates_in", "magnitude", "numbers_in", "plain_numbers", "plain_value", "stated_numbers"]
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
     r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
     r"|\s?(?:bn|mn)\b|[kKmMB]\b)?"
+)
+_PLAIN = re.compile(
+    r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
 )
 _SCALES = {
     "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
@@ -136,10 +139,26 @@ def numbers_in(text: str) -> Iterator[Number]:
         unit = (match["unit"] or "").strip()
         is_percentage = unit == "%" or unit.startswith("per")
         scale = -2 if is_percentage else _SCALES.get(unit, 0)
-        exponent = int(Decimal(digits).as_tuple().exponent)
         yield Number(
-            match.group(0).strip(), digits, max(0, -exponent), scale, match.start(), match.end()
+            match.group(0).strip(), digits, _decimals(digits), scale, match.start(), match.end()
         )
+
+
+def _decimals(digits: str) -> int:
+    """How many digits stand behind the point, with what `e-3` adds to them."""
+    mantissa, _, power = digits.lower().partition("e")
+    behind = len(mantissa.partition(".")[2])
+    return max(0, behind - int(power or 0))
+
+
+def plain_numbers(text: str) -> list[str]:
+    """Returns how each number of a text is written, fast and without what follows it."""
+    return _PLAIN.findall(text)
+
+
+def plain_value(written: str) -> float:
+    """Returns what such a number is worth."""
+    return float(written.replace(",", "").replace("−", "-")) if len(written) <= _LONGEST else 0.0
 
 
 def magnitude(number: Number) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dm_jupyter.agent.grounding.numbers import Number, dates_in, numbers_in
+from dm_jupyter.agent.grounding.numbers import Number, dates_in, numbers_in, plain_numbers
 from dm_jupyter.agent.grounding.statements import Vocabulary, scopes
 from dm_jupyter.agent.grounding.tables import (
     Block,
@@ -40,11 +40,13 @@ _KEYED = re.compile(r"\W*(?P<name>[^\W\d]+)[ _#]+(?P<key>\d+)\W*[:=(-]")
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _QUANTILE = re.compile(r"p?(\d{1,2})%?")
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
+_JOINED = re.compile(r"(?<!\d)\d{1,3},\d{3}(?!\d)")
+_UNIT_CHARS = 8
 _AROUND = " ,;:=-*(@[\"'>"
-_LONG_LINE, _LONG_GROUP = 2_000, 4_000
-_MOST_LABELLED = 20_000
+_LONG_LINE, _LONG_GROUP = 1_000, 200
+_MOST_LABELLED = 1_500
 """Values that are read with their labels; those after them are only numbers."""
-_MOST_LABELS = 3_000
+_MOST_LABELS = 2_000
 _LABEL_WORDS, _MOST_ALIKE = 6, 100
 
 
@@ -53,8 +55,10 @@ class Outputs:
     """All that the cells of a run have shown."""
 
     blocks: list[Block] = field(default_factory=list)
-    bare: list[tuple[float, str, int]] = field(default_factory=list)
-    """Numbers without labels, as written, and the output each is of."""
+    bare: list[str] = field(default_factory=list)
+    """Numbers without labels, as written."""
+    bare_from: list[tuple[int, int]] = field(default_factory=list)
+    """Where in `bare` those of an output begin, and which output that is."""
     texts: Sequence[str] = ()
     empty: int | None = None
     """The output that said that there is nothing."""
@@ -69,13 +73,16 @@ def read(texts: Sequence[str]) -> Outputs:
     """
     found = Outputs(texts=texts)
     left = _MOST_LABELLED
-    for source, text in enumerate(texts):
+    for source, text in reversed(list(enumerate(texts))):  # the last ones are what is answered from
         if found.empty is None and _NOTHING.search(text[:10_000]):
             found.empty = source
+        found.bare_from.append((len(found.bare), source))
         for part in _parts(text):
-            if left <= 0 or part.is_long:
-                found.bare += [(one.value, one.text, source)
-                               for line in part.lines for one in numbers_in(line)]  # fmt: skip
+            if left <= 0:
+                found.bare += plain_numbers(text[part.start :])
+                break
+            if part.is_long:
+                found.bare += plain_numbers("\n".join(part.lines))
                 continue
             blocks = _blocks(part, source)
             left -= sum(len(block.cells) + len(block.labels) // 4 for block in blocks)
@@ -95,15 +102,19 @@ class _Part:
     name: str = ""
     total: tuple[int | None, int | None] = (None, None)
     is_long: bool = False
+    start: int = 0
+    """Where it begins in the output."""
 
 
 def _parts(text: str) -> Iterator[_Part]:
     part = _Part("words")
+    start = following = 0
     for line in text.split("\n"):
+        start, following = following, following + len(line) + 1
         footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
         if footer:
             yield from _closed(part, footer)
-            part = _Part("words")
+            part = _Part("words", start=following)
             continue
         if _SKIPPED.match(line):
             continue
@@ -113,7 +124,7 @@ def _parts(text: str) -> Iterator[_Part]:
             head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
             if part.lines:
                 yield part
-            part = _Part(kind, head)
+            part = _Part(kind, head, start=start)
         if line.strip():
             part.lines.append(line.rstrip("\\") if kind == "table" else line)
             part.is_long = part.is_long or len(line) > _LONG_LINE
@@ -220,9 +231,8 @@ def _describe(block: Block, part: _Part) -> None:
 
 def _joined_numbers(part: _Part, source: int) -> list[Block]:
     """`100,200` in a line of a csv file may be one number, too."""
-    if part.kind != ",":
-        return []
-    return [block for block in _words_blocks(part.lines, source) if block.cells]
+    joined = [line for line in part.lines if part.kind == "," and _JOINED.search(line)]
+    return [block for block in _words_blocks(joined, source) if block.cells]
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
@@ -350,7 +360,8 @@ def _line(line: str) -> _Line:
         found.labels.append(f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip())
         found.units.append(unit_after(line, number.start, number.end))
         name = before.strip(_AROUND)
-        is_name = name and not after.strip(" ,;)]") and len(name) < 60
+        behind = after.strip(" ,;)]")
+        is_name = name and len(behind) < _UNIT_CHARS and " " not in behind and len(name) < 60
         found.names.append(name if is_name else "")
     if len(numbers) == 1 and found.head:
         found.labels = [f"{found.head} {found.labels[0]}"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
-from dm_jupyter.agent.grounding.numbers import magnitude
+from dm_jupyter.agent.grounding.numbers import magnitude, plain_value
 from dm_jupyter.agent.grounding.outputs import Outputs
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block, Cell
@@ -14,7 +15,7 @@ from dm_jupyter.agent.grounding.words import Unit, content_words, same_kind
 
 __all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
 
-_MOST_CANDIDATES = 60
+_MOST_CANDIDATES, _MOST_BARE = 40, 3
 _LOOSE, _LOOSER = 0.1, 0.25
 """How far, as a part of the number, `about` and `over` may be from the value."""
 _EXACT = 1e-9
@@ -69,13 +70,13 @@ class Index:
             for block in outputs.blocks
             for cell in block.cells
         ]
-        found += [
-            (abs(value), source, Cell(value, text, 0, 0), None)
-            for value, text, source in outputs.bare
-        ]
-        found.sort(key=lambda one: one[0])
+        found.sort(key=itemgetter(0))
         self._found = found
         self._sizes = [one[0] for one in found]
+        self._bare, self._bare_from = outputs.bare, outputs.bare_from
+        values = [abs(plain_value(text)) for text in outputs.bare]
+        self._order = sorted(range(len(values)), key=values.__getitem__)
+        self._bare_sizes = [values[at] for at in self._order]
 
     def fitting(self, reading: Reading) -> Iterator[Held]:
         """Yields the values within a reading's window, a bounded number of them."""
@@ -83,6 +84,13 @@ class Index:
         end = bisect_right(self._sizes, reading.window.high)
         for _, source, cell, block in self._found[start : min(end, start + _MOST_CANDIDATES)]:
             yield Held(source, cell, block, reading)
+        start = bisect_left(self._bare_sizes, reading.window.low)
+        end = bisect_right(self._bare_sizes, reading.window.high)
+        for at in self._order[start : min(end, start + _MOST_BARE)]:
+            text = self._bare[at]
+            place = bisect_right(self._bare_from, (at, len(self._bare))) - 1
+            source = self._bare_from[place][1]
+            yield Held(source, Cell(plain_value(text), text, 0, 0), None, reading)
 
 
 def window(statement: Statement, *, scaled: bool = True) -> Window:

@@ -49,6 +49,8 @@ _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
 _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
 """Between labels that are numbers, as in `4 or 5 stars`."""
+_LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
+"""Characters; of what follows them in an answer, only the sizes are looked at."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
 _ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
 _ORDINAL = re.compile(r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I)
@@ -186,17 +188,21 @@ def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
         answer: what the model states.
         vocabulary: the labels of the outputs that it is about.
     """
-    tokens = _label_numbers(answer, vocabulary)
+    tokens = _label_numbers(answer[:_LONG_ANSWER], vocabulary)
     found: list[Statement] = []
     reader = _Reader(answer, vocabulary, tokens)
     numbers = list(claimed(answer))
     at = 0
-    for start, end in _sentences(answer):
+    for start, end in _sentences(answer[:_LONG_ANSWER]):
         inside = []
         while at < len(numbers) and numbers[at].start < end:
             inside.append(numbers[at])
             at += 1
         found += reader.sentence(start, end, inside)
+    nothing: frozenset[str] = frozenset()
+    found += [
+        Statement(number, "", "", "", "", nothing, nothing, None, "") for number in numbers[at:]
+    ]
     return found
 
 
@@ -342,11 +348,15 @@ class _Reader:
 
 
 def _sentences(text: str) -> Iterable[tuple[int, int]]:
+    """Where each sentence begins and ends; a very long one is cut."""
     start = 0
-    for match in _SENTENCE_END.finditer(text):
-        yield start, match.start()
-        start = match.end()
-    yield start, len(text)
+    ends = [(match.start(), match.end()) for match in _SENTENCE_END.finditer(text)]
+    for end, following in [*ends, (len(text), len(text))]:
+        while end - start > _LONG_SENTENCE:
+            yield start, start + _LONG_SENTENCE
+            start += _LONG_SENTENCE
+        yield start, end
+        start = following
 
 
 def _hedge(before: str) -> str:

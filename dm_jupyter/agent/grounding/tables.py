@@ -67,6 +67,7 @@ class Block:
     """The labels that a row's is put together from."""
     _words: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     _grid: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    _columns: list[int] = field(default_factory=list)
     _by_word: dict[str, list[int]] = field(default_factory=dict)
 
     @property
@@ -107,7 +108,9 @@ class Block:
 
     def value_columns(self) -> list[int]:
         """The columns that hold values."""
-        return sorted({cell.column for cell in self.cells})
+        if not self._columns:
+            self._columns = sorted({cell.column for cell in self.cells})
+        return self._columns
 
     def rows_named(self, words: frozenset[str]) -> list[int]:
         """The rows of which a whole label stands among the words, from the top."""

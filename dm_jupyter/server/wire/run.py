@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dm_jupyter.agent.notebook_context import ContextPart
+from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.server.operations import Operation
 from dm_jupyter.server.wire.panel import Approval, Decision, KernelChoice
 from kernel_sandbox.types import FileChange
@@ -205,6 +206,8 @@ class RunClosed:
     seconds: float
     agreeing: int = 0
     """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    numbers: tuple[AnswerNumber, ...] = ()
+    """The numbers of a free answer, with the cells that they come from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 /** Messages as the server sends them, for tests. */
 import type {
+  IAnswerNumber,
   Operation,
   ICellClosed,
   ICellOpened,
@@ -131,6 +132,22 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     tokens: 80,
     seconds: 10,
     agreeing: 0,
+    numbers: [],
+    ...part
+  };
+}
+
+export function numberOf(
+  text: string,
+  start: number,
+  part: Partial<IAnswerNumber> = {}
+): IAnswerNumber {
+  return {
+    text,
+    start,
+    verdict: 'supported',
+    cell_id: null,
+    why: '',
     ...part
   };
 }
