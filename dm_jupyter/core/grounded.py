@@ -96,9 +96,7 @@ class AnswerNumber:
     """How it was recomputed, or what it is instead."""
 
 
-def located(
-    grounding: Iterable[Grounded], cell_ids: Mapping[int, str]
-) -> tuple[AnswerNumber, ...]:
+def located(grounding: Iterable[Grounded], cell_ids: Mapping[int, str]) -> tuple[AnswerNumber, ...]:
     """Returns the numbers of an answer with the cells that they come from.
 
     Args:

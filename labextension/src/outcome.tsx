@@ -74,7 +74,6 @@ function LinkedAnswer(props: {
     (node: HTMLElement) =>
       linkNumbers(node, answer, numbers, trans, id => void show(id)),
     // A function that shows a cell is made anew each time and does the same.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
     [answer, numbers, runId, trans]
   );
   return <Markdown source={answer} onRendered={onRendered} />;

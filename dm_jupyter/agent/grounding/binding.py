@@ -6,7 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.agent.grounding.claims import count_of, ranks, restates, superlative_fault, turned_around
+from dm_jupyter.agent.grounding.claims import (
+    count_of,
+    ranks,
+    restates,
+    superlative_fault,
+    turned_around,
+)
 from dm_jupyter.agent.grounding.derived import Known, derivation
 from dm_jupyter.agent.grounding.outputs import Outputs, read
 from dm_jupyter.agent.grounding.sizes import Held, Index, misfit, readings
@@ -46,9 +52,7 @@ class _Fit:
     by_label: bool = False
 
 
-def unsupported_numbers(
-    answer: str, outputs: Sequence[str], question: str = ""
-) -> tuple[str, ...]:
+def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "") -> tuple[str, ...]:
     """Returns the numbers of `answer` that the outputs don't bear out, each once, as written.
 
     Args:
@@ -244,9 +248,7 @@ class _Binder:
         if not statement.number.is_whole or statement.unit:
             return None
         for block in self.outputs.blocks:
-            if text in block.keys and (
-                statement.number.is_year or _names_keys(statement, block)
-            ):
+            if text in block.keys and (statement.number.is_year or _names_keys(statement, block)):
                 return block.source
         return None
 
@@ -315,10 +317,7 @@ def _is_meant(
         return True
     if not block.is_table and noun & more and not less & statement.wide:
         return True
-    return any(
-        part and part <= statement.near and part - mine
-        for part in block.named_parts(row)
-    )
+    return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
 
 
 def _other_column(held: Held, block: Block, statement: Statement) -> str:

@@ -22,14 +22,18 @@ _THINGS = frozenset(
 )
 """What a table's rows may be called, whatever they are."""
 _COLUMNS = frozenset(content_words("column variable feature field"))
-_RANK = re.compile(r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I)
+_RANK = re.compile(
+    r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I
+)
 _THRESHOLD = re.compile(
     r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|at most|than|up to|"
     r"within|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
     r"\s*(?:the\s)?[$€£]?\**\Z",
     re.I,
 )
-_ABOVE = re.compile(r"\b(?:above|over|more than|exceed(?:s|ing)?|at least|greater|higher)\b|[>≥]", re.I)
+_ABOVE = re.compile(
+    r"\b(?:above|over|more than|exceed(?:s|ing)?|at least|greater|higher)\b|[>≥]", re.I
+)
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
 _HIGH = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
@@ -49,8 +53,12 @@ _QUALIFIED = re.compile(
 )
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
-_RISES = re.compile(r"\b(?:rose|rises?|risen|grew|grows?|grown|increase[ds]?|climb(?:ed|s)?)\b", re.I)
-_FALLS = re.compile(r"\b(?:fell|falls?|fallen|drop(?:ped|s)?|decrease[ds]?|decline[ds]?|shrank)\b", re.I)
+_RISES = re.compile(
+    r"\b(?:rose|rises?|risen|grew|grows?|grown|increase[ds]?|climb(?:ed|s)?)\b", re.I
+)
+_FALLS = re.compile(
+    r"\b(?:fell|falls?|fallen|drop(?:ped|s)?|decrease[ds]?|decline[ds]?|shrank)\b", re.I
+)
 _MOST_ROWS = 1_000
 
 
@@ -128,7 +136,10 @@ def _beyond(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | 
         for column in block.value_columns()[:20]:
             values = [cell.value for cell in block.column(column)]
             for limit in limits[:4]:
-                counts = sum(value > limit for value in values), sum(value < limit for value in values)
+                counts = (
+                    sum(value > limit for value in values),
+                    sum(value < limit for value in values),
+                )
                 if statement.number.value == counts[0 if above else 1]:
                     return block.source, f"{counts[0 if above else 1]} of {len(values)} rows"
     return None
@@ -198,7 +209,8 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block])
     block, cell = held.block, held.cell
     words = f"{statement.before} {statement.after}"
     is_high, is_low = bool(_HIGH.search(words)), bool(_LOW.search(words))
-    if block is None or is_high == is_low or _QUALIFIED.search(words):
+    is_dated = statement.number.text.isdigit() and len(statement.number.text) == 4
+    if block is None or is_dated or is_high == is_low or _QUALIFIED.search(words):
         return ""
     if not block.is_table and len(block.labels) != len(block.cells):
         return ""

@@ -27,21 +27,35 @@ _DOWN = (
     r"fell|fall\w*|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
     r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
-_CHANGE = re.compile(rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+", re.I)
+_CHANGE = re.compile(
+    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+",
+    re.I,
+)
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
     rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
-_MOVED = re.compile(r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I)
+_MOVED = re.compile(
+    r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I
+)
 _RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
+_POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
 _EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each)\b", re.I)
-_SHARE_BEFORE = re.compile(r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I)
-_SUM = re.compile(r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly|add(?:s|ed)? up|plus|accounts?)\b|=|\+", re.I)
+_SHARE_BEFORE = re.compile(
+    r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
+)
+_SUM = re.compile(
+    r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly|add(?:s|ed)? up|plus|accounts?)\b|=|\+",
+    re.I,
+)
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
-_REST = re.compile(r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b", re.I)
+_REST = re.compile(
+    r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
+    re.I,
+)
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
 """Words of columns that are said of other columns, too."""
@@ -124,7 +138,8 @@ def _roles(statement: Statement, context: str) -> list[str]:
         roles.append("ratio")
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
         roles.append("fraction")
-    if _DIFFERENCE.search(context) or _CHANGE.search(statement.sentence):
+    is_gap = _POINTS.match(after) or _DIFFERENCE.search(context)
+    if is_gap or _CHANGE.search(statement.sentence):
         roles.append("difference")
     roles.append("sum" if _SUM.search(context) or _SUM.search(statement.sentence) else "whole")
     if _MEAN.search(context):
@@ -260,6 +275,11 @@ def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
     words = words - _STATISTICS
     matched = {at: len(block.column_words(at) & words) for at in columns}
     best = max(matched.values(), default=0)
+    is_narrowed = any(
+        word.isdigit() for at in columns if matched[at] for word in block.column_words(at)
+    )
+    if len(columns) <= _FEW and not is_narrowed:
+        return sorted(columns, key=lambda at: -matched[at])
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 
@@ -357,11 +377,14 @@ def _ratio(pool: _Pool, fits: Window, statement: Statement, context: str) -> Der
 
 
 def _difference(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    scales = (1.0, 100.0) if _POINTS.match(statement.after) else (1.0,)
     for one, other in pool.pairs:
-        if _adds(one, other, fits) and fits.holds(one.value - other.value):
+        gap = one.value - other.value
+        is_enough = 100.0 in scales or _adds(one, other, fits)
+        if is_enough and any(fits.holds(scale * gap) for scale in scales):
             high, low = (one, other) if one.value >= other.value else (other, one)
             return Derivation(f"{high.text} - {low.text}", one.source)
-    if len(pool.whole) > 2 and len(pool.named) == 1:
+    if len(pool.whole) > 2 and len(pool.named) == 1 and _REST.search(context):
         rest = sum(one.value for one in pool.whole) - pool.named[0].value
         if fits.holds(rest):
             return Derivation(f"{_sum_of(pool.whole)} - {pool.named[0].text}", pool.named[0].source)

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-__all__ = ["Number", "claimed", "dates_in", "magnitude", "numbers_in", "plain_numbers", "plain_value", "stated_numbers"]
+__all__ = [
+    "Number",
+    "claimed",
+    "dates_in",
+    "magnitude",
+    "numbers_in",
+    "plain_numbers",
+    "plain_value",
+    "stated_numbers",
+]
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"

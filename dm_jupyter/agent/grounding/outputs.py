@@ -30,7 +30,10 @@ _ENTRIES = re.compile(
     r"|^(?P<saved>\d+) rows x (?P<wide>\d+) columns"
 )
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_NOTHING = re.compile(r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b", re.M | re.I)
+_NOTHING = re.compile(
+    r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
+    re.M | re.I,
+)
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -393,7 +396,11 @@ def _literal(line: str, source: int) -> Block | None:
     if not re.match(r"[\[{(][\s\[({'\"\d.+-]|\S*\(", line[opened.start() :]):
         return None
     tokens = _LITERAL.findall(line[opened.start() :])
-    if len(tokens) > 3 and not re.search(r"['\"]", line) and re.search(r"[A-Za-z]{3,} [A-Za-z]{2,}", line[opened.start():]):
+    if (
+        len(tokens) > 3
+        and not re.search(r"['\"]", line)
+        and re.search(r"[A-Za-z]{3,} [A-Za-z]{2,}", line[opened.start() :])
+    ):
         return None
     block = Block(source, columns=[prefix.strip(" :=")], levels=1)
     stack: list[list[str]] = [[]]

@@ -17,7 +17,9 @@ _BOUNDARY = re.compile(
     r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
 )
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
-_JOINED = re.compile(r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z")
+_JOINED = re.compile(
+    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
+)
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -53,7 +55,9 @@ _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
 _ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
-_ORDINAL = re.compile(r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I)
+_ORDINAL = re.compile(
+    r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
+)
 _YEAR_BEFORE = re.compile(
     r"(?:\b(?:in|of|since|from|to|until|till|by|during|between|and|year|years|for|through|after|"
     r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season|"
@@ -160,9 +164,10 @@ def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     between = text[start:end]
     opened = between.find("(")
     if opened >= 0 and ")" not in between[opened:] and not is_last:
-        earlier = _BOUNDARY.search(between[:opened])
-        cut = start + (earlier.start() if earlier else opened)
-        return cut, cut
+        turns = list(_BOUNDARY.finditer(between[:opened]))
+        if not turns:
+            return start + opened, start + opened
+        return start + turns[0].start(), start + turns[-1].start()
     match = _BOUNDARY.search(between)
     if match and opened >= 0 and opened < match.start():
         closed = between.find(")", opened)
@@ -253,9 +258,15 @@ class _Reader:
             if is_pair and (not names or (is_set_against and len(names) != len(group))):
                 earlier_names = self._vocabulary.labels_in(self._words(since, first_start))
                 names = earlier_names if len(earlier_names) == len(group) else names
-            is_span = any(_PART.search(self._answer[one.end : other.start])
-                          or _SPAN.fullmatch(self._answer, one.end, other.start)
-                          for (one, _), (other, _) in pairwise(group))
+            is_part = is_pair and any(
+                _PART.search(self._answer[one.end : other.start])
+                for (one, _), (other, _) in pairwise(group)
+            )
+            is_span = any(
+                _PART.search(self._answer[one.end : other.start])
+                or _SPAN.fullmatch(self._answer, one.end, other.start)
+                for (one, _), (other, _) in pairwise(group)
+            )
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
             has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
@@ -266,12 +277,14 @@ class _Reader:
                     own = (own | set(assigned[at])) - other
                 if at and not assigned and (is_set_against or is_span):
                     own = frozenset(word for name in names for word in name if is_span)
+                if not at and is_part:
+                    own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
                 found.append(
                     Statement(
                         number,
                         self._answer[first.before[0] : number.start],
-                        self._answer[earlier : first_start],
+                        self._answer[earlier:first_start],
                         self._answer[number.end : max(scope.after[1], number.end)],
                         self._answer[start:end],
                         near,

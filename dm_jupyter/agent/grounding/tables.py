@@ -248,9 +248,7 @@ def _is_value(text: str) -> bool:
     return number_of(text) is not None or text in ("NaN", "<NA>", "True", "False")
 
 
-def _split(
-    rows: list[list[str]], is_series: bool
-) -> tuple[list[list[str]], list[list[str]]]:
+def _split(rows: list[list[str]], is_series: bool) -> tuple[list[list[str]], list[list[str]]]:
     """The lines of the header, and those below it."""
     first = rows[0]
     if is_series:

@@ -7,7 +7,9 @@ from functools import lru_cache
 
 __all__ = ["Unit", "content_words", "same_kind", "unit_after", "unit_of_label"]
 
-_WORD = re.compile(r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?")
+_WORD = re.compile(
+    r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
+)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = frozenset(
     "a an the of in on at by for from to with and or is are was were be been has have had it its "
@@ -144,6 +146,8 @@ def unit_of_label(label: str) -> Unit | None:
             return unit
     words = re.split(r"[_\s.]+", label.strip().rstrip(":="))
     last = words[-1] if len(words) > 1 else ""
+    if "per" in words[1:]:  # `kg_per_head`
+        last = words[words.index("per", 1) - 1]
     if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
         return _UNITS[f"°{last}"]
     if last == "min":  # the least of something, or minutes
