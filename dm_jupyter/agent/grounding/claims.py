@@ -37,13 +37,13 @@ _ABOVE = re.compile(
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
 _HIGH = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|fastest|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
     r"|peak(?:s|ed)?|leads with|top-selling|best-selling)\b",
     re.I,
 )
 _LOW = re.compile(
     r"\b(?:lightest|lowest|smallest|fewest|shortest|youngest|coldest|coolest|narrowest|minimum|"
-    r"slowest|weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
+    r"weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
     re.I,
 )
 _QUALIFIED = re.compile(

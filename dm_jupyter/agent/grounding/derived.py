@@ -200,11 +200,28 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
                 whole = values if len(alike) == len(values) * (len(values) - 1) // 2 else ()
                 yield _Pool(values, alike, whole, totals=values)
     yield _declared(blocks)
+    yield _across(blocks)
 
 
 def _are_alike(one: _Value, other: _Value) -> bool:
     """Whether two values of a row may be of one kind, by how they are written."""
     return ("." in one.text) == ("." in other.text)
+
+
+def _across(blocks: Sequence[Block]) -> _Pool:
+    """What lines of several cells have printed, in twos that their labels tie."""
+    lines = [
+        (block.row_words(cell.row), _value(block, cell))
+        for block in blocks
+        if not block.is_table and len(block.cells) <= _FEW
+        for cell in block.cells
+    ][:_POOL]
+    pairs = [
+        (one, other)
+        for (words, one), (more, other) in combinations(lines, 2)
+        if words & more and one.source != other.source
+    ]
+    return _Pool(tuple(value for _, value in lines), tuple(pairs))
 
 
 def _declared(blocks: Sequence[Block]) -> _Pool:
