@@ -48,13 +48,15 @@ _PAIRED = re.compile(
 )
 _NAMED = re.compile(r"\W*@(?P<head>[^\[\]]{1,60})\[(?P<value>[^\[\]]*)\]\s*$")
 _RANGE = re.compile(r"(?<![\w.,])\d+(?:\s?[-–]\s?\d+|\+)(?![\w.]*\d)")
+_ASSIGNED = re.compile(r"(?<![^\s,;(])([^\W\d][\w.%/]*)\s?=\s?[$€£]?\Z")
+"""Before a value, as in `mean=3.1 sd=0.2`."""
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _QUANTILE = re.compile(r"p?(\d{1,2})%?")
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
-_JOINED = re.compile(r"(?<!\d)\d{1,3},\d{3}(?!\d)")
+_JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
 _TWO_TABLES = 4
 _UNIT_CHARS = 8
 _AROUND = " ,;:=-*(@[\"'>"
@@ -155,7 +157,7 @@ def _of_one_width(part: _Part) -> list[_Part]:
     begin = next((at for at, width in enumerate(widths) if width), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
     rest = {width for width in widths[cut:]}
-    if not cut or cut - begin < 2 or rest & {0, widths[begin]} or len(rest) > 1:
+    if not cut or cut - begin < 2 or len(widths) - cut < 2 or rest & {0, widths[begin]} or len(rest) > 1:
         return [part]
     first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
     return [first, replace(part, lines=part.lines[cut:])]
@@ -266,8 +268,11 @@ def _describe(block: Block, part: _Part) -> None:
 
 def _joined_numbers(part: _Part, source: int) -> list[Block]:
     """`100,200` in a line of a csv file may be one number, too."""
-    joined = [line for line in part.lines if part.kind == "," and _JOINED.search(line)]
-    return [block for block in _words_blocks(joined, source) if block.cells]
+    if part.kind != ",":
+        return []
+    found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]
+    cells = [Cell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
+    return [Block(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
@@ -405,7 +410,9 @@ def _line(line: str) -> _Line:
     start += 0 if found.key_name else len(found.head)
     for number, scope in zip(numbers, scopes(start, len(line), line, numbers), strict=True):
         before, after = line[slice(*scope.before)], line[slice(*scope.after)]
-        found.labels.append(f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip())
+        assigned = _ASSIGNED.search(line[: number.start])
+        label = f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip()
+        found.labels.append(assigned[1] if assigned and len(numbers) > 1 else label)
         found.units.append(unit_after(line, number.start, number.end))
         name = before.strip(_AROUND)
         behind = after.strip(" ,;)]")
