@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from dm_jupyter.agent.grounding.sizes import Window, window
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block, Cell
+from dm_jupyter.agent.grounding.words import content_words
 
 __all__ = ["Derivation", "Known", "derivation"]
 
@@ -43,7 +44,7 @@ _MOVED = re.compile(
 _RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
 _POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
-_EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each)\b", re.I)
+_EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each|costs?|rate)\b", re.I)
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
 )
@@ -112,7 +113,21 @@ def derivation(
             for fits in sizes:
                 if found := _ROLES[role](pool, fits, statement, context):
                     return found
+    for pool in _kin(statement, blocks):
+        for fits in sizes:
+            if found := _difference(pool, fits, statement, context):
+                return found
     return None
+
+
+def _kin(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
+    """Values of lines of which both are called what the number counts: votes, invalid votes."""
+    nouns = set(content_words(statement.after[:40])[:2])
+    for block in blocks:
+        if block.is_table or not 1 < len(block.cells) <= _POOL:
+            continue
+        kin = [_value(block, cell) for cell in block.cells if block.row_words(cell.row) & nouns]
+        yield _Pool(tuple(kin), tuple(combinations(kin, 2)))
 
 
 def _context(statement: Statement) -> str:
@@ -130,6 +145,8 @@ def _roles(statement: Statement, context: str) -> list[str]:
         is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
         if _MEAN.search(context):
             roles.append("mean")
+        if _SUM.search(statement.sentence):
+            roles.append("sum")
         if not is_moved and not _CHANGE.search(after[:25]):
             roles.append("share")
         return roles
@@ -402,6 +419,9 @@ def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation 
 
 def _rest(pool: _Pool, fits: Window, scale: float) -> Derivation | None:
     """What a share leaves."""
+    total = sum(one.value for one in pool.whole)
+    if scale > 1 and 1 < total < 100 and fits.holds(100 - total):
+        return Derivation(f"100 - {_sum_of(pool.whole)}", pool.whole[0].source)
     for one in pool.values[:_MOST_PAIRS]:
         if 0 <= one.value <= 1 and fits.holds(scale * (1 - one.value)):
             return Derivation(f"1 - {one.text}", one.source)
