@@ -198,7 +198,8 @@ class _Binder:
                 if cell is None or held.reading.window.holds(cell.value):
                     continue
                 more, less = words - own, own - words
-                if not (own & words and more and less):
+                is_akin = own & words or (block.is_single and other.is_single)
+                if not (is_akin and more and less):
                     continue
                 if more <= statement.near and not less & statement.wide:
                     mine, theirs = _shown(block.rows[held.cell.row]), _shown(other.rows[row])

@@ -10,7 +10,7 @@ from dm_jupyter.agent.grounding.numbers import Number, numbers_in
 from dm_jupyter.agent.grounding.sizes import Held
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block
-from dm_jupyter.agent.grounding.words import content_words
+from dm_jupyter.agent.grounding.words import HIGHEST, LOWEST, content_words
 
 __all__ = ["count_of", "ranks", "restates", "superlative_fault", "turned_around"]
 
@@ -35,17 +35,6 @@ _ABOVE = re.compile(
     r"\b(?:above|over|more than|exceed(?:s|ing)?|at least|greater|higher)\b|[>≥]", re.I
 )
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
-_HIGH = re.compile(
-    r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
-    r"|peak(?:s|ed)?|leads with|top-selling|best-selling)\b",
-    re.I,
-)
-_LOW = re.compile(
-    r"\b(?:lightest|lowest|smallest|fewest|shortest|youngest|coldest|coolest|narrowest|minimum|"
-    r"weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
-    re.I,
-)
 _QUALIFIED = re.compile(
     r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|almost|not|"
     r"2nd|3rd|followed|both|within|excluding)\b|n't",
@@ -208,7 +197,7 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block])
     """
     block, cell = held.block, held.cell
     words = f"{statement.before} {statement.after}"
-    is_high, is_low = bool(_HIGH.search(words)), bool(_LOW.search(words))
+    is_high, is_low = bool(HIGHEST.search(words)), bool(LOWEST.search(words))
     is_dated = statement.number.text.isdigit() and len(statement.number.text) == 4
     if block is None or is_dated or is_high == is_low or _QUALIFIED.search(words):
         return ""

@@ -239,17 +239,17 @@ def _are_alike(one: _Value, other: _Value) -> bool:
 def _across(blocks: Sequence[Block]) -> _Pool:
     """What lines of several cells have printed, in twos that their labels tie."""
     lines = [
-        (block.row_words(cell.row), _value(block, cell))
+        (block.row_words(cell.row), _value(block, cell), block.is_single)
         for block in blocks
         if not block.is_table and len(block.cells) <= _FEW
         for cell in block.cells
     ][:_POOL]
     pairs = [
         (one, other)
-        for (words, one), (more, other) in combinations(lines, 2)
-        if words & more and one.source != other.source
+        for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
+        if one.source != other.source and (words & more or (is_single and is_too))
     ]
-    return _Pool(tuple(value for _, value in lines), tuple(pairs))
+    return _Pool(tuple(value for _, value, _ in lines), tuple(pairs))
 
 
 def _declared(blocks: Sequence[Block]) -> _Pool:
@@ -291,7 +291,8 @@ def _column_pool(
             for one, other in pairs
             if _are_alike(one, other) or labels[id(one)] & labels[id(other)]
         ]
-        whole = whole if all(_are_alike(whole[0], other) for other in whole) else ()
+        first = named[0] if named else whole[0]
+        whole = tuple(value for value in whole if _are_alike(first, value)) if whole else ()
     return _Pool(
         values,
         tuple(pairs),

@@ -157,7 +157,13 @@ def _of_one_width(part: _Part) -> list[_Part]:
     begin = next((at for at, width in enumerate(widths) if width), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
     rest = {width for width in widths[cut:]}
-    if not cut or cut - begin < 2 or len(widths) - cut < 2 or rest & {0, widths[begin]} or len(rest) > 1:
+    if (
+        not cut
+        or cut - begin < 2
+        or len(widths) - cut < 2
+        or rest & {0, widths[begin]}
+        or len(rest) > 1
+    ):
         return [part]
     first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
     return [first, replace(part, lines=part.lines[cut:])]
@@ -335,12 +341,25 @@ def _runs(lines: list[_Line]) -> Iterator[tuple[bool, list[_Line]]]:
     """Lines that follow each other, those together that are rows of one table."""
     run: list[_Line] = []
     for line in lines:
-        if run and not _are_alike([run[0], line]):
-            yield len(run) > 1, run
+        if run and not _are_alike(run[0], line):
+            yield len(run) > 1, _with_heads(run)
             run = []
         run.append(line)
     if run:
-        yield len(run) > 1, run
+        yield len(run) > 1, _with_heads(run)
+
+
+def _with_heads(run: list[_Line]) -> list[_Line]:
+    """Names the lines of a table by what only their first words differ in."""
+    if len(run) > 1 and not run[0].head:
+        common = [word for word in content_words(run[0].labels[0]) if _is_shared(word, run)]
+        for line in run:
+            line.head, line.labels[0] = line.labels[0], " ".join(common)
+    return run
+
+
+def _is_shared(word: str, run: list[_Line]) -> bool:
+    return all(word in content_words(line.labels[0]) for line in run)
 
 
 def _add_line(block: Block, line: _Line) -> None:
@@ -365,12 +384,15 @@ def _add_line(block: Block, line: _Line) -> None:
             block.cells.append(Cell(part.value, part.text, row, column))
 
 
-def _are_alike(lines: list[_Line]) -> bool:
-    """Whether lines are rows of a table: each with a name, and the same words for its numbers."""
-    if len(lines) < 2 or len(lines[0].numbers) < 2 or not all(line.head for line in lines):
+def _are_alike(one: _Line, other: _Line) -> bool:
+    """Whether two lines are rows of a table: each with a name, the same words for its numbers."""
+    if len(one.numbers) < 2 or bool(one.head) != bool(other.head):
         return False
-    first = [content_words(label) for label in lines[0].labels]
-    return all([content_words(label) for label in line.labels] == first for line in lines)
+    mine = [content_words(label) for label in one.labels]
+    theirs = [content_words(label) for label in other.labels]
+    if one.head:
+        return mine == theirs
+    return mine[1:] == theirs[1:] and bool(set(mine[0]) & set(theirs[0])) and all(mine[1:])
 
 
 def _line(line: str) -> _Line:

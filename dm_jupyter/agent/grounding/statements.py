@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dm_jupyter.agent.grounding.numbers import Number, claimed, numbers_in
-from dm_jupyter.agent.grounding.words import Unit, content_words, unit_after
+from dm_jupyter.agent.grounding.words import HIGHEST, LOWEST, Unit, content_words, unit_after
 
 __all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
 
@@ -34,8 +34,6 @@ _HEDGE = {
 _BULLET = re.compile(r"\s*(?:[-*•+]\s|\d{1,2}[.)]\s|\|)")
 _HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
 _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
-_HIGHEST = re.compile(r"\b(?:highest|largest|greatest|oldest|longest|biggest)\b", re.IGNORECASE)
-_LOWEST = re.compile(r"\b(?:lowest|smallest|least|youngest|shortest|cheapest)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
 _WITHIN = re.compile(
@@ -353,9 +351,9 @@ class _Reader:
                 found += [*content_words(self._answer[at:place]), token]
                 at = place + 1
         found += content_words(self._answer[at:end])
-        if "max" in self._vocabulary.words and _HIGHEST.search(text):
+        if "max" in self._vocabulary.words and HIGHEST.search(text):
             found.append("max")
-        if "min" in self._vocabulary.words and _LOWEST.search(text):
+        if "min" in self._vocabulary.words and LOWEST.search(text):
             found.append("min")
         return found
 

@@ -75,6 +75,11 @@ class Block:
         """Whether all rows are shown."""
         return not self.is_table or self.total_rows == len(self.rows)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value with a name, as `('King', 1667)`."""
+        return not self.is_table and len(self.cells) == 1 == len(self.parts)
+
     def words(self, cell: Cell) -> frozenset[str]:
         """What the labels of a cell say, its row's and its column's."""
         return self.row_words(cell.row) | self.column_words(cell.column)

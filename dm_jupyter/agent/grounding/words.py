@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["Unit", "content_words", "same_kind", "unit_after", "unit_of_label"]
+__all__ = ["HIGHEST", "LOWEST", "Unit", "content_words", "same_kind", "unit_after", "unit_of_label"]
 
 _WORD = re.compile(
     r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
@@ -31,6 +31,18 @@ _SAME = {
     "quantity": "qty", "rmse": "rmse", "revenue": "revenue", "weight": "mass", "weigh": "mass",
     "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
 }  # fmt: skip
+HIGHEST = re.compile(
+    r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
+    r"maximum|strongest|richest|busiest|priciest|wettest|most (?:expensive|populous|popular|frequent|"
+    r"common)|the most|peak(?:s|ed)?|leads (?:with|the)|top-selling|best-selling)\b",
+    re.IGNORECASE,
+)
+LOWEST = re.compile(
+    r"\b(?:lightest|lowest|smallest|fewest|shortest|youngest|coldest|coolest|narrowest|minimum|"
+    r"weakest|poorest|cheapest|driest|least (?:expensive|populous|popular|frequent|common)|"
+    r"the least)\b",
+    re.IGNORECASE,
+)
 _KEPT = frozenset((*_SAME.values(), "june"))
 _MONTHS = (
     "january february march april may june july august september october november december".split()
