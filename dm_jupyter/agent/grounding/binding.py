@@ -199,7 +199,7 @@ class _Binder:
                     continue
                 more, less = words - own, own - words
                 is_akin = own & words or (block.is_single and other.is_single)
-                if not (is_akin and more and less):
+                if not (is_akin and more):
                     continue
                 if more <= statement.near and not less & statement.wide:
                     mine, theirs = _shown(block.rows[held.cell.row]), _shown(other.rows[row])
@@ -231,7 +231,7 @@ class _Binder:
         if verdict is None or not verdict.why.endswith("there"):
             if ranks(statement, blocks):
                 return _verdict(statement, Verdict.RESTATED)
-            if found := derivation(statement, blocks, others):
+            if found := derivation(statement, blocks, others, is_contested=verdict is not None):
                 return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
@@ -319,10 +319,9 @@ def _is_meant(
     """Whether the clause names one row, and nothing that only the value's own row is called."""
     more, less = theirs - mine, mine - theirs
     noun = set(content_words(statement.after[:30])[:1])
-    if (
-        more and not less and (block.is_table or block.parts)
-    ):  # `Very good` where the value is that of `Good`
-        return more <= statement.near and theirs <= statement.near
+    if more and not less:  # `Very good` where the value is that of `Good`
+        is_listed = block.is_table or bool(block.parts)
+        return more <= statement.near and (theirs <= statement.near or not is_listed)
     if not more or not less or less & statement.near:
         return False
     if more <= statement.near:

@@ -35,7 +35,7 @@ _CHANGE = re.compile(
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|removed|saves?|cuts?|balance)\b|=",
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|not|profit|after|before|years|step|jump|worth|earns?|earned|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
 _MOVED = re.compile(
@@ -92,7 +92,11 @@ class _Value:
 
 
 def derivation(
-    statement: Statement, blocks: Sequence[Block], stated: Sequence[Known]
+    statement: Statement,
+    blocks: Sequence[Block],
+    stated: Sequence[Known],
+    *,
+    is_contested: bool = False,
 ) -> Derivation | None:
     """Returns how a number follows from values that belong together; `None` where it does not.
 
@@ -100,9 +104,11 @@ def derivation(
         statement: the number with its words.
         blocks: what the outputs hold.
         stated: the other numbers of the answer that stand in outputs, nearest first.
+        is_contested: whether it stands in an output for something else; then words must say how
+            it follows.
     """
     context = _context(statement)
-    roles = _roles(statement, context)
+    roles = _roles(statement, context, is_contested=is_contested)
     if not roles:
         return None
     sizes = [window(statement)]
@@ -135,7 +141,7 @@ def _context(statement: Statement) -> str:
     return f"{statement.since} {statement.before} \n {statement.after}"
 
 
-def _roles(statement: Statement, context: str) -> list[str]:
+def _roles(statement: Statement, context: str, *, is_contested: bool) -> list[str]:
     """What the words around a number may mean by it."""
     roles = []
     after, before = statement.after, statement.before
@@ -150,6 +156,10 @@ def _roles(statement: Statement, context: str) -> list[str]:
         if not is_moved and not _CHANGE.search(after[:25]):
             roles.append("share")
         return roles
+    if is_contested:
+        roles += ["ratio"] if _RATIO.search(after) else []
+        return roles + (["difference"] if _DIFFERENCE.search(context) else []) + (
+            ["sum"] if _SUM.search(context) else [])  # fmt: skip
     is_each = _EACH.search(context) or _EACH.search(statement.sentence)
     if _RATIO.search(after) or _RATIO_BEFORE.search(before) or is_each:
         roles.append("ratio")
@@ -160,7 +170,7 @@ def _roles(statement: Statement, context: str) -> list[str]:
         roles.append("difference")
     roles.append("sum" if _SUM.search(context) or _SUM.search(statement.sentence) else "whole")
     if _MEAN.search(context):
-        roles.append("mean")
+        roles += ["mean"] if "ratio" in roles else ["mean", "ratio"]
     return roles
 
 
@@ -178,6 +188,8 @@ class _Pool:
     """What shares may be of."""
     is_column: bool = False
     """Whether they are one column of a table: shares are of their sum."""
+    is_mixed: bool = False
+    """Whether they are figures of one distribution, which nobody adds up."""
     is_told: bool = False
     """Whether the clause names the one of the values that it is about."""
     ratios: tuple[tuple[_Value, _Value], ...] = ()
@@ -228,7 +240,7 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
                     ratios=every, is_told=is_told and bool(rows),
                 )  # fmt: skip
     yield _declared(blocks)
-    yield _across(blocks)
+    yield _across(blocks, words)
 
 
 def _are_alike(one: _Value, other: _Value) -> bool:
@@ -236,7 +248,7 @@ def _are_alike(one: _Value, other: _Value) -> bool:
     return ("." in one.text) == ("." in other.text)
 
 
-def _across(blocks: Sequence[Block]) -> _Pool:
+def _across(blocks: Sequence[Block], said: frozenset[str]) -> _Pool:
     """What lines of several cells have printed, in twos that their labels tie."""
     lines = [
         (block.row_words(cell.row), _value(block, cell), block.is_single)
@@ -247,7 +259,8 @@ def _across(blocks: Sequence[Block]) -> _Pool:
     pairs = [
         (one, other)
         for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
-        if one.source != other.source and (words & more or (is_single and is_too))
+        if one.source != other.source
+        and (words & more or words | more <= said or (is_single and is_too))
     ]
     return _Pool(tuple(value for _, value, _ in lines), tuple(pairs))
 
@@ -273,6 +286,7 @@ def _column_pool(
     named = tuple(value for cell, value in both if cell.row in rows)
     own = tuple(value for cell, value in both if block.row_words(cell.row) & _TOTAL)
     whole = values if block.is_complete or not block.is_table else ()
+    is_mixed = {"mean", "std"} <= set(block.rows)
     pairs = list(_pairs(values, named))
     quartiles = [value for cell, value in both if block.rows[cell.row] in ("25%", "75%")]
     if len(quartiles) == 2:
@@ -299,6 +313,7 @@ def _column_pool(
         whole,
         named,
         (*own, *totals),
+        is_mixed=is_mixed,
         is_column=block.is_table and bool(whole),
         is_ordered=is_ordered,
     )
@@ -460,6 +475,8 @@ def _adds(one: _Value, other: _Value, fits: Window) -> bool:
 
 
 def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+    if pool.is_mixed:
+        return None
     pairs = (pair for pair in pool.pairs if _adds(*pair, fits))
     for values in (pool.named, pool.whole, *pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values)):
@@ -477,7 +494,7 @@ def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Der
 
 
 def _mean(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
-    for values in (pool.named, pool.whole, *pool.pairs):
+    for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)
     return None

@@ -51,6 +51,8 @@ _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
 """Between labels that are numbers, as in `4 or 5 stars`."""
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
+_STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
+"""Labels that the next clause does not go on with."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
 _ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
 _ORDINAL = re.compile(
@@ -298,6 +300,7 @@ class _Reader:
             leading = self._vocabulary.labels_in(before)
             if not leading and _BELONGS.match(self._answer, earlier):
                 leading = names
+            leading = [name for name in leading if not _STATISTICS.issuperset(name)]
             if leading:
                 subject = frozenset(leading[0])
         return found

@@ -21,6 +21,7 @@ _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 _RULE = re.compile(r"[\s|+:=-]*")
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
+_LONE = re.compile(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])")
 _COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
 _MOST_NAMED = 50
@@ -369,8 +370,14 @@ def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -
             block.total_rows = None
         before = [cell or above for cell, above in zip(row[:index], before, strict=True)]
         full = [*before, *row[index:]]
-        named = [_named_key(block, full[at], at) if at in keys else full[at]
-                 for at in sorted(keys | texts)]  # fmt: skip
+        named = [
+            _named_key(block, full[at], at)
+            if at in keys
+            else full[at]
+            if at < index
+            else _without_numbers(full[at])
+            for at in sorted(keys | texts)
+        ]
         block.rows.append(", ".join(name for name in named if name not in _EMPTY))
         block.parts.append(tuple(name for name in named if name not in _EMPTY))
         block.labels += [full[at] for at in sorted(texts) if full[at] not in _EMPTY]
@@ -381,6 +388,14 @@ def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -
                 block.cells.append(Cell(value, row[at], number, at))
             elif any(map(str.isdigit, row[at])):
                 block.cells += [Cell(size, text, number, at) for size, text in _inside(row[at])]
+
+
+def _without_numbers(text: str) -> str:
+    """The words of a cell that holds values, too."""
+    numbers = [written for _, written in _inside(text) if "." in written]
+    for written in numbers if not text[:1].isdigit() else ():
+        text = text.replace(written, "", 1)
+    return text.strip()
 
 
 def _is_rank(
@@ -401,7 +416,7 @@ def _is_rank(
 
 def _inside(text: str) -> Iterator[tuple[float, str]]:
     """The numbers of a cell that holds more, as `344 non-null`; none of a date or a name."""
-    for match in re.finditer(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])", text[:200]):
+    for match in _LONE.finditer(text[:200]):
         value = number_of(match.group(0).rstrip("%,"))
         if value is not None:
             yield value, match.group(0)

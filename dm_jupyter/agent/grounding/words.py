@@ -115,7 +115,7 @@ Unit = tuple[str, float]
 
 _UNITS: dict[str, Unit] = {}
 for _kind, _names in {
-    "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6,
+    "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6, "t": 1e6,
              "lb": 453.59237, "pound": 453.59237},
     "length": {"mm": 1, "millimeter": 1, "millimetre": 1, "cm": 10, "centimeter": 10,
                "centimetre": 10, "metre": 1e3, "meter": 1e3, "km": 1e6, "kilometer": 1e6,
