@@ -88,7 +88,17 @@ def main() -> None:
     parser.add_argument("--errors", action="store_true", help="show what is wrong on half a")
     settings = parser.parse_args()
     if settings.errors:
-        for pair in [*pairs("a"), *pairs("b"), *pairs("c"), *pairs("d"), *pairs("e"), *pairs("f"), *pairs("g"), *pairs("h")]:
+        for pair in [
+            *pairs("a"),
+            *pairs("b"),
+            *pairs("c"),
+            *pairs("d"),
+            *pairs("e"),
+            *pairs("f"),
+            *pairs("g"),
+            *pairs("h"),
+            *pairs("i"),
+        ]:
             wrong = [one for one in judged(pair) if one[2] != one[3]]
             if wrong:
                 print("\n\n".join(pair["outputs"]), pair["answer"], wrong, sep="\n", end="\n---\n")

@@ -13,8 +13,9 @@ from dm_jupyter.agent.grounding.claims import (
     superlative_fault,
     turned_around,
 )
-from dm_jupyter.agent.grounding.derived import Known, derivation
+from dm_jupyter.agent.grounding.derived import derivation
 from dm_jupyter.agent.grounding.outputs import Outputs, read
+from dm_jupyter.agent.grounding.pools import Known
 from dm_jupyter.agent.grounding.sizes import Held, Index, misfit, readings
 from dm_jupyter.agent.grounding.statements import Statement, statements
 from dm_jupyter.agent.grounding.tables import Block
@@ -319,6 +320,8 @@ def _is_meant(
     """Whether the clause names one row, and nothing that only the value's own row is called."""
     more, less = theirs - mine, mine - theirs
     noun = set(content_words(statement.after[:30])[:1])
+    if "count" in mine and statement.number.is_whole and noun and not noun & theirs:
+        return False  # what is counted follows
     if more and not less:  # `Very good` where the value is that of `Good`
         is_listed = block.is_table or bool(block.parts)
         return more <= statement.near and (theirs <= statement.near or not is_listed)

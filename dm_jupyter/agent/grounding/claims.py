@@ -114,7 +114,7 @@ def _distinct(block: Block, nouns: Sequence[str]) -> int:
 
 def _beyond(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
     """How many values of a column lie above or below a number that the clause names."""
-    above, below = _ABOVE.search(statement.after), _BELOW.search(statement.after)
+    above, below = _ABOVE.search(statement.sentence), _BELOW.search(statement.sentence)
     limits = [number.value for number in numbers_in(statement.sentence)]
     limits = [value for value in limits if value != statement.number.value]
     if not limits or not (above or below):

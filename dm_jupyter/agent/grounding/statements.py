@@ -54,7 +54,7 @@ _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 _STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
 """Labels that the next clause does not go on with."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
-_ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
+_ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)}
 _ORDINAL = re.compile(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
 )
@@ -171,7 +171,7 @@ def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     match = _BOUNDARY.search(between)
     if match and opened >= 0 and opened < match.start():
         closed = between.find(")", opened)
-        if 0 <= closed:
+        if closed >= 0:
             return start + closed, start + closed + 1
     if match:
         turns = list(_TURN.finditer(between, match.start()))

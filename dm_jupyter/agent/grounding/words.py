@@ -12,11 +12,90 @@ _WORD = re.compile(
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = frozenset(
-    "a an the of in on at by for from to with and or is are was were be been has have had it its "
-    "this that these those their there as than then which who whose per each all any about around "
-    "roughly approximately nearly almost over under more less between into out up down not we "
-    "you so also only just both while whereas but however e g i ie eg np float int value data "
-    "dtype name object respectively".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "to",
+        "with",
+        "and",
+        "or",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "their",
+        "there",
+        "as",
+        "than",
+        "then",
+        "which",
+        "who",
+        "whose",
+        "per",
+        "each",
+        "all",
+        "any",
+        "about",
+        "around",
+        "roughly",
+        "approximately",
+        "nearly",
+        "almost",
+        "over",
+        "under",
+        "more",
+        "less",
+        "between",
+        "into",
+        "out",
+        "up",
+        "down",
+        "not",
+        "we",
+        "you",
+        "so",
+        "also",
+        "only",
+        "just",
+        "both",
+        "while",
+        "whereas",
+        "but",
+        "however",
+        "e",
+        "g",
+        "i",
+        "ie",
+        "eg",
+        "np",
+        "float",
+        "int",
+        "value",
+        "data",
+        "dtype",
+        "name",
+        "object",
+        "respectively",
+    ]
 )
 _SAME = {
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
@@ -44,9 +123,20 @@ LOWEST = re.compile(
     re.IGNORECASE,
 )
 _KEPT = frozenset((*_SAME.values(), "june"))
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _MONTH_OF = {month[:3]: month for month in _MONTHS} | {"sept": "september"}
 
 
@@ -132,9 +222,12 @@ for _kind, _names in {
 }.items():  # fmt: skip
     _UNITS |= {name: (_kind, float(size)) for name, size in _names.items()}
 _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
-_SHORT = frozenset("g h s l".split())
+_SHORT = frozenset(["g", "h", "s", "l"])
 """Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
-_LASTING = frozenset("mean avg average median total delay time duration wait length".split())
+_LONG = frozenset(("length", "height", "depth", "distance", "width", "altitude", "elevation"))
+_LASTING = frozenset(
+    ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
+)
 _BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
 
 
@@ -169,6 +262,8 @@ def unit_of_label(label: str) -> Unit | None:
         last = words[words.index("per", 1) - 1]
     if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
         return _UNITS[f"°{last}"]
+    if last == "m" and _LONG & {word.lower() for word in words}:
+        return _UNITS["metre"]
     if last == "min":  # the least of something, or minutes
         return _UNITS["minute"] if _LASTING & {word.lower() for word in words} else None
     if "%" in label or {"pct", "percent", "percentage"} & {word.lower() for word in words}:
