@@ -10,6 +10,7 @@ from dm_jupyter.agent.grounding.claims import (
     count_of,
     ranks,
     restates,
+    shown,
     superlative_fault,
     turned_around,
 )
@@ -29,7 +30,6 @@ _SPECIFIC = 3
 _EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
 _MOST_SEARCHES = 100
 """Numbers of an answer for which what they follow from is looked for."""
-_LABEL_CHARS = 60
 _MOST_AS_FRACTION = 1.5
 """Above which a value is hardly a fraction."""
 _MOST_LINES = 20
@@ -78,40 +78,7 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         outputs: what each cell has shown, as plain text.
         question: what was asked.
     """
-    binder = _Binder(read(outputs), question)
-    said = statements(answer, binder.outputs.vocabulary)
-    first = [binder.direct(one) for one in said]
-    found = []
-    searches = _MOST_SEARCHES
-    known = [
-        Known(held.cell.value, held.cell.text, held.source, statement)
-        for statement, (_, held) in zip(said, first, strict=True)
-        if held
-    ]
-    known += [
-        Known(statement.number.value, statement.number.text, 0, statement)
-        for statement, (verdict, _) in zip(said, first, strict=True)
-        if (verdict is None or verdict.verdict is Verdict.MISMATCHED)
-        and restates(statement, question)
-    ]
-    turned = turned_around(answer, said)
-    for statement, (verdict, _) in zip(said, first, strict=True):
-        if statement.number.start in turned:
-            cell = verdict.cell if verdict else None
-            found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
-            continue
-        is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
-        if is_open and searches <= 0:
-            verdict = verdict or _verdict(statement, Verdict.UNSUPPORTED)
-        elif is_open:
-            searches -= 1
-            verdict = binder.indirect(statement, _others(known, statement), verdict)
-            if verdict.verdict is Verdict.DERIVED and verdict.cell is not None:
-                size = statement.number.value * 10.0 ** max(0, statement.number.exponent)
-                known.append(Known(size, statement.number.text, verdict.cell, statement))
-        assert verdict is not None  # noqa: S101 - decided above
-        found.append(verdict)
-    return tuple(found)
+    return tuple(_Binder(read(outputs), question).verdicts(answer))
 
 
 def _others(known: list[Known], statement: Statement) -> list[Known]:
@@ -137,6 +104,42 @@ class _Binder:
             for cell in block.cells[:200]
             if (unit := block.unit(cell))
         )
+
+    def verdicts(self, answer: str) -> list[Grounded]:
+        """The verdict on each number of an answer, in order."""
+        said = statements(answer, self.outputs.vocabulary)
+        first = [self.direct(one) for one in said]
+        known = self._known(said, first)
+        turned = turned_around(answer, said)
+        searches = _MOST_SEARCHES
+        found: list[Grounded] = []
+        for statement, (verdict, _) in zip(said, first, strict=True):
+            if statement.number.start in turned:
+                cell = verdict.cell if verdict else None
+                found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
+            elif verdict is not None and verdict.verdict is not Verdict.MISMATCHED:
+                found.append(verdict)
+            elif searches <= 0:
+                found.append(verdict or _verdict(statement, Verdict.UNSUPPORTED))
+            else:
+                searches -= 1
+                found.append(self.indirect(statement, _others(known, statement), verdict))
+                if found[-1].verdict is Verdict.DERIVED and found[-1].cell is not None:
+                    known.append(_known_as_stated(statement, found[-1].cell))
+        return found
+
+    def _known(
+        self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
+    ) -> list[Known]:
+        """The numbers that stand in outputs, and those that repeat the question's."""
+        found = []
+        for statement, (verdict, held) in zip(said, first, strict=True):
+            is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
+            if held:
+                found.append(Known(held.cell.value, held.cell.text, held.source, statement))
+            elif is_open and restates(statement, self._question):
+                found.append(_known_as_stated(statement, 0))
+        return found
 
     def direct(self, statement: Statement) -> tuple[Grounded | None, Held | None]:
         """The verdict where a value itself decides; `None` where none fits in size."""
@@ -203,7 +206,7 @@ class _Binder:
                 if not (is_akin and more):
                     continue
                 if more <= statement.near and not less & statement.wide:
-                    mine, theirs = _shown(block.rows[held.cell.row]), _shown(other.rows[row])
+                    mine, theirs = shown(block.rows[held.cell.row]), shown(other.rows[row])
                     return f"{held.cell.text} is for {mine}, not {theirs}"
         return ""
 
@@ -226,23 +229,25 @@ class _Binder:
     ) -> Grounded:
         """The verdict where no value fits: counts, what follows from values, the question."""
         blocks = self.outputs.blocks
-        counted = count_of(statement, blocks)
-        if counted:
+        is_contested = verdict is not None
+        if counted := count_of(statement, blocks):
             return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
         if verdict is None or not verdict.why.endswith("there"):
             if ranks(statement, blocks):
                 return _verdict(statement, Verdict.RESTATED)
-            if found := derivation(statement, blocks, others, is_contested=verdict is not None):
+            if found := derivation(statement, blocks, others, is_contested=is_contested):
                 return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
-        if verdict is not None:
-            return verdict
-        if statement.number.is_year and (dated := self._dated(statement.number.text)) is not None:
-            return _verdict(statement, Verdict.SUPPORTED, dated)
-        if (key := self._key(statement)) is not None:
-            return _verdict(statement, Verdict.SUPPORTED, key)
-        return _verdict(statement, Verdict.UNSUPPORTED)
+        return verdict or self._named(statement)
+
+    def _named(self, statement: Statement) -> Grounded:
+        """The verdict on what may still be a name: the year of a date, the number of a row."""
+        number = statement.number
+        source = self._dated(number.text) if number.is_year else None
+        source = self._key(statement) if source is None else source
+        verdict = Verdict.UNSUPPORTED if source is None else Verdict.SUPPORTED
+        return _verdict(statement, verdict, source)
 
     def _dated(self, year: str) -> int | None:
         """The output that holds a date of that year."""
@@ -309,7 +314,7 @@ def _contradiction(held: Held, statement: Statement) -> str:
         if held.reading.way == "fraction" and abs(other.value) > _MOST_AS_FRACTION:
             continue
         if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
-            mine, theirs = _shown(block.rows[cell.row]), _shown(block.rows[row])
+            mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
             return f"{held.cell.text} is for {mine}, not {theirs}"
     return _other_column(held, block, statement) if block.is_table else ""
 
@@ -353,10 +358,6 @@ def _other_column(held: Held, block: Block, statement: Statement) -> str:
     return ""
 
 
-def _shown(label: str) -> str:
-    return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"
-
-
 def _sign_fault(held: Held, statement: Statement) -> str:
     """Why a number is of the other sign than its value, where no word says so."""
     stated, value = statement.number, held.cell.value
@@ -367,6 +368,12 @@ def _sign_fault(held: Held, statement: Statement) -> str:
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
             f"it is {held.cell.text} there")  # fmt: skip
     return f"it is {held.cell.text} there"
+
+
+def _known_as_stated(statement: Statement, source: int) -> Known:
+    number = statement.number
+    size = number.value * 10.0 ** max(0, number.exponent)
+    return Known(size, number.text, source, statement)
 
 
 def _verdict(

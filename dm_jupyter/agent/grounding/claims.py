@@ -1,4 +1,4 @@
-"""Claims that no single value makes: counts of rows, ranks, superlatives, the question's numbers."""
+"""Claims that no single value makes: counts, ranks, superlatives, what the question says."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dm_jupyter.agent.grounding.numbers import Number, numbers_in
+from dm_jupyter.agent.grounding.numbers import numbers_in
 from dm_jupyter.agent.grounding.sizes import Held
 from dm_jupyter.agent.grounding.statements import Statement
-from dm_jupyter.agent.grounding.tables import Block
+from dm_jupyter.agent.grounding.tables import Block, Cell
 from dm_jupyter.agent.grounding.words import HIGHEST, LOWEST, content_words
 
-__all__ = ["count_of", "ranks", "restates", "superlative_fault", "turned_around"]
+__all__ = ["count_of", "ranks", "restates", "shown", "superlative_fault", "turned_around"]
 
 _THINGS = frozenset(
     content_words(
@@ -26,19 +26,19 @@ _RANK = re.compile(
     r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I
 )
 _THRESHOLD = re.compile(
-    r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|at most|than|up to|"
-    r"within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
-    r"\s*(?:the\s)?[$€£]?\**\Z",
-    re.I,
+    r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|than|"
+    r"at most|up to|within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|"
+    r"last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])\s*(?:the\s)?[$€£]?\**\Z",
+    re.IGNORECASE,
 )
 _ABOVE = re.compile(
     r"\b(?:above|over|more than|exceed(?:s|ing)?|at least|greater|higher)\b|[>≥]", re.I
 )
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
 _QUALIFIED = re.compile(
-    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|almost|not|"
-    r"2nd|3rd|followed|both|within|excluding)\b|n't",
-    re.I,
+    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|"
+    r"almost|not|2nd|3rd|followed|both|within|excluding)\b|n't",
+    re.IGNORECASE,
 )
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
@@ -49,6 +49,7 @@ _FALLS = re.compile(
     r"\b(?:fell|falls?|fallen|drop(?:ped|s)?|decrease[ds]?|decline[ds]?|shrank)\b", re.I
 )
 _MOST_ROWS = 1_000
+_LABEL_CHARS = 60
 
 
 def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
@@ -84,9 +85,7 @@ def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     """Whether words name what the rows of a table are."""
     if _is_head(block):
         return False
-    heads = set(content_words(block.index_name)) | set(
-        word for name in block.key_names for word in content_words(name)
-    )
+    heads = {word for name in (block.index_name, *block.key_names) for word in content_words(name)}
     if not block.is_table and len(block.labels) > 1 and len(block.labels) == len(block.rows):
         return bool(_THINGS & set(nouns))
     if not block.is_table and not block.rows:
@@ -158,12 +157,12 @@ def restates(statement: Statement, question: str) -> bool:
             return True
         if _THRESHOLD.search(statement.tight) and _THRESHOLD.search(before):
             return True
-        if _shares_word(statement, before, question[asked.end : asked.end + 40], number):
+        if _shares_word(statement, before, question[asked.end : asked.end + 40]):
             return True
     return False
 
 
-def _shares_word(statement: Statement, before: str, after: str, number: Number) -> bool:
+def _shares_word(statement: Statement, before: str, after: str) -> bool:
     """Whether the word beside a number is the same in answer and question."""
     mine = content_words(statement.after[:40])[:1], content_words(statement.tight)[-1:]
     theirs = content_words(after)[:1], content_words(before)[-1:]
@@ -180,10 +179,10 @@ def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
             answer, one.number.end, other.number.start
         ):
             continue
-        rises = bool(_RISES.search(one.before)), bool(_FALLS.search(one.before))
-        if rises[0] != rises[1] and one.number.value != other.number.value:
-            if rises[0] != (other.number.value > one.number.value):
-                found |= {one.number.start, other.number.start}
+        rises, falls = bool(_RISES.search(one.before)), bool(_FALLS.search(one.before))
+        step = other.number.value - one.number.value
+        if rises != falls and (step < 0 if rises else step > 0):
+            found |= {one.number.start, other.number.start}
     return frozenset(found)
 
 
@@ -198,27 +197,33 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block])
     block, cell = held.block, held.cell
     words = f"{statement.before} {statement.after}"
     is_high, is_low = bool(HIGHEST.search(words)), bool(LOWEST.search(words))
-    is_dated = statement.number.text.isdigit() and len(statement.number.text) == 4
-    if block is None or is_dated or is_high == is_low or _QUALIFIED.search(words):
-        return ""
-    if not block.is_table and len(block.labels) != len(block.cells):
-        return ""
-    if block.levels > 1 or not block.is_complete or not 1 < len(block.rows) <= _MOST_ROWS:
+    if block is None or is_high == is_low or _QUALIFIED.search(words):
         return ""
     labels = block.row_words(cell.row) - block.common_words()
-    if not labels & statement.near or {"max", "min", "mean"} & labels:
+    if not _can_tell(block, cell, statement) or _is_extreme_anywhere(labels, blocks, is_high):
         return ""
-    if {"max", "min"} & (block.column_words(cell.column) & statement.wide):
-        return ""
-    if _is_extreme_anywhere(labels, blocks, is_high):
-        return ""
-    column = block.column(cell.column)
-    best = (max if is_high else min)(column, key=lambda one: one.value)
+    best = (max if is_high else min)(block.column(cell.column), key=lambda one: one.value)
     if held.reading.window.holds(best.value):
         return ""
     what = "largest" if is_high else "smallest"
-    row = block.rows[best.row].replace("#", "").strip(" :=@[-")
-    return f"the {what} there is {best.text} for {row}"
+    return f"the {what} there is {best.text} for {shown(block.rows[best.row])}"
+
+
+def shown(label: str) -> str:
+    """Returns the label of a row as a person is told of it."""
+    return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"
+
+
+def _can_tell(block: Block, cell: Cell, statement: Statement) -> bool:
+    """Whether a superlative beside a value is about the rows of its table."""
+    is_dated = statement.number.text.isdigit() and len(statement.number.text) == 4
+    is_listed = block.is_table or len(block.labels) == len(block.cells)
+    if is_dated or not is_listed or block.levels > 1 or not block.is_complete:
+        return False
+    labels = block.row_words(cell.row) - block.common_words()
+    statistics = labels | (block.column_words(cell.column) & statement.wide)
+    is_named = bool(labels & statement.near)
+    return is_named and not {"max", "min"} & statistics and 1 < len(block.rows) <= _MOST_ROWS
 
 
 def _is_extreme_anywhere(labels: frozenset[str], blocks: Sequence[Block], is_high: bool) -> bool:

@@ -51,7 +51,7 @@ class _Line:
 def words_blocks(lines: Iterable[str], source: int) -> list[Block]:
     """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
     read_lines = [_line(line) for line in lines]
-    blocks = []
+    blocks: list[Block] = []
     for is_table, run in _runs([line for line in read_lines if line.numbers]):
         block = Block(source, columns=[""])
         if is_table:

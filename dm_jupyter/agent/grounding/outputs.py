@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -137,7 +137,7 @@ def _of_one_width(part: _Part) -> list[_Part]:
     widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
     begin = next((at for at, width in enumerate(widths) if width), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
-    rest = {width for width in widths[cut:]}
+    rest = set(widths[cut:])
     if (
         not cut
         or cut - begin < 2
@@ -263,7 +263,8 @@ def _joined_numbers(part: _Part, source: int) -> list[Block]:
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
-    found, words = [], []
+    found: list[Block] = []
+    words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
         literal = None if entries else literal_of(line, source)

@@ -26,6 +26,8 @@ _POOL = 12
 
 @dataclass(frozen=True, slots=True)
 class Value:
+    """A value of an output, or of the answer."""
+
     value: float
     text: str
     source: int

@@ -146,21 +146,29 @@ def misfit(held: Held, statement: Statement) -> str | None:
     `None` says that the reading is not for such values at all.
     """
     unit = held.block.unit(held.cell) if held.block else None
-    stated, way = statement.unit, held.reading.way
     is_percent = unit is not None and unit[0] == "percent"
-    if way == "unit":
-        return "" if unit == held.reading.unit else None
-    if way == "percent":
-        return "" if is_percent else None
-    if way == "fraction":
-        return None if unit else ""
+    match held.reading.way:
+        case "unit":
+            return "" if unit == held.reading.unit else None
+        case "percent":
+            return "" if is_percent else None
+        case "fraction":
+            return None if unit else ""
     if statement.number.is_percentage:
-        words = held.block.words(held.cell) if held.block else frozenset()
-        if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
-            return f"{held.cell.text} is a fraction there, no percentage"
-        return "" if unit is None or is_percent else f"{held.cell.text} is no percentage there"
-    if unit is None or stated is None or unit == stated or same_kind(unit, stated) is None:
+        why = _no_percentage(held, unit)
+    else:
+        why = _other_unit(unit, statement.unit)
+    return f"{held.cell.text} is {why} there" if why else ""
+
+
+def _no_percentage(held: Held, unit: Unit | None) -> str:
+    words = held.block.words(held.cell) if held.block else frozenset()
+    if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
+        return "a fraction and no percentage"
+    return "" if unit is None or unit[0] == "percent" else "no percentage"
+
+
+def _other_unit(held: Unit | None, stated: Unit | None) -> str:
+    if held is None or stated is None or held == stated or same_kind(held, stated) is None:
         return ""
-    if is_percent:
-        return f"{held.cell.text} is a percentage there"
-    return f"{held.cell.text} is in another unit there"
+    return "a percentage" if held[0] == "percent" else "in another unit"

@@ -18,13 +18,14 @@ _BOUNDARY = re.compile(
 )
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
 _JOINED = re.compile(
-    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
+    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
+    r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
-    "over": r"(?:just |slightly |well |a little )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
-    "under": r"nearly|almost|(?:just |slightly |a little )?(?:under|less than|below|up to|at most)",
+    "over": r"(?:just |slightly |well )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
+    "under": r"nearly|almost|(?:just |slightly )?(?:under|less than|below|up to|at most)",
 }
 _HEDGE = {
     name: re.compile(rf"(?:(?<!\w)(?:{words})|{'[~≈]' if name == 'about' else '(?!)'})"
@@ -37,7 +38,8 @@ _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b"
 _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
 _WITHIN = re.compile(
-    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|(?:quart|percent|quant)ile)\b"
+    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|"
+    r"(?:quart|percent|quant)ile)\b"
 )
 _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
@@ -162,28 +164,35 @@ def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[S
 def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     """Where the words behind one number end, and where those before the next one begin."""
     between = text[start:end]
+    after, before = _turns(between) if is_last else _turns_between(between)
+    return start + after, start + before
+
+
+def _turns_between(between: str) -> tuple[int, int]:
+    """The same, within the text between two numbers."""
     opened = between.find("(")
-    if opened >= 0 and ")" not in between[opened:] and not is_last:
-        turns = list(_BOUNDARY.finditer(between[:opened]))
-        if not turns:
-            return start + opened, start + opened
-        return start + turns[0].start(), start + turns[-1].start()
+    if opened >= 0 and ")" not in between[opened:]:
+        turns = [match.start() for match in _BOUNDARY.finditer(between[:opened])]
+        return (turns[0], turns[-1]) if turns else (opened, opened)
+    if _BOUNDARY.search(between):
+        return _turns(between)
+    if weak := _WEAK_BOUNDARY.search(between):
+        return weak.start(), weak.start()
+    turn, noun = _PREPOSITION.search(between), _NOUN.match(between)
+    return len(between), turn.start() if turn else noun.end() if noun else 0
+
+
+def _turns(between: str) -> tuple[int, int]:
+    """Where the first clause of a text ends, and where the last one begins."""
     match = _BOUNDARY.search(between)
-    if match and opened >= 0 and opened < match.start():
-        closed = between.find(")", opened)
-        if closed >= 0:
-            return start + closed, start + closed + 1
-    if match:
-        turns = list(_TURN.finditer(between, match.start()))
-        return start + match.start(), start + (turns[-1].start() if turns else match.start())
-    weak = None if is_last else _WEAK_BOUNDARY.search(between)
-    if weak:
-        return start + weak.start(), start + weak.start()
-    if is_last:
-        return end, end
-    turn = _PREPOSITION.search(between)
-    noun = _NOUN.match(between)
-    return end, start + (turn.start() if turn else noun.end() if noun else 0)
+    if not match:
+        return len(between), len(between)
+    opened = between.find("(")
+    closed = between.find(")", opened) if 0 <= opened < match.start() else -1
+    if closed >= 0:
+        return closed, closed + 1
+    turns = [turn.start() for turn in _TURN.finditer(between, match.start())]
+    return match.start(), turns[-1] if turns else match.start()
 
 
 def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
@@ -328,14 +337,13 @@ class _Reader:
         texts += " " + (cells[0] if cells else "")
         found = []
         for number in numbers:
-            at = text[: number.start - start].strip().strip("|").count("|")
-            at += 1 if text[: number.start - start].rstrip().endswith("|") and at >= 0 else 0
             at = max(0, text.lstrip()[: number.start - start].count("|") - 1)
             column = self._columns[at] if at < len(self._columns) else ""
-            near = frozenset(content_words(f"{texts} {column}")) | self._heading
+            row = f"{texts} {column}"
+            near = frozenset(content_words(row)) | self._heading
             unit = unit_after(self._answer, number.start, number.end)
-            found.append(Statement(number, texts, "", column, f"{texts} {column}", near, near, unit, "",
-                                   number.start in self._tokens))  # fmt: skip
+            is_label = number.start in self._tokens
+            found.append(Statement(number, texts, "", column, row, near, near, unit, "", is_label))
         return found
 
     def _statement(self, number: Number, start: int, end: int, *, is_label: bool) -> Statement:
@@ -381,24 +389,9 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
     """Where numbers stand that are names, and the name; empty where other words have it."""
     found: dict[int, str] = {}
     for number in numbers_in(answer):
-        before = answer[max(0, number.start - 30) : number.start]
-        if number.is_year and (
-            number.text in vocabulary.keys
-            or _YEAR_BEFORE.search(before)
-            or not before.strip(" \n*#-")
-            or answer[number.end : number.end + 1] in (":", "-", "–")
-        ):
-            found[number.start] = ""
-        elif number.is_percentage and number.digits in vocabulary.quantiles:
-            if _WITHIN.match(answer, number.end):
-                found[number.start] = ""
-        elif number.is_whole and number.text in vocabulary.keys:
-            word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
-            if word and vocabulary.names_key(next(iter(content_words(word[1])), "")):
-                found[number.start] = f"#{number.text}"
-            after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
-            if after and _names_one(after[1].lower(), vocabulary):
-                found[number.start] = f"#{number.text}"
+        name = _name_of(number, answer, vocabulary)
+        if name is not None:
+            found[number.start] = name
     _add_listed(found, answer, vocabulary)
     for match in _ORDINAL.finditer(answer):
         named = next(iter(content_words(match[3])), "")
@@ -406,13 +399,30 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
             found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
     lower = answer.lower()
     for label in vocabulary.with_digits:
-        at = lower.find(label)
-        while at >= 0:
-            if _is_apart(lower, at, at + len(label)):
-                for number in numbers_in(label):
-                    found.setdefault(at + number.start, "")
-            at = lower.find(label, at + len(label))
+        for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):
+            for number in numbers_in(label):
+                found.setdefault(match.start() + number.start, "")
     return found
+
+
+def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
+    """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
+    before = answer[max(0, number.start - 30) : number.start]
+    if number.is_year:
+        is_dated = _YEAR_BEFORE.search(before) or not before.strip(" \n*#-")
+        is_dated = is_dated or answer[number.end : number.end + 1] in (":", "-", "–")
+        return "" if is_dated or number.text in vocabulary.keys else None
+    if number.is_percentage:
+        is_quantile = number.digits in vocabulary.quantiles and _WITHIN.match(answer, number.end)
+        return "" if is_quantile else None
+    if not number.is_whole or number.text not in vocabulary.keys:
+        return None
+    word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
+    after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
+    is_named = word and vocabulary.names_key(next(iter(content_words(word[1])), ""))
+    if is_named or (after and _names_one(after[1].lower(), vocabulary)):
+        return f"#{number.text}"
+    return None
 
 
 def _names_one(word: str, vocabulary: Vocabulary) -> bool:
@@ -432,8 +442,3 @@ def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> N
             is_list = _LISTED.fullmatch(answer, first.end, last.start)
             if is_list and found.get(one.start, "")[:1] == "#" and other.text in vocabulary.keys:
                 found.setdefault(other.start, f"#{other.text}")
-
-
-def _is_apart(text: str, start: int, end: int) -> bool:
-    around = text[max(0, start - 1) : start], text[end : end + 1]
-    return not any(character.isalnum() for character in around)

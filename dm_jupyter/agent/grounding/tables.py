@@ -288,10 +288,8 @@ def _merged(
     has_body = [any(row[at] for row in body) for at in range(width)]
     is_text = [not any(_is_value(row[at]) for row in body) for at in range(width)]
     first = has_head.index(True) if any(has_head) else width
-    is_named = len(heads) > 1 and not heads[-1][-1]
-    columns = next((at for at in range(width) if any(head[at] for head in heads[:-1])), 0)
-    columns = columns if is_named else 0
     is_ranked = first > 0 and all(row[0].isdigit() for row in body)
+    columns = _first_column(heads)
     with_next = [False] * width
     for at in range(width - 1):  # which of the next two cells a lone one belongs to
         if 0 < at + 1 < columns and not has_head[at + 1]:
@@ -300,23 +298,31 @@ def _merged(
             with_next[at] = not (is_ranked and at == 0) and (at + 1 < first or is_ranked)
         elif at and not has_body[at] and not any(head[at] for head in heads[:-1]):
             with_next[at - 1] = True  # a word of the index' name
-        elif not has_body[at] or (
-            at >= columns and not has_head[at] and is_text[at + 1] and has_body[at + 1]
-        ):
-            with_next[at] = True
+        else:
+            is_text_of_next = is_text[at + 1] and has_body[at + 1] and at >= columns
+            with_next[at] = not has_body[at] or (not has_head[at] and is_text_of_next)
         if not has_head[at + 1] and at >= first and is_text[at] and is_text[at + 1]:
             is_of_next = at + 2 < width and has_head[at + 2] and is_text[at + 2]
             with_next[at] = with_next[at] or not is_of_next
+    return _joined(heads, with_next), _joined(body, with_next)
+
+
+def _first_column(heads: list[list[str]]) -> int:
+    """Where the columns begin beside an index that has a name; 0 where it has none."""
+    if len(heads) < 2 or heads[-1][-1]:
+        return 0
+    width = len(heads[0])
+    return next((at for at in range(width) if any(head[at] for head in heads[:-1])), 0)
+
+
+def _joined(rows: list[list[str]], with_next: list[bool]) -> list[list[str]]:
+    """Rows with each marked cell joined to the one that follows it."""
     groups: list[list[int]] = [[]]
-    for at in range(width):
+    for at, is_joined in enumerate(with_next):
         groups[-1].append(at)
-        if not with_next[at] and at < width - 1:
+        if not is_joined and at < len(with_next) - 1:
             groups.append([])
-
-    def joined(row: list[str]) -> list[str]:
-        return [" ".join(filter(None, (row[at] for at in group))) for group in groups]
-
-    return [joined(head) for head in heads], [joined(row) for row in body]
+    return [[" ".join(filter(None, (row[at] for at in group))) for group in groups] for row in rows]
 
 
 def _index_width(heads: list[list[str]], body: list[list[str]], is_series: bool) -> int:
@@ -432,7 +438,7 @@ def _is_key(
 
 
 def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
-    """Whether the first column is whole numbers, no two alike, as `class` in a table without index."""
+    """Whether the first column is whole numbers, no two alike, as `class` without an index."""
     cells = columns[at]
     return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 

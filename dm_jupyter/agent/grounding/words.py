@@ -112,8 +112,9 @@ _SAME = {
 }  # fmt: skip
 HIGHEST = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|most (?:expensive|populous|popular|frequent|"
-    r"common)|the most|peak(?:s|ed)?|leads (?:with|the)|top-selling|best-selling)\b",
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most|peak(?:s|ed)?|"
+    r"most (?:expensive|populous|popular|frequent|common)|leads (?:with|the)|top-selling|"
+    r"best-selling)\b",
     re.IGNORECASE,
 )
 LOWEST = re.compile(
@@ -204,9 +205,9 @@ Unit = tuple[str, float]
 """What it measures, and how many of the smallest unit of that it is worth."""
 
 _UNITS: dict[str, Unit] = {}
-for _kind, _names in {
-    "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6, "t": 1e6,
-             "lb": 453.59237, "pound": 453.59237},
+_KINDS: dict[str, dict[str, float]] = {
+    "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6,
+             "t": 1e6, "lb": 453.59237, "pound": 453.59237},
     "length": {"mm": 1, "millimeter": 1, "millimetre": 1, "cm": 10, "centimeter": 10,
                "centimetre": 10, "metre": 1e3, "meter": 1e3, "km": 1e6, "kilometer": 1e6,
                "kilometre": 1e6, "mile": 1609344, "inch": 25.4, "ft": 304.8, "feet": 304.8},
@@ -219,7 +220,8 @@ for _kind, _names in {
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
                                                             "liter": 1e3},
     "percent": {"%": 1, "pct": 1, "percent": 1, "percentage": 1},
-}.items():  # fmt: skip
+}  # fmt: skip
+for _kind, _names in _KINDS.items():
     _UNITS |= {name: (_kind, float(size)) for name, size in _names.items()}
 _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
 _SHORT = frozenset(["g", "h", "s", "l"])
