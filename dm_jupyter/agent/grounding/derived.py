@@ -167,6 +167,8 @@ def _contested_roles(claim: _Claim) -> list[_Role]:
         roles.append(_ratio)
     if _PART_OF.search(statement.tight):
         roles.append(_whole)
+    if _MEAN.search(context):
+        roles.append(_ratio)
     if _DIFFERENCE.search(context):
         roles.append(_difference)
     if _SUM.search(context):
@@ -254,6 +256,8 @@ def _rest(pool: Pool, claim: _Claim, scale: float) -> Derivation | None:
 
 
 def _ratio(pool: Pool, claim: _Claim) -> Derivation | None:
+    if pool.is_mixed and not _RATIO.search(claim.statement.after):
+        return None
     for one, other in pool.ratios or pool.pairs:
         for over, under in ((one, other), (other, one)):
             if under.value and claim.fits.holds(over.value / under.value):

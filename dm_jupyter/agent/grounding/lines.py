@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dm_jupyter.agent.grounding.numbers import Number, dates_in, numbers_in
 from dm_jupyter.agent.grounding.statements import scopes
@@ -27,6 +28,7 @@ _NAMED = re.compile(r"\W*@(?P<head>[^\[\]]{1,60})\[(?P<value>[^\[\]]*)\]\s*$")
 RANGE = re.compile(r"(?<![\w.,])\d+(?:\s?[-–]\s?\d+|\+)(?![\w.]*\d)")
 _ASSIGNED = re.compile(r"(?<![^\s,;(])([^\W\d][\w.%/]*)\s?=\s?[$€£]?\Z")
 """Before a value, as in `mean=3.1 sd=0.2`."""
+_PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s+")
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
@@ -161,8 +163,13 @@ def _line(line: str) -> _Line:
     found.numbers = numbers
     start = keyed.end() - 1 if found.key_name and keyed else max(0, line.find(found.head))
     start += 0 if found.key_name else len(found.head)
+    is_led = _is_led(line, numbers)
     for number, scope in zip(numbers, scopes(start, len(line), line, numbers), strict=True):
         before, after = line[slice(*scope.before)], line[slice(*scope.after)]
+        if is_led and number is not numbers[0]:
+            before, after = line[numbers[len(found.labels) - 1].end : number.start], ""
+        elif is_led:
+            after = ""
         assigned = _ASSIGNED.search(line[: number.start])
         label = f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip()
         found.labels.append(assigned[1] if assigned and len(numbers) > 1 else label)
@@ -175,6 +182,14 @@ def _line(line: str) -> _Line:
         found.labels = [f"{found.head} {found.labels[0]}"]
         found.names[0] = found.names[0] or found.head
     return found
+
+
+def _is_led(line: str, numbers: list[Number]) -> bool:
+    """Whether each number of a line follows its name, as `crashes 12 sessions 480`."""
+    if len(numbers) < 2 or line[numbers[-1].end :].strip():
+        return False
+    between = [line[one.end : other.start] for one, other in pairwise(numbers)]
+    return all(_PLAIN_WORDS.fullmatch(text) for text in between)
 
 
 def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:

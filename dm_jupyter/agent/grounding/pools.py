@@ -19,6 +19,8 @@ __all__ = ["Known", "Pool", "Value", "kin_pools", "pools_of", "stated_pool"]
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
 """Words of columns that are said of other columns, too."""
+_FIGURES = frozenset(("mean", "median", "std", "max", "min"))
+"""Words of columns that are figures of one distribution."""
 _MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
 _POOL = 12
 """Numbers of an answer that are combined with each other."""
@@ -109,17 +111,39 @@ def pools_of(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
         for row in rows or range(min(len(block.rows), _FEW)):
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
-                values = tuple(_value(block, cell) for cell in cells)
-                alike = tuple(pair for pair in combinations(values, 2) if _are_alike(*pair))
-                whole = values if len(alike) == len(values) * (len(values) - 1) // 2 else ()
-                is_told = any(block.column_words(cell.column) & statement.near for cell in cells)
-                every = tuple(combinations(values, 2))
-                yield Pool(
-                    values, alike, whole, totals=values,
-                    ratios=every, is_told=is_told and bool(rows),
-                )  # fmt: skip
+                yield _row_pool(block, cells, statement, is_named=bool(rows))
+        if block.is_table and block.is_complete and 1 < len(columns) <= _FEW:
+            yield _sums_pool(block, block.value_columns())
     yield _declared(blocks)
     yield _across(blocks, words)
+
+
+def _row_pool(block: Block, cells: list[Cell], statement: Statement, *, is_named: bool) -> Pool:
+    """The values of a row."""
+    values = tuple(_value(block, cell) for cell in cells)
+    every = tuple(combinations(values, 2))
+    alike = tuple(pair for pair in every if _are_alike(*pair))
+    columns = [block.column_words(cell.column) for cell in cells]
+    return Pool(
+        values,
+        alike,
+        values if alike == every else (),
+        totals=values,
+        is_mixed=any(words & _FIGURES for words in columns),
+        is_told=is_named and any(words & statement.near for words in columns),
+        ratios=every,
+    )
+
+
+def _sums_pool(block: Block, columns: list[int]) -> Pool:
+    """What each column that counts adds up to, and all of them together."""
+    sums = []
+    for column in columns[:_FEW]:
+        values = [_value(block, cell) for cell in block.column(column)]
+        if len(values) > 1 and all(value.text.isdigit() for value in values):
+            text = f"({values[0].text} + … + {values[-1].text})"
+            sums.append(Value(sum(value.value for value in values), text, block.source))
+    return Pool(tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ())
 
 
 def _across(blocks: Sequence[Block], said: frozenset[str]) -> Pool:

@@ -11,7 +11,7 @@ from dm_jupyter.agent.grounding.numbers import magnitude, plain_value
 from dm_jupyter.agent.grounding.outputs import Outputs
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block, Cell
-from dm_jupyter.agent.grounding.words import Unit, content_words, same_kind
+from dm_jupyter.agent.grounding.words import Unit, content_words
 
 __all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
 
@@ -169,6 +169,6 @@ def _no_percentage(held: Held, unit: Unit | None) -> str:
 
 
 def _other_unit(held: Unit | None, stated: Unit | None) -> str:
-    if held is None or stated is None or held == stated or same_kind(held, stated) is None:
+    if held is None or stated is None or held == stated:
         return ""
     return "a percentage" if held[0] == "percent" else "in another unit"

@@ -326,7 +326,13 @@ class _Reader:
                 groups[-1].append((number, scope))
             else:
                 groups.append([(number, scope)])
-        return groups
+        return [part for group in groups for part in self._listed(group)]
+
+    def _listed(self, group: list[tuple[Number, Scope]]) -> list[list[tuple[Number, Scope]]]:
+        """A list of numbers as it is; what only commas join is no list."""
+        between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
+        is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
+        return [group] if is_list else [[one] for one in group]
 
     def _table_row(self, start: int, text: str, numbers: list[Number]) -> list[Statement]:
         """Numbers of a Markdown table: their words are their row's and their column's."""

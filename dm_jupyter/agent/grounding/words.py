@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["HIGHEST", "LOWEST", "Unit", "content_words", "same_kind", "unit_after", "unit_of_label"]
+__all__ = ["HIGHEST", "LOWEST", "Unit", "content_words", "unit_after", "unit_of_label"]
 
 _WORD = re.compile(
     r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
@@ -227,6 +227,8 @@ _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
 _SHORT = frozenset(["g", "h", "s", "l"])
 """Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
 _LONG = frozenset(("length", "height", "depth", "distance", "width", "altitude", "elevation"))
+_ALONE = frozenset(("kg", "km", "mm", "cm", "mg", "usd", "eur", "gbp"))
+"""Units that are a label by themselves, as the plurals of words are."""
 _LASTING = frozenset(
     ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
 )
@@ -259,7 +261,8 @@ def unit_of_label(label: str) -> Unit | None:
         if unit := _named(inside):
             return unit
     words = re.split(r"[_\s.]+", label.strip().rstrip(":="))
-    last = words[-1] if len(words) > 1 else ""
+    is_alone = len(words) == 1 and (words[0].lower() in _ALONE or words[0].endswith("s"))
+    last = words[-1] if len(words) > 1 or (is_alone and len(words[0]) > 1) else ""
     if "per" in words[1:]:  # `kg_per_head`
         last = words[words.index("per", 1) - 1]
     if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
@@ -276,11 +279,3 @@ def unit_of_label(label: str) -> Unit | None:
 def _named(word: str) -> Unit | None:
     lower = word.lower()
     return _UNITS.get(lower) or (_UNITS.get(lower[:-1]) if len(lower) > 3 else None)
-
-
-def same_kind(one: Unit, other: Unit) -> bool | None:
-    """Returns whether two units measure the same; `None` where words may mean either."""
-    loose = {"time", "span"}
-    if one[0] in loose and other[0] in loose and one[0] != other[0]:
-        return None
-    return one[0] == other[0]
