@@ -232,11 +232,10 @@ class _Binder:
         is_contested = verdict is not None
         if counted := count_of(statement, blocks):
             return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
-        if verdict is None or not verdict.why.endswith("there"):
-            if ranks(statement, blocks):
-                return _verdict(statement, Verdict.RESTATED)
-            if found := derivation(statement, blocks, others, is_contested=is_contested):
-                return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
+        if ranks(statement, blocks):
+            return _verdict(statement, Verdict.RESTATED)
+        if found := derivation(statement, blocks, others, is_contested=is_contested):
+            return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
         return verdict or self._named(statement)

@@ -33,7 +33,7 @@ _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
     rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|"
     r"surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|not|"
-    r"profit|after|before|years|step|jump|worth|earns?|earned|balance)\b|=",
+    r"profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance)\b|=",
     re.IGNORECASE,
 )
 _MOVED = re.compile(

@@ -155,6 +155,8 @@ def misfit(held: Held, statement: Statement) -> str | None:
         case "fraction":
             return None if unit else ""
     if statement.number.is_percentage:
+        if unit is not None and not is_percent:
+            return None
         why = _no_percentage(held, unit)
     else:
         why = _other_unit(unit, statement.unit)
@@ -165,7 +167,7 @@ def _no_percentage(held: Held, unit: Unit | None) -> str:
     words = held.block.words(held.cell) if held.block else frozenset()
     if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
         return "a fraction and no percentage"
-    return "" if unit is None or unit[0] == "percent" else "no percentage"
+    return ""
 
 
 def _other_unit(held: Unit | None, stated: Unit | None) -> str:

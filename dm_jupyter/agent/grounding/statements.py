@@ -279,13 +279,16 @@ class _Reader:
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
             has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
+            leading = self._vocabulary.labels_in(before) if is_part else names
             for at, (number, scope) in enumerate(group):
                 own = frozenset(words)
                 if assigned:
                     other = {word for name in names for word in name} - set(assigned[at])
                     own = (own | set(assigned[at])) - other
-                if at and not assigned and (is_set_against or is_span):
-                    own = frozenset(word for name in names for word in name if is_span)
+                if not assigned and (is_span if not is_part else at):
+                    own = frozenset(word for name in leading for word in name)
+                elif at and not assigned and is_set_against:
+                    own = frozenset()
                 if not at and is_part:
                     own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
