@@ -18,7 +18,7 @@ from typing import Any
 from dm_jupyter.agent.grounding import ground
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "grounding"
-HALVES = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k")
+HALVES = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
 @dataclass(frozen=True, slots=True)
