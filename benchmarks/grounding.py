@@ -1,8 +1,8 @@
 """How well the check of an answer's numbers finds faults: `python -m benchmarks.grounding`.
 
 `tests/data/grounding` holds pairs of an answer and the outputs it is about, with each fault marked.
-Half `a` was made from templates and may be looked at while the check is worked on. Half `b` was
-written by hand and is only counted.
+Those of `building` may be looked at while the check is worked on. Those of `held_out` were written
+before the check was last changed, and are only counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from dm_jupyter.agent.grounding import ground
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "grounding"
-HALVES = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+HALVES = ("building", "held_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def pairs(half: str) -> Iterator[dict[str, Any]]:
     """Yields the pairs of one half.
 
     Args:
-        half: `a` or `b`.
+        half: `building` or `held_out`.
     """
     for line in (FOLDER / f"{half}.jsonl").read_text("utf-8").splitlines():
         yield json.loads(line)
@@ -70,7 +70,7 @@ def score(half: str) -> Score:
     """Returns how the check does on one half.
 
     Args:
-        half: `a` or `b`.
+        half: `building` or `held_out`.
     """
     verdicts = [one[2:] for pair in pairs(half) for one in judged(pair)]
     return Score(
@@ -85,19 +85,21 @@ def score(half: str) -> Score:
 def main() -> None:
     """Prints precision and recall, and the errors on half `a` when asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--errors", action="store_true", help="show what is wrong on half a")
+    parser.add_argument(
+        "--errors", action="store_true", help="show what is wrong among those of building"
+    )
     settings = parser.parse_args()
     if settings.errors:
-        for pair in [p for h in HALVES for p in pairs(h)]:
+        for pair in pairs("building"):
             wrong = [one for one in judged(pair) if one[2] != one[3]]
             if wrong:
                 print("\n\n".join(pair["outputs"]), pair["answer"], wrong, sep="\n", end="\n---\n")
-    print("half  pairs  numbers  faults  precision  recall")
+    print("pairs            numbers  faults  precision  recall")
     for half in HALVES:
         began = time.perf_counter()
         found = score(half)
         seconds = time.perf_counter() - began
-        print(f"{half:4}  {found.pairs:5}  {found.numbers:7}  {found.caught + found.missed:6}  "
+        print(f"{half:9} {found.pairs:5}  {found.numbers:8}  {found.caught + found.missed:6}  "
               f"{found.precision:9.3f}  {found.recall:6.3f}  "
               f"{1e3 * seconds / found.pairs:.1f} ms a pair")  # fmt: skip
 
