@@ -363,6 +363,8 @@ class Run:
                 tokens=self._tries.tokens(trajectory),
                 seconds=seconds,
                 agreeing=self._tries.agreeing(trajectory),
+                tries=self._tries.ran,
+                others=self._tries.others(trajectory),
             )
         )
 

@@ -106,6 +106,10 @@ export interface IRunPicture {
   readonly answer: string | null;
   /** Tries that say what the answer says. */
   readonly agreeing: number;
+  /** Tries that ran: fewer than `tries` where two agreed before. */
+  readonly tried: number;
+  /** What tries say that say something else, shortened. */
+  readonly others: readonly string[];
   readonly unsupported: readonly string[];
 }
 

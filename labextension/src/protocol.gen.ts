@@ -348,6 +348,8 @@ export interface IRunClosed {
   tokens: number;
   seconds: number;
   agreeing: number;
+  tries: number;
+  others: string[];
 }
 
 /** The run's cells are out of the notebook again. */

@@ -89,6 +89,8 @@ function opened(message: IRunOpened): IRunPicture {
     detail: '',
     answer: null,
     agreeing: 0,
+    tried: 0,
+    others: [],
     unsupported: []
   };
 }
@@ -243,6 +245,8 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     detail: message.detail,
     answer: message.answer,
     agreeing: message.agreeing,
+    tried: message.tries || run.tries,
+    others: message.others,
     unsupported: message.unsupported,
     totals: {
       turns: message.turns,

@@ -205,6 +205,10 @@ class RunClosed:
     seconds: float
     agreeing: int = 0
     """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    tries: int = 0
+    """That ran behind the scenes; 0 where there was none."""
+    others: tuple[str, ...] = ()
+    """What the tries said that said something else, shortened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,8 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     tokens: 80,
     seconds: 10,
     agreeing: 0,
+    tries: 0,
+    others: [],
     ...part
   };
 }
