@@ -114,9 +114,7 @@ class Rehearsal:
         answer = Candidate(ended)
         groups = groups_of(self.candidates, self.agree)
         firsts = [self.candidates[group[0]] for group in groups]
-        return tuple(
-            str(one.trajectory.answer) for one in firsts if not self.agree(one, answer)
-        )
+        return tuple(str(one.trajectory.answer) for one in firsts if not self.agree(one, answer))
 
     def tokens_with(self, ended: Trajectory) -> int:
         """Returns the tokens sampled for the tries, and for a run with `policy` after them."""
