@@ -16,7 +16,7 @@ from training.scoring.reader import (
     read_written,
     scalars_equal,
 )
-from training.scoring.short_answer import MAX_ANSWER_CHARS, answers_equal, final_answer
+from training.scoring.short_answer import MAX_VALUE_CHARS, answers_equal, final_answer
 from training.scoring.tables import cells_equal
 
 
@@ -138,7 +138,7 @@ def test_no_text_raises(one: str, other: str) -> None:
 
 
 def test_a_very_long_answer_agrees_only_word_by_word() -> None:
-    long = "1 " * MAX_ANSWER_CHARS
+    long = "1 " * MAX_VALUE_CHARS
     assert answers_equal(long, long)
     assert not answers_equal(long, long + ".")
     assert not is_right("1", long)
