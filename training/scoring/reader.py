@@ -15,8 +15,8 @@ a code, also `007`.
   text: `34.65 USD` is not 34.65.
 - *Percent* sign and word say the same. Where one side has none, the figures must agree: 12.5 % is
   12.5 where a suite says so, and never 0.125.
-- *Precision.* No tolerance reaches a unit of the last written place: 34.65 is never 34.66, and
-  12345678.90 never 12345678.91. It lets off what a longer number loses where it is cut short.
+- *Precision.* A tolerance lets off what a longer number loses where it is rounded or cut, and no
+  more: 34.65 is never 34.66, and 12345678.90 never 12345678.91.
 - *Float dust* is relative, `DUST`: about what a sum of a million floats loses. The last place of
   a number with `FLOAT_DIGITS` digits says nothing. Whole numbers are equal or not.
 
@@ -280,8 +280,8 @@ def as_written(number: Number) -> Decimal:
 def numbers_equal(label: Decimal, answer: Decimal, policy: ReadingPolicy) -> bool:
     """Return whether two numbers are equal; whole ones are so exactly.
 
-    Others may be apart by what the policy grants, if that is less than one unit of the last place
-    of the number with fewer places.
+    Others may be apart by what the policy grants, if the number with fewer places is the other one
+    rounded or cut to them.
     """
     if label == answer:
         return True
@@ -294,8 +294,19 @@ def numbers_equal(label: Decimal, answer: Decimal, policy: ReadingPolicy) -> boo
     limit = max(absolute, policy.relative * max(abs(first), abs(second)))
     if not abs(first - second) < limit:
         return False
-    places = [_last_place(one) for one in (label, answer)]
-    return places == [None, None] or abs(label - answer) < max(one for one in places if one)
+    return _is_shortened(label, answer)
+
+
+def _is_shortened(one: Decimal, other: Decimal) -> bool:
+    """Whether the number with fewer places is the other one rounded or cut, or none is short."""
+    units = [_last_place(number) for number in (one, other)]
+    known = [unit for unit in units if unit]
+    if not known:
+        return True
+    unit = max(known)
+    short, long = (one, other) if units[0] == unit else (other, one)
+    is_cut = (long < 0) == (short < 0) and 0 <= abs(long) - abs(short) < unit
+    return is_cut or 2 * abs(long - short) <= unit
 
 
 def is_whole(number: Decimal) -> bool:
