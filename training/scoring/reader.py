@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
@@ -64,6 +65,9 @@ DUST = 1e-13
 """Relative; see the module's docstring."""
 FLOAT_DIGITS = 15
 """A number with this many digits is the result of a computation; its last ones are dust."""
+COMPUTED_DUST = Decimal("1e-11")
+"""Relative; what a computed number may be off where its policy grants more than `DUST`. Without it
+one whose last digits happen to be zeros would count as short."""
 MAX_EXACT = 2**53
 """Beyond this a float has no room for a fraction, and a whole one may be rounding dust."""
 
@@ -301,7 +305,8 @@ def _is_shortened(one: Decimal, other: Decimal) -> bool:
     """Whether the number with fewer places is the other one rounded or cut, or none is short."""
     units = [_last_place(number) for number in (one, other)]
     known = [unit for unit in units if unit]
-    if not known:
+    is_dust = abs(one - other) < COMPUTED_DUST * max(abs(one), abs(other))
+    if not known or (is_dust and len(known) == 1):
         return True
     unit = max(known)
     short, long = (one, other) if units[0] == unit else (other, one)
@@ -323,7 +328,8 @@ def is_whole(number: Decimal) -> bool:
 def _last_place(number: Decimal) -> Decimal | None:
     """One unit of the last place; None where that is dust."""
     _, digits, exponent = number.as_tuple()
-    if len(digits) >= FLOAT_DIGITS or not isinstance(exponent, int):
+    is_tiny = 0 < abs(number) < sys.float_info.min  # such floats have few digits
+    if len(digits) >= FLOAT_DIGITS or is_tiny or not isinstance(exponent, int):
         return None
     return Decimal((0, (1,), exponent))
 

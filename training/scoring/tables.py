@@ -24,13 +24,16 @@ import io
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from training.scoring.moments import Moment, read_moment
 from training.scoring.reader import (
     MAX_CHARS,
     MAX_EXACT,
     TABLE_CELL,
+    Figure,
     Number,
     as_written,
     numbers_equal,
@@ -51,7 +54,6 @@ _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]
 """As a program writes a number: no plus sign, no zeros in front."""
 _CODE = re.compile(r"0[0-9]+")
 """A code, which is text: `02139` is not 2139."""
-_FRACTION_SIGNS = frozenset(".eE")
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
 
 _Canonical = str | int | float | Moment | None
@@ -116,7 +118,7 @@ def tables_equal(
     same = _same_sequence if order_matters else _same_bag
     return any(
         same(gold, said if index == 0 else _reordered(said, order))
-        for index, order in enumerate(_column_orders(gold, said, same))
+        for index, order in enumerate(_column_orders(gold, said))
     )
 
 
@@ -170,7 +172,7 @@ def _exactly(cell: Cell) -> _Canonical:
     text = str(cell)
     if len(text) > MAX_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
         return text
-    return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
+    return read_plain(text)
 
 
 def _canonical(cell: Cell) -> _Canonical:
@@ -184,17 +186,19 @@ def _canonical(cell: Cell) -> _Canonical:
     number = read_plain(text)
     if number is not None:
         return text if _CODE.fullmatch(text) else number
-    if text[0].isalpha():  # no number begins so: most cells stop here
-        return read_moment(text) or text
-    return read_moment(text) or _written(text)
+    return _written(text) if len(text) <= MAX_CHARS else text
 
 
+@lru_cache(maxsize=4096)
 def _written(text: str) -> _Canonical:
-    """The number that a text writes with separators, without a mark beside it; else the text."""
+    """The date that a text writes, or its number without a mark beside it; else the text."""
+    moment = read_moment(text)
+    if moment is not None or text[0].isalpha():  # no number begins so: most cells stop here
+        return moment or text
     found = read_written(text)
     if found is None or found.is_percent or found.currency or found.is_code:
         return text
-    return int(found.value) if found.is_whole else float(found.value)
+    return int(found.value) if found.is_whole else Figure(str(found.value))
 
 
 def _fits(one: _Canonical, other: _Canonical) -> bool:
@@ -225,16 +229,41 @@ def _both_whole(one: Number, other: Number) -> bool:
     return all(abs(number) < MAX_EXACT and number == number // 1 for number in (one, other))
 
 
-def _column_orders(
-    gold: Sequence[_Row], said: Sequence[_Row], same: _Same
-) -> Iterator[tuple[int, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The cells of a column without their order."""
+
+    others: Counter[_Canonical]
+    """Those that are no numbers."""
+    numbers: list[Number]
+    """Sorted."""
+
+    @classmethod
+    def of(cls, cells: Iterable[_Canonical]) -> _Column:
+        kept = list(cells)
+        numbers = sorted(cell for cell in kept if isinstance(cell, int | float))
+        return cls(Counter(cell for cell in kept if not isinstance(cell, int | float)), numbers)
+
+    def may_be(self, other: _Column) -> bool:
+        """Whether the cells may pair off; only a look at whole rows says that they do."""
+        return (
+            len(self.numbers) == len(other.numbers)
+            and all(
+                one == said or _near(one, said)
+                for one, said in zip(self.numbers, other.numbers, strict=True)
+            )
+            and self.others == other.others
+        )
+
+
+def _column_orders(gold: Sequence[_Row], said: Sequence[_Row]) -> Iterator[tuple[int, ...]]:
     """Yields the column orders worth a try, the written one first."""
     written = tuple(range(len(gold[0]) if gold else 0))
     yield written
     if not 1 < len(written) <= MAX_PERMUTED_COLUMNS:
         return
-    wanted, found = ([[(row[i],) for row in rows] for i in written] for rows in (gold, said))
-    fitting = [[i for i in written if same(column, found[i])] for column in wanted]
+    wanted, found = ([_Column.of(row[i] for row in rows) for i in written] for rows in (gold, said))
+    fitting = [[i for i in written if column.may_be(found[i])] for column in wanted]
     for order in _choices(fitting, ()):
         if order != written:
             yield order
