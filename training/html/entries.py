@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,13 @@ class Entry:
     tree: TreePage | None
     judge: JudgeNote | None
     """What a judge said of the answer."""
+    note: str
+    """What a person wrote on it; empty where nobody did."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others of the page, also of a later one about the same runs."""
+        return json.dumps([self.run, self.record.id, self.record.trial])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,7 @@ def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
         ),
         Filter("judge", "judge", tuple(_opinions(runs))),
         Filter("won", "which run won", _winners(runs)),
+        Filter("note", "note", tuple(_notes(runs))),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(
             Filter(_group(name), name, _pairs(_values(records, name)))
@@ -146,6 +155,12 @@ def _opinions(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
     yield from ((opinion, words) for opinion, words in WORDS.items() if opinion in found)
 
 
+def _notes(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
+    if any(one.note for run in runs for one in run.tries):
+        yield "yes", "with a note"
+        yield "no", "without a note"
+
+
 def _values(records: Sequence[EvalRecord], name: str) -> list[str]:
     return [value for value in by_group(records, name) if value != UNGROUPED]
 
@@ -165,6 +180,7 @@ def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
     yield f"run={_line(run)}"
     if one.judged is not None:
         yield f"judge={opinion_of(one.judged)}"
+    yield f"note={'yes' if one.note else 'no'}"
     for name, values in record.groups.items():
         yield from (f"{_group(name)}={_line(value)}" for value in values)
 
@@ -203,4 +219,5 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
         vote=vote_page(search) if isinstance(search, Vote) else None,
         tree=tree_page(search) if isinstance(search, Tree) else None,
         judge=judge_note(one.judged) if one.judged else None,
+        note=one.note.text if one.note else "",
     )
