@@ -107,6 +107,7 @@ class LivePage:
             return HTTPStatus.CONFLICT, {"text": str(other)}
         except (OSError, ValueError) as fault:
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(fault)}
+        self._rest_until = 0.0  # whoever loads the page next is to see the note
         return HTTPStatus.OK, {"text": kept.text if kept else "", "file": str(file)}
 
 

@@ -32,6 +32,8 @@ VERDICTS = {
     "strict": "right by the strict rules only",
 }
 
+NOTED = (("yes", "with a note"), ("no", "without a note"))
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -120,9 +122,15 @@ def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
-    """Returns the filters that have something to choose between."""
+def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Filter]:
+    """Returns the filters that have something to choose between.
+
+    Args:
+        runs: whose records are listed.
+        can_note: whether notes can be written on the page.
+    """
     records = [record for run in runs for record in run.records]
+    can_note = can_note or any(one.note for run in runs for one in run.tries)
     filters = [
         Filter("verdict", "verdict", tuple(_verdicts(records))),
         Filter(
@@ -132,7 +140,7 @@ def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
         ),
         Filter("judge", "judge", tuple(_opinions(runs))),
         Filter("won", "which run won", _winners(runs)),
-        Filter("note", "note", tuple(_notes(runs))),
+        Filter("note", "note", NOTED if can_note else ()),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(
             Filter(_group(name), name, _pairs(_values(records, name)))
@@ -153,12 +161,6 @@ def _verdicts(records: Sequence[EvalRecord]) -> Iterator[tuple[str, str]]:
 def _opinions(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
     found = {opinion_of(one.judged) for run in runs for one in run.tries if one.judged}
     yield from ((opinion, words) for opinion, words in WORDS.items() if opinion in found)
-
-
-def _notes(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
-    if any(one.note for run in runs for one in run.tries):
-        yield "yes", "with a note"
-        yield "no", "without a note"
 
 
 def _values(records: Sequence[EvalRecord], name: str) -> list[str]:

@@ -1,8 +1,10 @@
-/* global Event, document, fetch, history, location, page, sessionStorage, window */
+/* global document, fetch, history, location, page, sessionStorage, window */
 /* The part of a page that a server keeps up to date: it loads again when the run has more to show,
    with the list as it was, and sends notes to be kept beside the run. */
 (() => {
   const LOOK_MS = 2000;
+  const FRAMES = 10;
+  const READING_MS = 1000;
   const PLACE = 'place';
   const status = document.getElementById('live');
   const following = status.textContent;
@@ -73,9 +75,11 @@
     const first = page.entries.find(
       entry => place.first && entry.element.dataset.key === place.first[0]
     );
-    if (first) {
+    // What is not near the window is laid out when it comes near, and may then move the rest.
+    for (let frame = 0; first && frame < FRAMES; frame++) {
       const { top } = first.element.getBoundingClientRect();
       window.scrollBy(0, top - place.first[1]);
+      await new Promise(done => window.requestAnimationFrame(done));
     }
   }
 
@@ -114,12 +118,27 @@
     entry.keys.add(note ? 'note=yes' : 'note=no');
   }
 
+  /* A click on the button leaves the field as well: the second of the two asks for nothing, and
+     replaces no note of somebody else's that has only just come into sight. */
   async function keep(entry, text, words) {
-    const was = kept.get(entry);
-    const note = text.value;
-    if (note === was) {
+    if (entry.isKeeping || Date.now() < (entry.seenAt ?? 0) + READING_MS) {
       return;
     }
+    entry.isKeeping = true;
+    let isKept = text.value !== kept.get(entry);
+    while (isKept) {
+      const note = text.value;
+      isKept = await send(entry, note, words);
+      if (isKept && text.value === note) {
+        text.value = kept.get(entry);
+        break;
+      }
+    }
+    entry.isKeeping = false;
+  }
+
+  async function send(entry, note, words) {
+    const was = kept.get(entry);
     words.textContent = 'keeping …';
     const [run, id, trial] = JSON.parse(entry.element.dataset.key);
     try {
@@ -131,12 +150,14 @@
       const reply = await response.json();
       if (response.status === 409) {
         mark(entry, reply.text);
+        entry.seenAt = Date.now();
         words.textContent =
           `Not kept: meanwhile the note is “${reply.text}”. ` +
           'Keep again to replace it.';
       } else if (response.ok) {
         mark(entry, reply.text);
         words.textContent = `kept in ${reply.file}`;
+        return true;
       } else {
         words.textContent = `Not kept: ${reply.error}`;
       }
@@ -144,6 +165,7 @@
       words.textContent =
         'Not kept: the server of this page has ended. Copy what you wrote.';
     }
+    return false;
   }
 
   for (const entry of page.entries) {
