@@ -55,6 +55,8 @@ def test_an_answer_is_words_and_numbers(text: str, tokens: tuple[object, ...]) -
         ("2012-08-25", "25 August 2012", True),
         ("2012-08-25", "2012, 8, 25", False),
         ("10:30", "10, 30", False),
+        ("None", "no rows", True),
+        ("None", "0", False),
         ("The first, 12345678.90", "the first; 12345678.91", False),
         ("Boston, 02139", "Boston 2139", False),
     ],

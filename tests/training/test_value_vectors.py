@@ -62,11 +62,14 @@ def test_the_table_is_large_enough_and_gives_a_reason_for_each_row() -> None:
 FORMS = st.sampled_from(
     ["{}", "{}.0", "{}.", "+{}", "{}, 1", "0{}", " {}", "{}00", "{}e0", "{}_0", "{}.0000001"]
 )
+TEXT = st.text(st.characters(exclude_characters="[]", exclude_categories=["Cs"]), max_size=12)
+"""Without brackets: strict ends an answer at the first one, ours at the one that closes it."""
 PAIRS = st.one_of(
     st.tuples(WRITTEN, WRITTEN),
     st.tuples(WRITTEN, FORMS).map(lambda pair: (pair[0], pair[1].format(pair[0]))),
     st.tuples(st.floats(), st.floats(-1e-6, 1e-6)).map(lambda p: (repr(p[0]), repr(p[0] + p[1]))),
-    st.tuples(st.text(max_size=12), st.text(max_size=12)),
+    st.tuples(TEXT, TEXT),
+    TEXT.map(lambda text: (text, text)),
 )
 
 

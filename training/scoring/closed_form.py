@@ -19,8 +19,9 @@ A value that strict takes `sensible` takes too, but for these, `is_exception`:
   doesn't answer a p-value of 1e-7, while 1.2e-8 does answer `0.0000`.
 - *Long whole numbers.* 9007199254740993 is not 9007199254740992, which as floats are one.
 
-Of a whole response, text inside `<think>` and an echo of the format are no answers, and the last
-answer to a name counts also where it is spelled in another case. Two rules look at the label alone:
+Of a whole response, brackets balance, text inside `<think>` and an echo of the format are no
+answers, and the last answer to a name counts also where it is spelled in another case. Two rules
+look at the label alone:
 
 - A label that says "nothing" (`None`, `[]`, empty) takes any word for it; the word `none` in lower
   case is an answer like another (no relationship) and an empty pair of brackets doesn't give it.

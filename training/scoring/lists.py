@@ -100,7 +100,7 @@ def _parted(text: str) -> Group:
     items = _split(text, ";")
     if len(items) > 1 and not items[-1].strip():
         items.pop()
-    is_strange = len(items) > 1 and any(parse_number(item) is not None for item in items)
+    is_strange = len(items) > 1 and any(read_written(item) is not None for item in items)
     return Group(tuple(items), "list", bracketed=False, is_strange=is_strange)
 
 

@@ -23,7 +23,7 @@ from training.scoring.reader import (
     read_written,
     straight,
 )
-from training.scoring.values import MAX_VALUE_CHARS, values_equal
+from training.scoring.values import MAX_VALUE_CHARS, is_nothing, values_equal
 
 __all__ = [
     "Token",
@@ -83,8 +83,8 @@ def final_answer(text: str) -> str:
 
 
 def answers_equal(label: str, answer: str) -> bool:
-    """Returns whether two short answers say the same."""
-    if values_equal(label, answer, SHORT_ANSWER):
+    """Returns whether two short answers say the same, whichever of them is the label."""
+    if values_equal(label, answer, SHORT_ANSWER) or is_nothing(answer, label):
         return True
     if max(len(label), len(answer)) > MAX_VALUE_CHARS or is_identifier(label, answer):
         return False
