@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from dm_jupyter.agent.profile.cell_words import MISSING_WORDS
 from dm_jupyter.agent.profile.frame_steps import (
     DROP_EMPTY_COLUMNS,
     DROP_EMPTY_ROWS,
@@ -26,7 +27,7 @@ from dm_jupyter.agent.profile.frame_steps import (
     rename_columns,
     split_sections,
 )
-from dm_jupyter.agent.profile.suspicion import MISSING_WORDS, is_text
+from dm_jupyter.agent.profile.suspicion import is_text
 from dm_jupyter.agent.profile.xlsx_scan import Merge
 
 __all__ = ["Cleaning", "cleaning_of", "missing_marks"]
