@@ -48,6 +48,8 @@ class Expected:
     """Columns that one warning or note has to name, with more words that it must contain."""
     says: list[Words] = field(default_factory=list)
     """What all warnings and notes together have to say."""
+    index: list[Any] | None = None
+    """The labels of the rows, where they carry data."""
 
     @property
     def cells(self) -> int:
@@ -65,6 +67,8 @@ class AwkwardFile:
     says: list[Words]
     first_alone: list[str]
     """Where not empty: one of these words may stand in for the tables after the first."""
+    ignored: list[str]
+    """Sheets without a table."""
 
 
 @dataclass
@@ -91,7 +95,8 @@ def _file(kind: str, name: str, entry: dict[str, Any]) -> AwkwardFile:
         others = raw.pop("accept", [])
         first = Expected(**raw)
         tables.append([first, *(replace(first, **other) for other in others)])
-    return AwkwardFile(kind, name, tables, entry.get("says", []), entry.get("first_alone", []))
+    lists = [entry.get(key, []) for key in ("says", "first_alone", "ignored")]
+    return AwkwardFile(kind, name, tables, *lists)
 
 
 @cache
@@ -117,7 +122,11 @@ def _judged(
     whole, told = Verdict(), _told(profile)
     for words in file.says:
         _demand(words, told, whole.faults)
-    found = [table for table in profile.tables if table.load_code and table.columns]
+    found = [
+        table
+        for table in profile.tables
+        if table.load_code and table.columns and table.name not in file.ignored
+    ]
     for position, ways in enumerate(file.tables):
         if position >= len(found):
             if position and any(word in told for word in file.first_alone):
@@ -169,6 +178,8 @@ def compared(
         _compare_column(values, choices[position][0], position, expected, result)
         if values is not None and not (_is_of(values, kind) or _is_told_date(values, kind, table)):
             result.faults.append(f"column {choices[position][0]!r}: {values.dtype}, not {kind}")
+    if expected.index is not None and frame.index.tolist() != expected.index:
+        result.faults.append(f"index {frame.index.tolist()} instead of {expected.index}")
     for words in expected.says:
         _demand(words, _told(profile), result.faults)
     for name, more in expected.undecided.items():

@@ -31,9 +31,9 @@ def test_the_corpus_is_as_large_as_it_says() -> None:
     assert sum(path.stat().st_size for path in FOLDER.rglob("*")) < MOST_BYTES
     named = {(file.kind, file.name) for file in FILES}
     kept = {(path.parent.name, path.name) for path in FOLDER.glob("*/*")}
-    assert named == {
-        (kind, name) for kind, name in kept if name != "manifest.toml"
-    } | {("workbooks", name) for name in BOOKS}
+    assert named == {(kind, name) for kind, name in kept if name != "manifest.toml"} | {
+        ("workbooks", name) for name in BOOKS
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.kind}/{file.name}")
