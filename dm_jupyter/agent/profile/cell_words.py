@@ -70,7 +70,8 @@ _UNIT = re.compile(
 _NO_UNIT = frozenset(
     ["", "-", "–", "—", "1", "none", "n/a", "dimensionless", "a", "a.u.", "number", "no.", "no",
      "n", "count", "counts", "index", "ratio", "score", "units", "unit", "items", "persons",
-     "people", "pieces", "text", "string", "str", "int", "float", "date", "name", "id", "category", "code",
+     "people", "pieces", "text", "string", "str", "int", "float", "date", "name", "id",
+     "category", "code",
      "yyyy-mm-dd", "dd.mm.yyyy", "yyyy", "hh:mm", "hh:mm:ss", "einheit", "einheiten", "unité"]
 )  # fmt: skip
 """What stands among units for a column that has none, or that counts."""
