@@ -46,8 +46,8 @@ _ATOMS = """
 mm cm dm m km in inch inches ft feet yd mi mile miles nm µm μm um pm au ly
 mg g kg t kt mt lb lbs oz µg μg ug ng tonne tonnes tons ton gram grams
 ms s sec secs second seconds min mins minute minutes h hr hrs hour hours d day days wk week
-weeks mo month months yr yrs year years
-°c °f k kelvin °k celsius fahrenheit degc degf deg ° degree degrees rad
+weeks mo month months yr yrs year years dy mn
+°c °f k kelvin °k celsius fahrenheit degc degf degt deg ° degree degrees rad
 % ‰ pct percent ppm ppb ppt pp
 eur usd gbp chf jpy cny sek nok dkk pln czk huf aud cad nzd inr brl zar € $ £ ¥ ct cent cents
 euro euros dollar dollars us$
@@ -96,4 +96,4 @@ def is_unit_mark(text: str) -> bool:
 def _bare(text: str) -> str:
     bracketed = _BRACKETS.fullmatch(text)
     inner = next(filter(None, bracketed.groups()), "") if bracketed else text
-    return inner.strip().casefold()
+    return inner.strip().lstrip("#").casefold()

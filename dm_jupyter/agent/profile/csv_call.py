@@ -15,12 +15,14 @@ from dm_jupyter.agent.profile.encoding import TextEncoding
 from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_COLUMNS, DROP_EMPTY_ROWS
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
+from dm_jupyter.agent.profile.suspicion import is_text
 
-__all__ = ["csv_call", "layout_warnings", "with_columns"]
+__all__ = ["csv_call", "is_padded", "layout_warnings", "with_columns"]
 
 _NAMED_COLUMNS = 50
 _INDEX_ROWS = 3
 """Rows from which on a run from 0 is an index and not two numbers."""
+_LOOKED_AT_ROWS = 1_000
 _Arguments = list[tuple[str, Any]]
 
 
@@ -114,6 +116,19 @@ def with_columns(call: ReadCall, frame: pd.DataFrame) -> tuple[ReadCall, list[st
         call = call.with_arguments(index_col=0)
         told.append("the first column has no name and numbers the rows: it is the index")
     return call, told
+
+
+def is_padded(frame: pd.DataFrame) -> bool:
+    """Says whether blanks, no part of them, fill up most texts of a column to one length."""
+    for place in range(frame.shape[1]):
+        values = frame.iloc[:_LOOKED_AT_ROWS, place]
+        if not is_text(values):
+            continue
+        texts = [value for value in values.dropna() if isinstance(value, str)]
+        ended = [text for text in texts if text != text.rstrip()]
+        if len(texts) > 1 and len(ended) > len(texts) / 2 and len(set(map(len, texts))) == 1:
+            return True
+    return False
 
 
 def _is_index(frame: pd.DataFrame) -> bool:

@@ -28,11 +28,15 @@ class Dialect:
     """Share of the rows that have the usual number of fields; 0 where no separator was found."""
     has_spaces: bool = False
     """A blank follows each separator."""
+    has_runs: bool = False
+    """Several separators in a row part two fields only, as tabs that align columns do."""
 
 
 def parsed_rows(text: str, dialect: Dialect) -> list[list[str]]:
     """Returns the rows of a text; blank lines are empty rows, and a broken end is left out."""
     rows: list[list[str]] = []
+    if dialect.has_runs:
+        return [re.sub("\t+", "\t", line).split("\t") for line in text.splitlines()]
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=dialect.separator,
@@ -56,7 +60,8 @@ def find_dialect(text: str) -> Dialect:
         found = replace(found, agreement=_agreement(text[told.end() :], found)[0])
     else:
         found = _separated(text)
-    return _spaced(text, _escaped(text, _quoted(text, found)))
+    found = _spaced(text, _escaped(text, _quoted(text, found)))
+    return _with_runs(text, found)
 
 
 def _candidates(text: str) -> list[Dialect]:
@@ -80,6 +85,18 @@ def _separated(text: str) -> Dialect:
         if score > best_score:
             best, best_score = replace(dialect, agreement=share), score
     return best if best_score >= _LEAST_SCORE else Dialect()
+
+
+def _with_runs(text: str, dialect: Dialect) -> Dialect:
+    """Returns the dialect with runs of tabs as one, where that leaves no name and no gap empty."""
+    if dialect.separator != "\t" or "\t\t" not in text or '"' in text:
+        return dialect
+    lines = [re.sub("\t+", "\t", line).split("\t") for line in text.splitlines() if line.strip()]
+    is_even = len({len(line) for line in lines}) == 1 and len(lines[0]) > 1
+    plain = parsed_rows(text, dialect)
+    if is_even and len(lines) > 2 and "" in plain[0] and all(map(all, lines)):
+        return replace(dialect, has_runs=True, agreement=1.0)
+    return dialect
 
 
 def _agreement(text: str, dialect: Dialect) -> tuple[float, int, bool]:
@@ -130,10 +147,13 @@ def _escaped(text: str, dialect: Dialect) -> Dialect:
 def _spaced(text: str, dialect: Dialect) -> Dialect:
     """Returns the dialect with blanks after separators, where quotes or all fields have them."""
     mark = re.escape(dialect.separator)
-    if dialect.separator == "\t" or dialect.agreement < _GOOD or dialect.has_spaces:
+    is_odd = dialect.agreement < (0.5 if dialect.separator == "|" else _GOOD)
+    if dialect.separator == "\t" or is_odd or dialect.has_spaces:
         return dialect
     head = text[:20_000]
     spaced = len(re.findall(rf"{mark} +\S", head))
-    if spaced and spaced == len(re.findall(rf"{mark}[^\r\n]", head)):
+    every = len(re.findall(rf"{mark}[^\r\n]", head))
+    # Lines between header and rows have no blanks, where a table is drawn.
+    if spaced and spaced >= every * (0.6 if dialect.separator == "|" else 1):
         return replace(dialect, has_spaces=True)
     return dialect

@@ -11,7 +11,7 @@ from pandas.api import types
 from pandas.errors import ParserError
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
-from dm_jupyter.agent.profile.csv_call import csv_call, layout_warnings, with_columns
+from dm_jupyter.agent.profile.csv_call import csv_call, is_padded, layout_warnings, with_columns
 from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
@@ -23,11 +23,13 @@ from dm_jupyter.agent.profile.csv_stream import (
 )
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.frame_steps import STRIP_TEXT
 from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.sentinels import shared_marks, with_sentinels
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
 from dm_jupyter.core.errors import DataFileError
@@ -158,6 +160,12 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     frame, call, warnings = _read(source.path, call, {})
     plain = call
     call, told = with_columns(call, frame)
+    if is_padded(frame):
+        call = replace(call, steps=(*call.steps, STRIP_TEXT))
+    if marks := shared_marks(frame):
+        call = call.with_arguments(na_values=dict(marks))
+        words = ", ".join(dict.fromkeys(repr(word) for found in marks.values() for word in found))
+        told.append(f"{words} among the numbers of {len(marks)} columns is read as missing")
     warnings += told
     if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
         told = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
@@ -165,6 +173,9 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     else:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
+    sentinels = with_sentinels(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps))
+    frame = sentinels.finish(frame)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
@@ -177,7 +188,7 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         sample_rows(frame),
         call.source(source.name),
         key=paired_key(frame, columns),
-        warnings=(*warnings, *numbers.warnings, *suspicions.warnings),
+        warnings=(*warnings, *numbers.warnings, *sentinels.warnings, *suspicions.warnings),
     )
 
 
@@ -191,12 +202,15 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     frame, call, _ = _read(source.path, call, limit)
     call, told = with_columns(call, frame)
     numbered, numbers = csv_numbers(source.path, call, limit)
+    sentinels = with_sentinels(numbered.run(source.path, **limit))
+    numbered = replace(numbered, steps=(*numbered.steps, *sentinels.steps))
+    told += sentinels.warnings
     try:
         table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
     except (ValueError, AttributeError):
-        if not numbers.steps and numbered == call:
+        if numbered == call:
             raise
-        numbers = NumberPlan(text_columns=numbers.text_columns)
+        numbers, told = NumberPlan(text_columns=numbers.text_columns), []
         texts = dict.fromkeys(numbers.text_columns, str)
         kept = call.with_arguments(dtype=texts or None)
         told = "numbers whose format changes within the file are left as text"

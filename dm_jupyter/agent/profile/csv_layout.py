@@ -13,14 +13,15 @@ from dm_jupyter.agent.profile.header_rows import FigureText
 from dm_jupyter.agent.profile.numbers import PERCENT, parse_number
 from dm_jupyter.agent.profile.table_layout import Block, find_blocks
 
-__all__ = ["CsvLayout", "figure_cells", "find_layout", "is_comment"]
+__all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_comment", "is_rule"]
 
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}:.*)?")
 _LONGEST_FIGURE = 40
 _ALIGNED_AGREEMENT = 0.9
-BLANKS = r"\s+"
-"""The separator of columns that runs of blanks part."""
+_RULE = re.compile(r"[\s\-=+:_|]*[-=_]{3}[\s\-=+:_|]*")
+BLANKS, TABS = r"\s+", r"\t+"
+"""The separators of columns that runs of blanks or tabs part."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,13 @@ class CsvLayout:
     has_comments: bool = False
     """Lines that begin with `#` stand above the header."""
 
+    fields: int = 0
+    """Fields of a row where they are more than the table has columns."""
+
     @property
     def width(self) -> int:
         """Fields of a row of data."""
-        return len(self.header) + self.has_trailing_separator
+        return self.fields or len(self.header) + self.has_trailing_separator
 
     @property
     def skipped(self) -> int | list[int] | None:
@@ -93,7 +97,8 @@ def find_layout(
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     dialect = find_dialect(text)
     if not dialect.agreement and may_be_aligned and _is_aligned(text):
-        return (CsvLayout(BLANKS, header=tuple(text.lstrip().splitlines()[0].split())),)
+        rows = [line.split() for line in text.splitlines()]
+        return _layouts(rows, Dialect(BLANKS), is_whole=False)
     if dialect.agreement < _ALIGNED_AGREEMENT and not dialect.sep_lines:
         aligned = aligned_text(text)
         if aligned is not None:
@@ -105,8 +110,8 @@ def find_layout(
 def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tuple[CsvLayout, ...]:
     comments = _leading_comments(rows)
     # What is no row of a table is blank in the grid: comments, and the line that names the sign.
-    is_left = [at < dialect.sep_lines or is_comment(row, rows, comments) for at, row in
-               enumerate(rows)]  # fmt: skip
+    is_left = [at < dialect.sep_lines or is_rule(row) or is_comment(row, rows, comments)
+               for at, row in enumerate(rows)]  # fmt: skip
     grid = [[] if left else figure_cells(row) for row, left in zip(rows, is_left, strict=True)]
     if not any(grid):
         return (CsvLayout(dialect.separator, dialect),)
@@ -124,35 +129,61 @@ def _only(blocks: tuple[Block, ...], grid: list[list[str | None]]) -> Block:
 def _layout(
     rows: list[list[str]], is_left: list[bool], dialect: Dialect, block: Block, *, is_part: bool
 ) -> CsvLayout:
-    header = block.header
-    start = header.top
-    end = header.end
+    header, start = block.header, block.header.top
     named = rows[header.rows[-1]] if header.rows else rows[start]
-    left, right = (block.left, block.right) if block.right is not None else (0, len(named))
-    if is_part and block.left == 0 and block.right is None:
-        right = len(named)
-    data = [row for row, is_out in zip(rows[end:], is_left[end:], strict=True) if any(row)
-            and not is_out]  # fmt: skip
-    dropped = [at for at in range(start, end) if at not in header.rows]
+    kept = [at for at in range(header.end, len(rows)) if any(rows[at]) and not is_left[at]]
+    data_start = kept[0] if kept else header.end
     above = [row for row, is_out in zip(rows[:start], is_left[:start], strict=True) if any(row)]
     found = CsvLayout(
-        separator=dialect.separator,
+        separator=TABS if dialect.has_runs else dialect.separator,
         dialect=dialect,
         skipped_lines=start,
         has_header=bool(header.rows),
         header=tuple(named),
-        has_trailing_separator=_is_trailing(named, data),
-        preamble=tuple(dialect.separator.join(row) for row in above)[dialect.sep_lines :],
-        names=_names(header.names, named),
+        has_trailing_separator=_is_trailing(named, [rows[at] for at in kept]),
+        preamble=tuple(dialect.separator.join(row) for row in above),
+        names=tuple(header.names[: len(named)]),
         is_deep=header.is_deep,
         units=header.units,
-        data_start=end,
-        dropped=tuple(dropped),
+        data_start=data_start,
+        dropped=tuple(at for at in range(start, data_start) if at not in header.rows and rows[at]),
         has_comments=_leading_comments(rows) > 0,
     )
-    if not is_part:
+    if is_part:
+        columns = (block.left, len(named) if block.right is None else block.right)
+        return _as_part(found, rows, is_left, block, columns)
+    return _drawn(found, [rows[at] for at in kept])
+
+
+def _drawn(found: CsvLayout, data: list[list[str]]) -> CsvLayout:
+    """Returns the layout without the columns beyond the lines that a table is drawn with.
+
+    Such lines stand at both ends of each row, and blanks around the names.
+    """
+    header = found.header
+    outside = [place for place, name in enumerate(header) if not name.strip() and
+               not any(row[place].strip() for row in data if place < len(row))]  # fmt: skip
+    left = 1 if 0 in outside else 0
+    right = len(header)
+    while right - 1 in outside:
+        right -= 1
+    is_padded = sum(name != name.strip() for name in header) >= len(header) / 2
+    if right - left < 1 or not (found.is_deep or found.separator == "|" or is_padded):
         return found
-    return _as_part(found, rows, is_left, block, (left, right))
+    own = found.names[left:right] or _own_names(header[left:right])
+    if found.is_deep and (left, right) == (0, len(header)):
+        return found
+    is_cut = (left, right) != (0, len(header))
+    if not is_cut and not is_padded:
+        return found
+    return replace(
+        found,
+        header=header[left:right],
+        fields=len(header) + found.has_trailing_separator,
+        columns=(left, right) if is_cut else None,
+        names=own,
+        has_trailing_separator=found.has_trailing_separator and not is_cut,
+    )
 
 
 def _as_part(
@@ -160,11 +191,10 @@ def _as_part(
     rows: list[list[str]],
     is_left: list[bool],
     block: Block,
-    columns: tuple[int, int | None],
+    columns: tuple[int, int],
 ) -> CsvLayout:
     """Returns the layout of one of several tables, with the rows it has to give."""
-    left = columns[0]
-    right = columns[1] or len(found.header)
+    left, right = columns
     bottom = block.bottom or len(rows)
     body = [
         at for at in range(found.data_start, bottom)
@@ -180,6 +210,7 @@ def _as_part(
         and not any(row[len(header) - 1] for row in texts)
     ):
         header, texts = header[:-1], [row[:-1] for row in texts]
+    is_cut = block.right is not None or (found.is_deep and len(header) < len(found.header))
     return replace(
         found,
         header=header,
@@ -188,7 +219,7 @@ def _as_part(
         dropped=(*found.dropped, *blank),
         row_count=len(body),
         last_row=body[-1] if body else found.data_start,
-        columns=(left, left + len(header)) if block.right is not None else None,
+        columns=(left, left + len(header)) if is_cut else None,
         title=block.titles[-1] if block.titles else "",
         texts=tuple(texts),
     )
@@ -203,11 +234,6 @@ def _own_names(header: Sequence[str]) -> tuple[str, ...]:
         names.append(f"{name}.{counts[name]}" if counts[name] else name)
         counts[name] += 1
     return tuple(names)
-
-
-def _names(names: tuple[str, ...], header: list[str]) -> tuple[str, ...]:
-    """Returns the names of a deep header, as many as it has fields."""
-    return tuple(names[: len(header)])
 
 
 def _aligned_layout(aligned: AlignedText) -> CsvLayout:
@@ -226,7 +252,7 @@ def _aligned_layout(aligned: AlignedText) -> CsvLayout:
         has_header=bool(header.rows),
         header=tuple(named),
         preamble=aligned.preamble,
-        names=_names(header.names, named),
+        names=tuple(header.names[: len(named)]),
         is_deep=header.is_deep,
         units=header.units,
         data_start=lines[header.end] if header.end < len(lines) else lines[-1] + 1,
@@ -269,12 +295,19 @@ def _leading_comments(rows: list[list[str]]) -> int:
     comments = 0
     while comments < len(filled) and filled[comments][0].startswith("#"):
         comments += 1
-    if comments == 0 or comments == len(filled):
+    if comments == len(filled):
         return 0
-    first, following = filled[0], filled[comments]
-    # "#id,name" over numbers is a header that begins with a hash sign.
-    is_header = comments == 1 and len(first) == len(following) and any(map(_is_figure, following))
-    return 0 if is_header else comments
+    following = filled[comments]
+    # "#id,name" over figures is a header that begins with a hash sign; so is the row of its units.
+    if len(following) > 1 and any(map(_is_figure, following)):
+        while comments and len(filled[comments - 1]) == len(following):
+            comments -= 1
+    return comments
+
+
+def is_rule(row: Sequence[str]) -> bool:
+    """Says whether a row only draws a line, such as the one below a header."""
+    return bool(row) and _RULE.fullmatch(" ".join(row)) is not None
 
 
 def is_comment(row: list[str], rows: list[list[str]], leading: int) -> bool:

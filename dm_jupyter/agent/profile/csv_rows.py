@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dm_jupyter.agent.profile.csv_layout import BLANKS, CsvLayout, figure_cells
+from dm_jupyter.agent.profile.csv_layout import BLANKS, TABS, CsvLayout, figure_cells, is_rule
 from dm_jupyter.agent.profile.encoding import TextEncoding
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.table_layout import find_footer
@@ -26,7 +26,7 @@ _FOOTER_ROWS = 30
 _REPEATS = 100
 """Rows left out by their number; a load line that names more would be no line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")
-_ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#")
+_ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#|---|===|___")
 """Line ends that only a parser counts right, and remarks."""
 
 
@@ -119,7 +119,7 @@ def scan_rows(
         DataFileError: a compressed file unpacks to more than the limit.
     """
     width = layout.width
-    if layout.separator == BLANKS or not layout.header:
+    if layout.separator in {BLANKS, TABS} or not layout.header:
         return RowScan(width)
     walk = _Walk(width, stop_at)
     walk.over(_blocks(source, encoding.codec), layout)
@@ -243,8 +243,8 @@ class _Walk:
         if row and row[0].startswith("#") and (layout.has_comments or len(row) < self.expected):
             self.remarks.append(at)
             return
-        if row and self.expected > 1 and not any(cell.strip() for cell in row):
-            if len(row) > 1:
+        if row and self.expected > 1 and (is_rule(row) or not any(map(str.strip, row))):
+            if len(row) > 1 or row[0].strip():
                 self.empty_rows.append(at)
             row = []
         self.tail.append((line, row))

@@ -118,14 +118,15 @@ def _cuts(header: str, data: Sequence[str]) -> list[int]:
 def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
     """Returns where in a gap of the data the next column begins.
 
-    -1 where the gap is inside a column of texts, None where no name begins or ends in it.
+    -1 where the gap is inside a column of texts, None where names and columns don't agree.
     """
     padded = header.ljust(end + 1)
     free = [match.span() for match in re.compile(" +").finditer(padded, gap, end)]
     if not free:
-        return None
+        # A name that covers the gap has both sides below it.
+        return None if _is_edge(data, gap, end) else -1
     names = [match.span() for match in _WORD.finditer(header)]
-    if end - gap == 1 and not _is_edge(data, gap):
+    if end - gap == 1 and not _is_edge(data, gap, end):
         # One blank in every line, between texts: a column only where a name begins behind it.
         begins = any(start == end for start, _ in names)
         if not begins or len(data) < 5:
@@ -134,10 +135,10 @@ def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
     return max(free, key=lambda run: (run[1] - run[0], run[1]))[1]
 
 
-def _is_edge(data: Sequence[str], gap: int) -> bool:
-    """Says whether a single blank stands beside a column of figures."""
+def _is_edge(data: Sequence[str], gap: int, end: int) -> bool:
+    """Says whether blanks stand beside a column of figures."""
     lefts = [line[:gap].split()[-1:] for line in data]
-    rights = [line[gap + 1 :].split()[:1] for line in data]
+    rights = [line[end:].split()[:1] for line in data]
     return _are_figures(lefts) or _are_figures(rights)
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "STRIP_TEXT",
     "UNIQUE_NAMES",
     "FrameStep",
+    "blank_numbers",
     "fill_down",
     "name_rows",
     "rename_columns",
@@ -165,3 +166,22 @@ def fill_down(names: Sequence[str]) -> FrameStep:
 
     keys = literal(list(names))
     return FrameStep(f"df[{keys}] = df[{keys}].ffill()", run)
+
+
+def blank_numbers(names: Sequence[str | int], values: Sequence[float]) -> FrameStep:
+    """Returns the step that makes numbers which stand for "no value" missing.
+
+    Args:
+        names: of the columns.
+        values: the numbers.
+    """
+    numbers = [int(value) if value == int(value) else value for value in values]
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        keys: list[Any] = list(names)
+        frame = frame.copy()
+        frame[keys] = frame[keys].mask(frame[keys].isin(numbers))
+        return frame
+
+    keys = literal(list(names))
+    return FrameStep(f"df[{keys}] = df[{keys}].mask(df[{keys}].isin({numbers}))", run)

@@ -21,8 +21,8 @@ _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
 _TAIL_ROWS = 200
 _TOTAL = re.compile(
-    r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
-    r"|total général",
+    r"((grand|sub|sous|overall)[ -]?)?totals?([ :].*)?|(zwischen|gesamt|teil)?summen?([ :].*)?|sum"
+    r"|gesamt([ :].*)?|insgesamt|totaal([ :].*)?|totale([ :].*)?|total général|subtotaal|suma",
     re.IGNORECASE,
 )
 
@@ -128,7 +128,7 @@ def _sum_rows(
             labels = label_counts.get(position, {})
             sums, present = _total_labels(labels.items()), sum(labels.values())
         count = sum(sums.values())
-        if count and count <= max(1, present / 3):
+        if count and count <= max(1, present / 2):
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "

@@ -35,11 +35,12 @@ __all__ = ["Block", "Grid", "find_blocks", "find_footer", "grid_of_values"]
 
 Grid: TypeAlias = Sequence[Sequence[Any]]
 _NOTE = re.compile(
-    r"\s*(©|\*|†|[¹²³]|\(\d\)|\d\)|((foot)?notes?|sources?|remarks?|quellen?|anmerkung(en)?|hinweise?"
-    r"|fu(ß|ss)noten?|stand|legend|generated|created|exported|downloaded|last updated|copyright"
-    r"|nota|fuente|bron|fonte)\b)",
+    r"\s*(©|\*|†|[¹²³]|\(\d\)|\d\)|\(?\d+ (rows?|records?|lines|zeilen|datensätze)\b"
+    r"|((foot)?notes?|sources?|remarks?|quellen?|anmerkung(en)?|hinweise?|fu(ß|ss)noten?|legend"
+    r"|generated|created|exported|downloaded|last updated|copyright|nota|fuente|bron|fonte)\b)",
     re.IGNORECASE,
 )
+"""How a note below a table begins."""
 _SENTENCE_WORDS = 6
 _FOOTER_ROWS = 200
 _BODY_ROWS = 30
