@@ -13,15 +13,13 @@ from dm_jupyter.agent.profile.csv_layout import CsvLayout
 from dm_jupyter.agent.profile.csv_rows import RowScan
 from dm_jupyter.agent.profile.encoding import TextEncoding
 from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_COLUMNS, DROP_EMPTY_ROWS
-from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.read_call import ReadCall, numbers_rows
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import is_text
 
 __all__ = ["csv_call", "is_padded", "layout_warnings", "with_columns"]
 
 _NAMED_COLUMNS = 50
-_INDEX_ROWS = 3
-"""Rows from which on a run from 0 is an index and not two numbers."""
 _LOOKED_AT_ROWS = 1_000
 _Arguments = list[tuple[str, Any]]
 
@@ -112,7 +110,7 @@ def with_columns(call: ReadCall, frame: pd.DataFrame) -> tuple[ReadCall, list[st
             call = call.with_arguments(usecols=kept)
         else:
             call = replace(call, steps=(*call.steps, DROP_EMPTY_COLUMNS))
-    if _is_index(frame) and 0 in kept:
+    if numbers_rows(frame) and 0 in kept:
         call = call.with_arguments(index_col=0)
         told.append("the first column has no name and numbers the rows: it is the index")
     return call, told
@@ -129,15 +127,6 @@ def is_padded(frame: pd.DataFrame) -> bool:
         if len(texts) > 1 and len(ended) > len(texts) / 2 and len(set(map(len, texts))) == 1:
             return True
     return False
-
-
-def _is_index(frame: pd.DataFrame) -> bool:
-    if frame.shape[1] < 2 or len(frame) < _INDEX_ROWS or frame.columns[0] != "Unnamed: 0":
-        return False
-    first = frame.iloc[:, 0]
-    return bool(pd.api.types.is_integer_dtype(first.dtype)) and first.tolist() == list(
-        range(len(frame))
-    )
 
 
 def layout_warnings(layout: CsvLayout, rows: RowScan, columns: Sequence[str]) -> list[str]:

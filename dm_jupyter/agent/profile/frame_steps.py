@@ -20,6 +20,7 @@ __all__ = [
     "UNIQUE_NAMES",
     "FrameStep",
     "blank_numbers",
+    "drop_columns",
     "fill_down",
     "name_rows",
     "rename_columns",
@@ -50,13 +51,16 @@ LEVEL_MARK = " | "
 JOIN_HEADER_LEVELS = FrameStep(
     """\
 df.columns = [
-    " | ".join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:")) or f"column_{i}"
+    " | ".join(p.strip() for p in map(str, parts) if p.strip() and not p.startswith("Unnamed:"))
+    or f"column_{i}"
     for i, parts in enumerate(df.columns, start=1)
 ]""",
     lambda frame: _renamed(
         frame,
         [
-            LEVEL_MARK.join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:"))
+            LEVEL_MARK.join(
+                p.strip() for p in map(str, parts) if p.strip() and not p.startswith("Unnamed:")
+            )
             or f"column_{i}"
             for i, parts in enumerate(frame.columns, start=1)
         ],
@@ -114,6 +118,19 @@ def rename_columns(names: Mapping[str, str]) -> FrameStep:
         return frame.rename(columns=dict(names))
 
     return FrameStep(f"df = df.rename(columns={literal(dict(names))})", run)
+
+
+def drop_columns(names: Sequence[str]) -> FrameStep:
+    """Returns the step that leaves columns out.
+
+    Args:
+        names: of the columns.
+    """
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.drop(columns=list(names))
+
+    return FrameStep(f"df = df.drop(columns={literal(list(names))})", run)
 
 
 def split_sections(name: str) -> FrameStep:

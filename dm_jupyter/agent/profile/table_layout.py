@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from typing import Any, TypeAlias
 
@@ -86,16 +86,21 @@ def _cell(value: Any) -> Any:
     return None if value is None or pd.isna(value) else value
 
 
-def find_blocks(grid: Grid, fills: Sequence[Fill] = ()) -> tuple[Block, ...]:
+def find_blocks(
+    grid: Grid, fills: Sequence[Fill] = (), *, is_whole: bool = True
+) -> tuple[Block, ...]:
     """Returns the tables of a grid, in reading order; one where nothing tells several.
 
     Args:
         grid: all rows of it, or the first ones.
         fills: cells that are shown as one, where the format says so.
+        is_whole: whether the grid holds all rows.
     """
     found: list[Block] = []
     for area in _areas(grid):
-        found.append(_block(grid, area, fills))
+        block = _block(grid, area, fills)
+        is_open = not is_whole and area.bottom == len(grid)
+        found.append(replace(block, bottom=None) if is_open else block)
         if len(found) == _MOST_BLOCKS:
             break
     return tuple(found) or (Block(),)
