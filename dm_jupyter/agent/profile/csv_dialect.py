@@ -84,7 +84,14 @@ def _separated(text: str) -> Dialect:
             score *= 1.5
         if score > best_score:
             best, best_score = replace(dialect, agreement=share), score
-    return best if best_score >= _LEAST_SCORE else Dialect()
+    return best if best_score >= _LEAST_SCORE else _alone(text)
+
+
+def _alone(text: str) -> Dialect:
+    """Returns the dialect of a file with one column: a sign that is in none of its texts."""
+    if "," not in text:
+        return Dialect()
+    return Dialect(next((sign for sign in "\t|;" if sign not in text), ","))
 
 
 def _with_runs(text: str, dialect: Dialect) -> Dialect:

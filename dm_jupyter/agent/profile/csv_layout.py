@@ -112,7 +112,11 @@ def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tupl
     # What is no row of a table is blank in the grid: comments, and the line that names the sign.
     is_left = [at < dialect.sep_lines or is_rule(row) or is_comment(row, rows, comments)
                for at, row in enumerate(rows)]  # fmt: skip
-    grid = [[] if left else figure_cells(row) for row, left in zip(rows, is_left, strict=True)]
+    # Without a separator a line is one cell, whatever signs are in it.
+    most = None if dialect.agreement or dialect.separator == BLANKS else 1
+    grid = [
+        [] if left else figure_cells(row[:most]) for row, left in zip(rows, is_left, strict=True)
+    ]
     if not any(grid):
         return (CsvLayout(dialect.separator, dialect),)
     blocks = find_blocks(_rectangle(grid))
@@ -141,7 +145,7 @@ def _layout(
         has_header=bool(header.rows),
         header=tuple(named),
         has_trailing_separator=_is_trailing(named, [rows[at] for at in kept]),
-        preamble=tuple(dialect.separator.join(row) for row in above),
+        preamble=tuple(dialect.separator.join(row) for row in above[dialect.sep_lines :]),
         names=tuple(header.names[: len(named)]),
         is_deep=header.is_deep,
         units=header.units,

@@ -20,8 +20,8 @@ from dm_jupyter.agent.profile.suspicion import is_text
 
 __all__ = ["Sentinels", "shared_marks", "with_sentinels"]
 
-_SIGNS = (9, 99, 999, 9999, 99999, 999999, 99.9, 99.99, 999.9, 999.99, 9999.9, 9999.99, 8888, 888)
-_NUMBERS = frozenset([*(-sign for sign in _SIGNS if sign > 9), *(s for s in _SIGNS if s > 9)])
+_SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
+_NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
 _LEAST_REST = 2
 _MOST_SHARE = 0.7
 _FAR = 5
@@ -32,6 +32,14 @@ _MARK = re.compile(r"[^\W\d_]{1,4}|[^\w\s]{1,3}")
 _TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
 """Letters among figures that mean something: a trace, a factor."""
 _SAMPLE = 20_000
+_CODES_OR_AMOUNTS = re.compile(
+    r"(^|[\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
+    r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
+    r"([\W_]|$)",
+    re.IGNORECASE,
+)
+"""Names of columns in which nines are codes, prices or counts."""
 
 
 @dataclass
@@ -76,6 +84,7 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
     for one in found:
         times[abs(one.value)] += one.count if one.is_far else 0
     sure = [one for one in found if one.is_far and times[abs(one.value)] > 1]
+    sure = [one for one in sure if not _CODES_OR_AMOUNTS.search(column_name(one.label))]
     named = [one for one in found if one not in sure and (one.is_far or one.value < 0)]
     result = Sentinels()
     unique = [one for one in sure if _is_one(frame, one.label)]
@@ -113,7 +122,7 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
     if not bool(is_known.any()):
         return []
     counts = present[is_known].value_counts()
-    found = []
+    found: list[_Found] = []
     for value, count in sorted(counts.items(), key=lambda pair: -abs(float(str(pair[0])))):
         number = float(str(value))
         others = [float(str(known)) for known in counts.index if abs(float(str(known))) >= 99]

@@ -28,10 +28,11 @@ from dm_jupyter.agent.profile.header_rows import (
     find_header,
     is_header_like,
     is_number,
+    is_text,
     spread_labels,
 )
 
-__all__ = ["Block", "Grid", "find_blocks", "find_footer", "grid_of_values"]
+__all__ = ["Block", "Grid", "end_of_data", "find_blocks", "find_footer", "grid_of_values"]
 
 Grid: TypeAlias = Sequence[Sequence[Any]]
 _NOTE = re.compile(
@@ -41,6 +42,10 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 """How a note below a table begins."""
+_LEGEND = re.compile(
+    r"\s*(legend|legende|key|abbreviations|abkürzungen|notes?|explanations?|codes)\s*:?\s*",
+    re.IGNORECASE,
+)
 _SENTENCE_WORDS = 6
 _FOOTER_ROWS = 200
 _BODY_ROWS = 30
@@ -138,15 +143,15 @@ def _areas(grid: Grid) -> list[_Area]:
 
 def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
     rows = area.rows(grid)
-    header = find_header(rows)
+    inside = [fill.moved(-area.top, -area.left) for fill in fills]
+    header = find_header(rows, inside)
     titles = [value for row in rows[: header.top] for value in row if value is not None]
     width = max(map(len, grid), default=0)
     is_beside = area.left > 0 or area.right < width
     is_last = area.bottom == len(grid)
     bottom = None if is_last else area.bottom
     if is_beside or not is_last:
-        bottom = area.top + header.end + _end_of_data(rows[header.end :])
-    inside = [fill.moved(-area.top, -area.left) for fill in fills]
+        bottom = area.top + header.end + end_of_data(rows[header.end :])
     names = spread_labels(rows, header, inside) if header.is_deep else ()
     return Block(
         area.top,
@@ -158,7 +163,7 @@ def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
     )
 
 
-def _end_of_data(body: list[list[Any]]) -> int:
+def end_of_data(body: list[list[Any]]) -> int:
     """Returns how many rows remain without the notes and blank rows at the end."""
     width = max((len(row) for row in body), default=0)
     end = len(body) - (find_footer(body, width)[0] if width > 1 else 0)
@@ -196,9 +201,16 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
 def _is_table_so_far(rows: list[list[Any]]) -> bool:
     """Says whether rows hold more than remarks: two or more rows that are not label and value."""
     wide = [row for row in rows if filled(row) > 1]
+    values = [row[1] for row in wide[1:] if len(row) > 1]
+    if all(filled(row) == 2 for row in wide) and len({_kind(value) for value in values}) > 1:
+        return False
     return len(wide) > 1 and (
         any(filled(row) > 2 for row in wide) or is_header_like(wide[0], wide[1:])
     )
+
+
+def _kind(value: Any) -> str:
+    return "text" if is_text(value) else "time" if isinstance(value, (date, time)) else "number"
 
 
 def _groups(rows: list[list[Any]]) -> list[tuple[int, int]]:
@@ -348,6 +360,9 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
         width: columns of the table.
     """
     tail = rows[max(0, len(rows) - _FOOTER_ROWS) :]
+    legend = _legend(tail)
+    if legend is not None:
+        return len(tail) - legend, str(next(v for v in tail[legend] if v is not None))
     start = len(tail)
     while start and _is_note(tail[start - 1]):
         start -= 1
@@ -364,6 +379,17 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
     if not notes:
         return 0, ""
     return len(notes), str(next(value for value in notes[0] if value is not None))
+
+
+def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
+    """Returns where a legend begins: a word for it, below a blank row, and only texts below it."""
+    for at, row in enumerate(tail):
+        text = next((value for value in row if value is not None), None)
+        if at and filled(row) == 1 and not filled(tail[at - 1]) and _LEGEND.fullmatch(str(text)):
+            below = tail[at + 1 :]
+            if all(filled(line) <= 2 and all(map(is_text, filter(None, line))) for line in below):
+                return at
+    return None
 
 
 def _any_says(rows: Sequence[Sequence[Any]], width: int) -> bool:
