@@ -44,6 +44,8 @@ class SheetPart:
     """Rows, counted from 0, that are blank between rows of data."""
     last_row: int = 0
     """The last row of the table, counted from 0."""
+    row_count: int | None = None
+    """Rows of data, blank ones and repeated headers aside; None where not all rows were seen."""
     repeated_names: tuple[str, ...] = ()
     """Those that several columns have."""
 
@@ -123,10 +125,11 @@ def find_sheet_layout(
     """
     rows = grid_of_values(grid.to_numpy(dtype=object))
     fills = [Fill(m.top - 1, m.left - 1, m.bottom - 1, m.right - 1) for m in merges]
-    return tuple(_part(rows, block) for block in find_blocks(rows, fills, is_whole=is_whole))
+    blocks = find_blocks(rows, fills, is_whole=is_whole)
+    return tuple(_part(rows, block, is_whole=is_whole) for block in blocks)
 
 
-def _part(rows: list[list[Any]], block: Block) -> SheetPart:
+def _part(rows: list[list[Any]], block: Block, *, is_whole: bool) -> SheetPart:
     width = max(map(len, rows), default=0)
     header = block.header
     right = block.right or width
@@ -146,11 +149,8 @@ def _part(rows: list[list[Any]], block: Block) -> SheetPart:
     lines = [row[block.left : right] for row in rows[:bottom]]
     data = lines[block.first_row :]
     notes = find_footer(data, right - block.left)[0] if right - block.left > 1 else 0
-    blanks = [
-        block.first_row + at
-        for at, line in enumerate(data[: len(data) - notes])
-        if not filled(line)
-    ]
+    shown = data[: len(data) - notes]
+    blanks = [block.first_row + at for at, line in enumerate(shown) if not filled(line)]
     lines = lines[: block.first_row + end_of_data(data)]
     return SheetPart(
         block,
@@ -160,6 +160,7 @@ def _part(rows: list[list[Any]], block: Block) -> SheetPart:
         tuple(repeats[:_MOST_REPEATS]) if not header.is_deep else (),
         tuple(blanks) if len(blanks) <= _MOST_REPEATS else (),
         max(len(lines) - 1, header.top),
+        sum(map(bool, map(filled, shown))) - len(repeats) if is_whole else None,
         tuple(sorted(name for name, times in counts.items() if times > 1)),
     )
 

@@ -297,12 +297,15 @@ def _cleaned(
         call = call.with_arguments(index_col=0)
         warnings.append("the first column has no name and numbers the rows: it is the index")
         frame = call.run(book)
+    found = int(frame.notna().any(axis="columns").sum())
+    if part.row_count not in {None, found}:
+        warnings.append(f"the sheet shows {part.row_count:,} rows of data, {found:,} are loaded")
     kept = list(odd.uncalculated)
     inside = part.merges(merges)
     cleaning = cleaning_of(frame, inside, part.above, kept)
     if DROP_EMPTY_ROWS in cleaning.steps and not any(merge.is_down for merge in inside):
         call = _without_blanks(call, part)
-        cleaning = cleaning_of(call.run(book), inside, part.above, kept)
+        cleaning = cleaning_of(call.run(book), inside, part.above, kept, is_laid_out=True)
     call = replace(call, steps=(*call.steps, *cleaning.steps))
     return call, [*warnings, *cleaning.warnings]
 
