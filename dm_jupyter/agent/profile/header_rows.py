@@ -267,9 +267,15 @@ def _first_row(rows: Sequence[Sequence[Any]]) -> int:
         return next((index for index, row in enumerate(rows) if filled(row)), 0)
     usual = widths[len(widths) // 2]
     for index, row in enumerate(rows[:_SEARCHED_ROWS]):
-        if filled(row) >= max(2, 0.5 * usual) and not _is_remark(rows, index, usual):
+        is_wide = filled(row) >= max(2, 0.5 * usual) or _lacks_first(row, usual)
+        if is_wide and not _is_remark(rows, index, usual):
             return index - 1 if _is_headed_data(rows, index) else index
     return 0
+
+
+def _lacks_first(row: Sequence[Any], usual: int) -> bool:
+    """Says whether a row names all columns but the first, as above an index."""
+    return len(row) == usual and row[0] is None and all(map(is_text, row[1:]))
 
 
 def _is_remark(rows: Sequence[Sequence[Any]], index: int, usual: int) -> bool:
@@ -422,6 +428,8 @@ def _is_upper_level(rows: Sequence[Sequence[Any]], index: int, last: int) -> boo
     below = rows[index + 1 : last + 1]
     if len(labelled) < 2 or not all(_is_label(row[place]) for place in labelled):
         return False
+    if labelled[0] == 0 and index < last and all(line[0] is None for line in below):
+        return filled(row) < len(row)  # it also names the first column
     end = max(place for line in below for place, value in enumerate(line) if value is not None)
     width = max(filled(line) for line in below)
     return labelled[-1] >= end / 2 and filled(row) < max(width, len(row))
