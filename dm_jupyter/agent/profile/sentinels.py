@@ -22,7 +22,8 @@ __all__ = ["Sentinels", "shared_marks", "with_sentinels"]
 
 _SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
 _NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
-_LEAST_REST = 2
+_LEAST_REST, _LEAST_BELOW = 2, 3
+"""Other values that a column needs: more where the sentinel is a positive number."""
 _MOST_SHARE = 0.7
 _FAR = 5
 """How many times the spread of the other values lies between them and a sentinel."""
@@ -128,7 +129,8 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
         others = [float(str(known)) for known in counts.index if abs(float(str(known))) >= 99]
         rest = present[~present.isin([number, *(o for o in others if abs(o) == abs(number))])]
         rest = rest[~rest.isin([one.value for one in found])]
-        if len(rest) < _LEAST_REST or int(count) > _MOST_SHARE * len(present):
+        least = _LEAST_REST if number < 0 else _LEAST_BELOW
+        if len(rest) < least or int(count) > _MOST_SHARE * len(present):
             continue
         is_far = _is_far(number, float(rest.min()), float(rest.max()))
         if is_far or (number <= -99 and float(rest.min()) >= 0):
