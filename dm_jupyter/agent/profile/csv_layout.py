@@ -171,7 +171,7 @@ def _drawn(found: CsvLayout, data: list[list[str]]) -> CsvLayout:
     right = len(header)
     while right - 1 in outside:
         right -= 1
-    is_padded = sum(name != name.strip() for name in header) >= len(header) / 2
+    is_padded = sum(name != name.rstrip() for name in header) >= len(header) / 2
     if right - left < 1 or not (found.is_deep or found.separator == "|" or is_padded):
         return found
     own = found.names[left:right] or _own_names(header[left:right])

@@ -22,7 +22,7 @@ from dm_jupyter.agent.profile.table_layout import find_footer
 __all__ = ["RowScan", "scan_rows"]
 
 _LISTED_LINES = 5
-_FOOTER_ROWS = 30
+_FOOTER_ROWS = 200
 _REPEATS = 100
 """Rows left out by their number; a load line that names more would be no line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")

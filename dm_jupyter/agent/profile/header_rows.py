@@ -32,7 +32,7 @@ __all__ = [
 _SEARCHED_ROWS = 40
 _LEVELS = 4
 _BODY_ROWS = 30
-_YEARS = (1000, 2999)
+_YEARS, _RECENT = (1000, 2999), (1850, 2100)
 _LONG_NAME = 60
 _LEVEL_MARK = " | "
 
@@ -134,7 +134,8 @@ def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> He
             upper -= 1
             if rows[upper][0] is not None:
                 break
-        if not (_is_upper_level(rows, upper, last) or _is_merged_level(rows, upper, fills)):
+        is_merged = len(header) == 1 and _is_merged_level(rows, upper, fills)
+        if not (is_merged or _is_upper_level(rows, upper, last)):
             break
         header.insert(0, upper)
     units_row = None
@@ -165,7 +166,9 @@ def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
     """
     cells = [value for value in row if value is not None]
     places = [place for place, value in enumerate(row) if value is not None]
-    if len(cells) < 2 or not all(map(_is_label, cells)) or not any(map(is_text, cells)):
+    if len(cells) < 2 or not any(map(is_text, cells)):
+        return False
+    if not all(is_text(cell) or _year(cell, _RECENT) for cell in cells):
         return False
     texts = [str(cell).strip() for cell in cells]
     missing = sum(text != "x" and is_missing_word(text) for text in texts)
@@ -247,11 +250,11 @@ def _label_text(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _year(value: Any) -> bool:
+def _year(value: Any, within: tuple[int, int] = _YEARS) -> bool:
     if isinstance(value, FigureText):
         value = int(value) if value.strip().isdecimal() and len(value.strip()) == 4 else 0
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and _YEARS[0] <= value <= _YEARS[1]
+    return is_real and within[0] <= value <= within[1]
 
 
 def _is_label(value: Any) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -162,9 +163,8 @@ def shared_marks(frame: pd.DataFrame) -> Mapping[Any, list[str]]:
         if not is_text(values):
             continue
         texts = Counter(v.strip() for v in values.dropna().head(_SAMPLE) if isinstance(v, str))
-        odd = [text for text in texts if parse_number(text) is None]
-        numbers = sum(count for text, count in texts.items() if text not in set(odd))
-        if len(odd) == 1 and numbers >= 1 and _is_mark(odd[0]):
+        odd = list(islice((text for text in texts if parse_number(text) is None), 2))
+        if len(odd) == 1 and len(texts) > 1 and _is_mark(odd[0]):
             words[frame.columns[place]] = odd[0]
     times = Counter(words.values())
     return {label: [word] for label, word in words.items() if times[word] > 1}

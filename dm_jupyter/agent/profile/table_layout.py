@@ -407,4 +407,6 @@ def _is_note(row: Sequence[Any]) -> bool:
 
 def _says_note(row: Sequence[Any], width: int) -> bool:
     text = next((str(value) for value in row if value is not None), "")
-    return bool(_NOTE.match(text)) or (width > 1 and len(text.split()) >= _SENTENCE_WORDS)
+    words = len(text.split())
+    is_sentence = words >= _SENTENCE_WORDS or (words > 2 and (text.endswith(".") or " = " in text))
+    return bool(_NOTE.match(text)) or (width > 1 and is_sentence)

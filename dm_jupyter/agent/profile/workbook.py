@@ -13,6 +13,7 @@ from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
 from dm_jupyter.agent.profile.grain import paired_key
+from dm_jupyter.agent.profile.header_rows import filled
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
@@ -297,7 +298,7 @@ def _cleaned(
         call = call.with_arguments(index_col=0)
         warnings.append("the first column has no name and numbers the rows: it is the index")
         frame = call.run(book)
-    found = int(frame.notna().any(axis="columns").sum())
+    found = sum(bool(filled(row)) for row in grid_of_values(frame.to_numpy(dtype=object)))
     if part.row_count not in {None, found}:
         warnings.append(f"the sheet shows {part.row_count:,} rows of data, {found:,} are loaded")
     kept = list(odd.uncalculated)
