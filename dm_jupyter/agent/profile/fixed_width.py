@@ -16,6 +16,7 @@ _SEARCHED_LINES = 2_000
 _TITLE_LINES = 12
 _LEAST_DATA = 2
 _LONGEST_LINE = 2_000
+_MOST_COLUMNS, _EDGE_LINES = 200, 100
 _RULE = re.compile(r"[\s\-=_+|]+")
 _FIGURE = re.compile(r"[-+(]?[$€£]?[\d.,]*\d[\d.,]*\s?%?\)?")
 _WORD = re.compile(r"\S+")
@@ -106,7 +107,7 @@ def _cuts(header: str, data: Sequence[str]) -> list[int]:
         if place > width:
             break
         cut = _cut(header, gap, place, data)
-        if cut is None:
+        if cut is None or len(cuts) > _MOST_COLUMNS:
             return []
         if cut >= 0:
             cuts.append(cut)
@@ -137,8 +138,8 @@ def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
 
 def _is_edge(data: Sequence[str], gap: int, end: int) -> bool:
     """Says whether blanks stand beside a column of figures."""
-    lefts = [line[:gap].split()[-1:] for line in data]
-    rights = [line[end:].split()[:1] for line in data]
+    lefts = [line[:gap].split()[-1:] for line in data[:_EDGE_LINES]]
+    rights = [line[end:].split()[:1] for line in data[:_EDGE_LINES]]
     return _are_figures(lefts) or _are_figures(rights)
 
 

@@ -52,6 +52,7 @@ _BODY_ROWS = 30
 _TITLE_ROWS = 8
 _TITLES = 4
 _MOST_BLOCKS = 30
+_MOST_GROUPS = 2_000
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
     cuts = [0]
     has_table = False
     names: list[Any] = []
-    for start, end in _groups(rows):
+    is_table = False
+    for start, end in _groups(rows)[:_MOST_GROUPS]:
         first = next((at for at in range(start, end) if filled(rows[at]) > 1), None)
         if first is None:
             continue
@@ -186,11 +188,13 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
         headed = is_header_like(rows[first], body)
         if headed and has_table and _is_new(rows, cuts[-1], first, end, names):
             cuts.append(_first_title(rows, cuts[-1], first))
+            is_table = False
             names = rows[first]
         elif headed and not has_table:
             names = rows[first]
         has_table = has_table or headed or len(body) > 1
-        has_table = has_table and _is_table_so_far(rows[cuts[-1] : end])
+        is_table = is_table or _is_table_so_far(rows[cuts[-1] : min(end, cuts[-1] + _FOOTER_ROWS)])
+        has_table = has_table and is_table
     cuts.append(len(rows))
     return [
         _Area(area.top + top, area.top + bottom, area.left, area.right)
@@ -240,7 +244,7 @@ def _is_new(rows: list[list[Any]], top: int, first: int, end: int, names: list[A
     has_title = (first > 0 and filled(rows[first - 1]) == 1) or _has_title(rows, first)
     if _texts(rows[first]) == _texts(names):
         return has_title
-    above = [row for row in rows[top:first] if filled(row) > 1]
+    above = [row for row in rows[max(top, first - _BODY_ROWS) : first] if filled(row) > 1]
     body = [row for row in rows[first + 1 : end] if filled(row) > 1]
     places = [place for place, value in enumerate(rows[first]) if value is not None]
     if any(_is_figure_column(body, place) for place in places):
@@ -361,8 +365,17 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
     """
     tail = rows[max(0, len(rows) - _FOOTER_ROWS) :]
     legend = _legend(tail)
-    if legend is not None:
-        return len(tail) - legend, str(next(v for v in tail[legend] if v is not None))
+    end = len(tail) if legend is None else legend
+    notes = [*_notes(tail[:end], width), *tail[end:]]
+    while notes and not filled(notes[0]):
+        notes = notes[1:]
+    if not notes:
+        return 0, ""
+    return len(notes), str(next(value for value in notes[0] if value is not None))
+
+
+def _notes(tail: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+    """Returns the notes at the end of some rows, from the first one on."""
     start = len(tail)
     while start and _is_note(tail[start - 1]):
         start -= 1
@@ -376,9 +389,7 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
         notes = notes[blank:] if blank and not _any_says(notes[:blank], width) else notes[1:]
         while notes and not filled(notes[0]):
             notes = notes[1:]
-    if not notes:
-        return 0, ""
-    return len(notes), str(next(value for value in notes[0] if value is not None))
+    return notes
 
 
 def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
