@@ -255,3 +255,22 @@ def test_each_row_that_is_counted_is_loaded(text: Text) -> None:
 def test_tabs_that_align_columns_part_them_once(text: Text) -> None:
     frame, _ = text("gene\t\tstart\t\tend\nA\t\t12\t\t15\nB\t\t7\t\t9\n")
     assert list(frame.columns) == ["gene", "start", "end"]
+
+
+def test_fixed_columns_without_a_header_keep_the_first_row(text: Text) -> None:
+    frame, profile = text("001 Ann       12.5\n002 Bob Lee  103.0\n003 Cy         5.2\n", "x.txt")
+    assert frame["column_1"].tolist() == ["001", "002", "003"]
+    assert frame["column_3"].tolist() == [12.5, 103.0, 5.2]
+    assert "no header" in said(profile)
+
+
+def test_long_notes_below_a_short_table_do_not_hide_its_separator(text: Text) -> None:
+    notes = "".join(f'"Note {i}: a sentence, which says much; it is long."\n' for i in range(40))
+    frame, profile = text(f'Notes\t"Year"\tDeaths\n\t"2010"\t5\n\t"2011"\t6\n"---"\n{notes}')
+    assert frame["Deaths"].tolist() == [5, 6]
+    assert "Note 0" in said(profile)
+
+
+def test_a_note_in_few_words_is_a_footer_and_a_label_is_none(text: Text) -> None:
+    frame, _ = text("k,a,b\nx,1,2\nNorth East,,\nNA = not there.,,\n")
+    assert frame["k"].tolist() == ["x", "North East"]
