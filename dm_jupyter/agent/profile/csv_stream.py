@@ -197,7 +197,7 @@ def _pieces(source: Source, call: ReadCall, piece_cells: int) -> Iterator[pd.Dat
 
 
 def _is_c(call: ReadCall) -> bool:
-    return bool(dict(call.arguments).get("engine", "c") == "c")
+    return call.function == "read_csv" and dict(call.arguments).get("engine", "c") == "c"
 
 
 def _is_mixed(facts: ColumnFacts) -> bool:

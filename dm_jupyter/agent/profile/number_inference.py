@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
+from dm_jupyter.agent.profile.cell_words import is_missing_word
 from dm_jupyter.agent.profile.numbers import (
     MAGNITUDES,
     PERCENT,
@@ -16,9 +17,8 @@ from dm_jupyter.agent.profile.numbers import (
     Reading,
     parse_number,
 )
-from dm_jupyter.agent.profile.suspicion import MISSING_WORDS
 
-__all__ = ["NumberFormat", "NumberInference", "NumberKind", "is_missing_word"]
+__all__ = ["NumberFormat", "NumberInference", "NumberKind"]
 
 _REMEMBERED = 20
 _ENOUGH, _ENOUGH_BESIDE_NUMBERS = 0.7, 0.5
@@ -87,11 +87,6 @@ class NumberFormat:
         ):
             return None
         return number.value(self.decimal, self.grouping)
-
-
-def is_missing_word(text: str) -> bool:
-    """Says whether a text is a word people write for "missing"."""
-    return text.strip().casefold() in MISSING_WORDS
 
 
 class NumberInference:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -25,6 +26,9 @@ __all__ = ["NumberPlan", "csv_numbers", "number_plan", "texts_read_as_numbers"]
 _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
 _NAMED_WORDS = 3
+_PART_OF_TIME = re.compile(
+    r"months?|mon|mm|mo|monat|mois|days?|dd|dy|tag|jour|hours?|hh|hr|stunde|minutes?|mn|min|seconds?|ss"
+)
 _MOST_COLUMNS = 1_000
 """Columns that are looked into; as many as are described."""
 
@@ -116,7 +120,7 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
 
     Args:
         path: of the file.
-        call: that reads the file; it has no steps yet.
+        call: that reads the file.
         limit: `nrows` for a file of which only the start is looked at.
     """
     texts = call.run(path, **limit, dtype=str)
@@ -127,7 +131,8 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
             reasons = {c.position for c in plan.columns if c.reason or c.kind is NumberKind.CODE}
             notes = {at: note for at, note in plan.notes.items() if at in reasons}
             return native, replace(plan, steps=(), notes=notes)
-    return _with_text(replace(call, steps=plan.steps), plan.text_columns), plan
+    steps = (*call.steps, *plan.steps)
+    return _with_text(replace(call, steps=steps), plan.text_columns), plan
 
 
 def _columns(frame: pd.DataFrame) -> list[_Column]:
@@ -147,11 +152,19 @@ def _columns(frame: pd.DataFrame) -> list[_Column]:
         kind, reason = inference.kind()
         if kind is NumberKind.PARTIAL and kind_of_dates([*texts][:_DATE_TEXTS]) is not None:
             kind = NumberKind.TEXT
+        if kind is NumberKind.CODE and _is_part_of_time(label, texts):
+            kind, reason = NumberKind.PLAIN, ""
         column = _Column(label, position, inference, kind, reason, keeps=numbers > 0)
         if kind in {NumberKind.PLAIN, NumberKind.FORMATTED}:
             column.form = inference.format(*inference.readings_left()[0])
         found.append(column)
     return found
+
+
+def _is_part_of_time(label: Any, texts: Counter[str]) -> bool:
+    """Says whether a column holds months, days, hours or minutes in two digits: no codes."""
+    is_named = isinstance(label, str) and _PART_OF_TIME.fullmatch(label.strip(" #|").casefold())
+    return bool(is_named) and all(len(t) <= 2 and t.isdecimal() and int(t) < 60 for t in texts)
 
 
 def _settle(columns: list[_Column], separator: str) -> None:

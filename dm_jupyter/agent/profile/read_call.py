@@ -12,7 +12,10 @@ import pandas as pd
 from dm_jupyter.agent.profile.frame_steps import FrameStep
 from dm_jupyter.agent.profile.literals import literal, quoted
 
-__all__ = ["ReadCall"]
+__all__ = ["ReadCall", "numbers_rows"]
+
+_INDEX_ROWS = 3
+"""Rows from which on a run from 0 is an index and not two numbers."""
 
 
 @dataclass(frozen=True)
@@ -62,5 +65,15 @@ class ReadCall:
     def with_arguments(self, **changes: Any) -> ReadCall:
         """Returns the same call with some arguments set, or dropped where the value is None."""
         merged = {**dict(self.arguments), **changes}
-        kept = tuple((key, value) for key, value in merged.items() if value is not None)
+        dropped = {key for key, value in changes.items() if value is None}
+        kept = tuple((key, value) for key, value in merged.items() if key not in dropped)
         return replace(self, arguments=kept)
+
+
+def numbers_rows(frame: pd.DataFrame) -> bool:
+    """Says whether the first column is an index that pandas wrote: nameless, and 0, 1, 2 …."""
+    if frame.shape[1] < 2 or len(frame) < _INDEX_ROWS or frame.columns[0] != "Unnamed: 0":
+        return False
+    first = frame.iloc[:, 0]
+    is_whole = bool(pd.api.types.is_integer_dtype(first.dtype))
+    return is_whole and first.tolist() == list(range(len(frame)))
