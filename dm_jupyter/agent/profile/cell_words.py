@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ERROR_CELLS", "MISSING_WORDS", "is_missing_word", "is_unit", "is_unit_mark"]
+__all__ = [
+    "ERROR_CELLS",
+    "MISSING_WORDS",
+    "is_missing_word",
+    "is_type_word",
+    "is_unit",
+    "is_unit_mark",
+]
 
 ERROR_CELLS = frozenset(
     ["#div/0!", "#n/a", "#name?", "#null!", "#num!", "#ref!", "#value!", "#spill!", "#calc!",
@@ -75,6 +82,11 @@ _NO_UNIT = frozenset(
      "yyyy-mm-dd", "dd.mm.yyyy", "yyyy", "hh:mm", "hh:mm:ss", "einheit", "einheiten", "unité"]
 )  # fmt: skip
 """What stands among units for a column that has none, or that counts."""
+_TYPES = frozenset(
+    ["text", "string", "str", "char", "varchar", "int", "integer", "bigint", "float", "double",
+     "real", "decimal", "numeric", "number", "date", "datetime", "timestamp", "time", "bool",
+     "boolean", "object", "category", "factor", "type", "int64", "float64"]
+)  # fmt: skip
 _BRACKETS = re.compile(r"\s*(?:\[(.*)\]|\((.*)\)|<(.*)>)\s*")
 
 
@@ -91,6 +103,11 @@ def is_unit(text: str) -> bool:
 def is_unit_mark(text: str) -> bool:
     """Says whether a text stands among units for a column that has no unit, or that counts."""
     return _bare(text) in _NO_UNIT
+
+
+def is_type_word(text: str) -> bool:
+    """Says whether a text names a type, as rows below a header do that some programs write."""
+    return _bare(text) in _TYPES
 
 
 def _bare(text: str) -> str:

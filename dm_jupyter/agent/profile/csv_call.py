@@ -51,14 +51,14 @@ def csv_call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: Ro
     if rows.long_lines:
         kept.append(("on_bad_lines", "warn"))
     kept += _limits(layout, rows)
-    steps = (DROP_EMPTY_ROWS,) if rows.has_more_left_out and rows.empty_rows else ()
+    steps = (DROP_EMPTY_ROWS,) if rows.unnamed_empty else ()
     return ReadCall("read_fwf" if is_aligned else "read_csv", tuple(kept), steps)
 
 
 def _skipped(layout: CsvLayout, rows: RowScan) -> int | list[int] | None:
     skipped = layout.skipped
     left_out = rows.left_out
-    if rows.has_more_left_out and rows.remarks:
+    if rows.has_more_remarks:
         left_out = [row for row in left_out if row not in set(rows.remarks)]
     if not left_out:
         return skipped
@@ -77,12 +77,12 @@ def _header(layout: CsvLayout) -> _Arguments:
 
 def _limits(layout: CsvLayout, rows: RowScan) -> _Arguments:
     kept: _Arguments = []
-    if rows.has_more_left_out and rows.remarks:
+    if rows.has_more_remarks:
         kept.append(("comment", "#"))
     if layout.row_count is not None:
         kept.append(("nrows", layout.row_count))
     elif rows.is_cut and rows.loaded_rows is not None:
-        kept.append(("nrows", rows.loaded_rows))
+        kept.append(("nrows", rows.loaded_rows + rows.unnamed_empty))
     return kept
 
 

@@ -11,6 +11,8 @@ __all__ = ["Dialect", "find_dialect", "parsed_rows"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _LEAST_SCORE, _GOOD = 0.12, 0.9
+_FIRST_LINES = re.compile(r'(?:(?![ \t"]*(?:-{3,}|={3,})?[ \t"]*\r?$).*\r?\n){3,}', re.MULTILINE)
+"""Three or more lines up to a blank one, or one that draws a line."""
 _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[ ;,\t]*(?:\r\n|\r|\n|$)', re.IGNORECASE)
 
 
@@ -84,7 +86,20 @@ def _separated(text: str) -> Dialect:
             score *= 1.5
         if score > best_score:
             best, best_score = replace(dialect, agreement=share), score
-    return best if best_score >= _LEAST_SCORE else Dialect()
+    if best_score >= _LEAST_SCORE:
+        return best
+    # Long notes below a short table outvote it: ask its first lines alone.
+    first = _FIRST_LINES.match(text)
+    if first and len(first[0]) < len(text):
+        return _separated(first[0])
+    return _alone(text)
+
+
+def _alone(text: str) -> Dialect:
+    """Returns the dialect of a file with one column: a sign that is in none of its texts."""
+    if "," not in text:
+        return Dialect()
+    return Dialect(next((sign for sign in "\t|;" if sign not in text), ","))
 
 
 def _with_runs(text: str, dialect: Dialect) -> Dialect:

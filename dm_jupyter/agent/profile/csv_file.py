@@ -168,8 +168,8 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         told.append(f"{words} among the numbers of {len(marks)} columns is read as missing")
     warnings += told
     if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
-        told = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
-        numbers = NumberPlan(warnings=[told])
+        unseen = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
+        numbers = NumberPlan(warnings=[unseen])
     else:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
@@ -204,21 +204,20 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     numbered, numbers = csv_numbers(source.path, call, limit)
     sentinels = with_sentinels(numbered.run(source.path, **limit))
     numbered = replace(numbered, steps=(*numbered.steps, *sentinels.steps))
-    told += sentinels.warnings
+    first = f"in the first {limit['nrows']:,} rows"
+    told += [f"{words} ({first})" for words in sentinels.warnings]
     try:
         table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
     except (ValueError, AttributeError):
         if numbered == call:
             raise
-        numbers, told = NumberPlan(text_columns=numbers.text_columns), []
+        numbers = NumberPlan(text_columns=numbers.text_columns)
         texts = dict.fromkeys(numbers.text_columns, str)
         kept = call.with_arguments(dtype=texts or None)
-        told = "numbers whose format changes within the file are left as text"
         table = streamed_table(source, kept, pass_, row_count=rows.loaded_rows)
-        numbers.warnings.append(told)
+        told = ["numbers whose format changes within the file are left as text"]
     if numbers.steps:
-        told = f"number formats were looked for in the first {limit['nrows']:,} rows"
-        numbers.warnings.append(told)
+        numbers.warnings.append(f"number formats were looked for {first}")
     numbers.warnings += told
     notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
     return replace(

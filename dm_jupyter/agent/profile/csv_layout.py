@@ -13,12 +13,14 @@ from dm_jupyter.agent.profile.header_rows import FigureText
 from dm_jupyter.agent.profile.numbers import PERCENT, parse_number
 from dm_jupyter.agent.profile.table_layout import Block, find_blocks
 
-__all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_comment", "is_rule"]
+__all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_rule"]
 
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}:.*)?")
 _LONGEST_FIGURE = 40
 _ALIGNED_AGREEMENT = 0.9
+_DIALECT_CHARS = 256 * 1024
+_SEARCHED_ROWS = 50_000
 _RULE = re.compile(r"[\s\-=+:_|]*[-=_]{3}[\s\-=+:_|]*")
 BLANKS, TABS = r"\s+", r"\t+"
 """The separators of columns that runs of blanks or tabs part."""
@@ -95,7 +97,7 @@ def find_layout(
     """
     if not is_whole:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    dialect = find_dialect(text)
+    dialect = find_dialect(text if len(text) <= _DIALECT_CHARS else _first_lines(text))
     if not dialect.agreement and may_be_aligned and _is_aligned(text):
         rows = [line.split() for line in text.splitlines()]
         return _layouts(rows, Dialect(BLANKS), is_whole=False)
@@ -107,12 +109,24 @@ def find_layout(
     return _layouts(rows, dialect, is_whole=is_whole)
 
 
+def _first_lines(text: str) -> str:
+    head = text[:_DIALECT_CHARS]
+    return head[: max(head.rfind("\n"), head.rfind("\r")) + 1] or head
+
+
 def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tuple[CsvLayout, ...]:
+    if len(rows) > _SEARCHED_ROWS:
+        rows, is_whole = rows[:_SEARCHED_ROWS], False
     comments = _leading_comments(rows)
+    width = max(map(len, rows[:50]), default=0)
     # What is no row of a table is blank in the grid: comments, and the line that names the sign.
-    is_left = [at < dialect.sep_lines or is_rule(row) or is_comment(row, rows, comments)
+    is_left = [at < dialect.sep_lines or is_rule(row) or _is_comment(row, width, comments)
                for at, row in enumerate(rows)]  # fmt: skip
-    grid = [[] if left else figure_cells(row) for row, left in zip(rows, is_left, strict=True)]
+    # Without a separator a line is one cell, whatever signs are in it.
+    most = None if dialect.agreement or dialect.separator == BLANKS else 1
+    grid = [
+        [] if left else figure_cells(row[:most]) for row, left in zip(rows, is_left, strict=True)
+    ]
     if not any(grid):
         return (CsvLayout(dialect.separator, dialect),)
     blocks = find_blocks(_rectangle(grid))
@@ -141,7 +155,7 @@ def _layout(
         has_header=bool(header.rows),
         header=tuple(named),
         has_trailing_separator=_is_trailing(named, [rows[at] for at in kept]),
-        preamble=tuple(dialect.separator.join(row) for row in above),
+        preamble=tuple(dialect.separator.join(row) for row in above[dialect.sep_lines :]),
         names=tuple(header.names[: len(named)]),
         is_deep=header.is_deep,
         units=header.units,
@@ -167,7 +181,7 @@ def _drawn(found: CsvLayout, data: list[list[str]]) -> CsvLayout:
     right = len(header)
     while right - 1 in outside:
         right -= 1
-    is_padded = sum(name != name.strip() for name in header) >= len(header) / 2
+    is_padded = sum(name != name.rstrip() for name in header) >= len(header) / 2
     if right - left < 1 or not (found.is_deep or found.separator == "|" or is_padded):
         return found
     own = found.names[left:right] or _own_names(header[left:right])
@@ -310,17 +324,17 @@ def is_rule(row: Sequence[str]) -> bool:
     return bool(row) and _RULE.fullmatch(" ".join(row)) is not None
 
 
-def is_comment(row: list[str], rows: list[list[str]], leading: int) -> bool:
+def _is_comment(row: list[str], width: int, leading: int) -> bool:
     """Says whether a row is a remark: it begins with a hash sign and is no record.
 
     Args:
         row: in question.
-        rows: of the file.
-        leading: remarks above its header.
+        width: fields of the widest of the first rows.
+        leading: remarks above the header.
     """
     if not row or not row[0].startswith("#"):
         return False
-    return leading > 0 or (len(row) == 1 and max(map(len, rows[:50])) > 1)
+    return leading > 0 or len(row) == 1 < width
 
 
 def _is_aligned(text: str) -> bool:

@@ -22,7 +22,7 @@ from dm_jupyter.agent.profile.table_layout import find_footer
 __all__ = ["RowScan", "scan_rows"]
 
 _LISTED_LINES = 5
-_FOOTER_ROWS = 30
+_FOOTER_ROWS = 200
 _REPEATS = 100
 """Rows left out by their number; a load line that names more would be no line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")
@@ -63,8 +63,10 @@ class RowScan:
     """Those that hold separators alone, above the last row of data."""
     is_cut: bool = False
     """Something stands below the last row of data."""
-    has_more_left_out: bool = False
-    """There are more remarks or empty rows than are named here."""
+    has_more_remarks: bool = False
+    """There are more remarks than are named here."""
+    unnamed_empty: int = 0
+    """Empty rows, where they are too many to be named."""
 
     @property
     def left_out(self) -> list[int]:
@@ -95,7 +97,7 @@ class RowScan:
                 f"only the first {self.row_count:,} rows were checked for lines that don't fit"
             )
         if self.remarks:
-            more = "at least " if self.has_more_left_out else ""
+            more = "at least " if self.has_more_remarks else ""
             texts.append(f"{more}{len(self.remarks):,} lines of remarks (#) are left out")
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
@@ -322,9 +324,10 @@ class _Walk:
             _text(next(filter(None, footer[0][1]))) if footer else "",
             tuple(self.repeats[:_REPEATS]),
             tuple(self.remarks[:_REPEATS]),
-            tuple(inside[:_REPEATS]),
+            tuple(inside) if len(inside) <= _REPEATS else (),
             is_cut=bool(footer) or len(inside) < len(self.empty_rows),
-            has_more_left_out=max(len(inside), len(self.remarks)) > _REPEATS,
+            has_more_remarks=len(self.remarks) > _REPEATS,
+            unnamed_empty=len(inside) if len(inside) > _REPEATS else 0,
         )
 
 

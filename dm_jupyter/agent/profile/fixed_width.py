@@ -16,6 +16,7 @@ _SEARCHED_LINES = 2_000
 _TITLE_LINES = 12
 _LEAST_DATA = 2
 _LONGEST_LINE = 2_000
+_MOST_COLUMNS, _EDGE_LINES = 200, 100
 _RULE = re.compile(r"[\s\-=_+|]+")
 _FIGURE = re.compile(r"[-+(]?[$€£]?[\d.,]*\d[\d.,]*\s?%?\)?")
 _WORD = re.compile(r"\S+")
@@ -106,7 +107,7 @@ def _cuts(header: str, data: Sequence[str]) -> list[int]:
         if place > width:
             break
         cut = _cut(header, gap, place, data)
-        if cut is None:
+        if cut is None or len(cuts) > _MOST_COLUMNS:
             return []
         if cut >= 0:
             cuts.append(cut)
@@ -129,7 +130,7 @@ def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
     if end - gap == 1 and not _is_edge(data, gap, end):
         # One blank in every line, between texts: a column only where a name begins behind it.
         begins = any(start == end for start, _ in names)
-        if not begins or len(data) < 5:
+        if not begins or (len(data) < 5 and padded[end - 2 : end] != "  "):
             return -1
     # A name may hold a blank: the widest run of them parts it from its neighbour.
     return max(free, key=lambda run: (run[1] - run[0], run[1]))[1]
@@ -137,8 +138,8 @@ def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
 
 def _is_edge(data: Sequence[str], gap: int, end: int) -> bool:
     """Says whether blanks stand beside a column of figures."""
-    lefts = [line[:gap].split()[-1:] for line in data]
-    rights = [line[end:].split()[:1] for line in data]
+    lefts = [line[:gap].split()[-1:] for line in data[:_EDGE_LINES]]
+    rights = [line[end:].split()[:1] for line in data[:_EDGE_LINES]]
     return _are_figures(lefts) or _are_figures(rights)
 
 
@@ -150,7 +151,7 @@ def _are_figures(words: Sequence[Sequence[str]]) -> bool:
 def _is_table(rows: list[list[str]]) -> bool:
     """Says whether cells look like a table: names that differ, few gaps, a column of figures."""
     names, body = rows[0], rows[1:]
-    if len(set(names)) < len(names) or any(_FIGURE.fullmatch(name) for name in names):
+    if len(set(names)) < len(names):
         return False
     cells = [cell for row in body for cell in row]
     if sum(map(bool, cells)) < 0.6 * len(cells):
@@ -159,6 +160,10 @@ def _is_table(rows: list[list[str]]) -> bool:
     if any(_ends_in_sign(column) for column in columns):
         return False
     figures = [all(_FIGURE.fullmatch(cell) for cell in column if cell) for column in columns]
+    named = [_FIGURE.fullmatch(name) is not None for name in names]
+    # Years head columns of figures; other figures there are data of a file without a header.
+    if any(is_name and not below for is_name, below in zip(named, figures, strict=True)):
+        return False
     lengths = {len(cell) for cell in columns[0] if cell}
     return any(figures) or (len(columns) > 2 and len(body) > 2 and len(lengths) > 1)
 

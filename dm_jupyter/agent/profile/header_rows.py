@@ -9,7 +9,12 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any
 
-from dm_jupyter.agent.profile.cell_words import is_missing_word, is_unit, is_unit_mark
+from dm_jupyter.agent.profile.cell_words import (
+    is_missing_word,
+    is_type_word,
+    is_unit,
+    is_unit_mark,
+)
 
 __all__ = [
     "FigureText",
@@ -27,7 +32,7 @@ __all__ = [
 _SEARCHED_ROWS = 40
 _LEVELS = 4
 _BODY_ROWS = 30
-_YEARS = (1000, 2999)
+_YEARS, _RECENT = (1000, 2999), (1850, 2100)
 _LONG_NAME = 60
 _LEVEL_MARK = " | "
 
@@ -109,11 +114,12 @@ def is_figure(value: Any) -> bool:
     return is_number(value) or isinstance(value, (date, time))
 
 
-def find_header(rows: Sequence[Sequence[Any]]) -> Header:
+def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> Header:
     """Returns the header of a table that stands in the rows, titles above it or not.
 
     Args:
         rows: of one length, from the first title on.
+        fills: cells that are shown as one, as far as they are known.
     """
     first = _first_row(rows)
     if _is_data(rows, first):
@@ -121,24 +127,34 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
     last = first
     while last - first < _LEVELS - 1 and _is_lower_level(rows, last + 1):
         last += 1
-    units_row = None
-    if last > first and _is_units(rows, last):
-        units_row, last = last, last - 1
-    elif _is_units(rows, last + 1):
-        units_row = last + 1
     header = list(range(first, last + 1))
     while len(header) < _LEVELS:
         upper = header[0] - 1
-        upper -= upper > 0 and not filled(rows[upper])  # a blank row may stand between
-        if not _is_upper_level(rows, upper, last):
+        if upper > 0 and not filled(rows[upper]):  # a blank row may stand between
+            upper -= 1
+            if rows[upper][0] is not None:
+                break
+        is_merged = len(header) == 1 and _is_merged_level(rows, upper, fills)
+        if not (is_merged or _is_upper_level(rows, upper, last)):
             break
         header.insert(0, upper)
-    units = (
-        ()
-        if units_row is None
-        else tuple(None if cell is None else str(cell).strip() for cell in rows[units_row])
-    )
+    units_row = None
+    if len(header) > 1 and _is_units(rows, last, header[:-1], fills):
+        units_row = header.pop()
+    elif _is_units(rows, last + 1, header, fills):
+        units_row = last + 1
+    units: tuple[str | None, ...] = ()
+    if units_row is not None and not all(is_type_word(str(c)) for c in rows[units_row] if c):
+        units = tuple(None if c is None else str(c).strip() for c in rows[units_row])
     return Header(tuple(header), units_row, units, top=header[0])
+
+
+def _is_merged_level(rows: Sequence[Sequence[Any]], index: int, fills: Sequence[Fill]) -> bool:
+    """Says whether the row above heads a group by a merged cell, which is no title over all."""
+    if index < 0 or not all(_is_label(value) for value in rows[index] if value is not None):
+        return False
+    across = [fill for fill in fills if fill.top == index == fill.bottom and fill.right > fill.left]
+    return bool(across) and all(fill.left > 0 for fill in across) and rows[index][0] is None
 
 
 def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
@@ -150,7 +166,9 @@ def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
     """
     cells = [value for value in row if value is not None]
     places = [place for place, value in enumerate(row) if value is not None]
-    if len(cells) < 2 or not all(map(_is_label, cells)) or not any(map(is_text, cells)):
+    if len(cells) < 2 or not any(map(is_text, cells)):
+        return False
+    if not all(is_text(cell) or _year(cell, _RECENT) for cell in cells):
         return False
     texts = [str(cell).strip() for cell in cells]
     missing = sum(text != "x" and is_missing_word(text) for text in texts)
@@ -163,12 +181,22 @@ def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
 
 
 def spread_labels(
-    rows: Sequence[Sequence[Any]], header: Header, fills: Sequence[Fill] = ()
+    rows: Sequence[Sequence[Any]],
+    header: Header,
+    fills: Sequence[Fill] = (),
+    *,
+    is_numbered: bool = True,
 ) -> tuple[str, ...]:
     """Returns the names that a header of several rows gives the columns, levels joined.
 
     A label above a group stands once, over its first column. Merged cells say how far it reaches;
     without any, it reaches to the next label.
+
+    Args:
+        rows: of the table.
+        header: where it stands in them.
+        fills: merged cells, as far as they are known.
+        is_numbered: whether names that come again get a number, and missing ones one of their own.
     """
     width = max(map(len, rows), default=0)
     levels: list[list[str]] = []
@@ -185,6 +213,8 @@ def spread_labels(
             labels = _to_the_next(labels, begun)
         begun = [was or bool(label) for was, label in zip(begun, labels, strict=True)]
         levels.append(labels)
+    if not is_numbered:
+        return tuple(_LEVEL_MARK.join(filter(None, parts)) for parts in zip(*levels, strict=True))
     return _unique(
         _LEVEL_MARK.join(filter(None, parts)) or f"column_{place}"
         for place, parts in enumerate(zip(*levels, strict=True), start=1)
@@ -220,11 +250,11 @@ def _label_text(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _year(value: Any) -> bool:
+def _year(value: Any, within: tuple[int, int] = _YEARS) -> bool:
     if isinstance(value, FigureText):
         value = int(value) if value.strip().isdecimal() and len(value.strip()) == 4 else 0
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and _YEARS[0] <= value <= _YEARS[1]
+    return is_real and within[0] <= value <= within[1]
 
 
 def _is_label(value: Any) -> bool:
@@ -240,21 +270,28 @@ def _first_row(rows: Sequence[Sequence[Any]]) -> int:
         return next((index for index, row in enumerate(rows) if filled(row)), 0)
     usual = widths[len(widths) // 2]
     for index, row in enumerate(rows[:_SEARCHED_ROWS]):
-        is_wide = filled(row) >= 2 and (2 * filled(row) > usual or usual < 4)
+        is_wide = filled(row) >= max(2, 0.5 * usual) or _lacks_first(row, usual)
         if is_wide and not _is_remark(rows, index, usual):
             return index - 1 if _is_headed_data(rows, index) else index
     return 0
 
 
+def _lacks_first(row: Sequence[Any], usual: int) -> bool:
+    """Says whether a row names all columns but the first, as above an index."""
+    return len(row) == usual and row[0] is None and all(map(is_text, row[1:]))
+
+
 def _is_remark(rows: Sequence[Sequence[Any]], index: int, usual: int) -> bool:
-    """Says whether a row is a label and its value above a wider table, set off by a blank row."""
-    if filled(rows[index]) >= usual:
+    """Says whether a row is a label and its value, or a title with a gap, above a wider header."""
+    width = filled(rows[index])
+    if width >= usual:
         return False
     below = list(rows[index : index + _SEARCHED_ROWS])
     blank = next((at for at, row in enumerate(below) if not filled(row)), len(below))
-    if any(filled(row) >= usual for row in below[:blank]):
+    is_half = 2 * width <= usual and usual >= 4
+    if not is_half and any(filled(row) >= usual for row in below[:blank]):
         return False
-    table = [row for row in below[blank:] if filled(row) >= usual]
+    table = [row for row in below[1 if is_half else blank :] if filled(row) >= usual]
     return bool(table) and is_header_like(table[0], table[1:])
 
 
@@ -276,9 +313,11 @@ def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
     row = rows[first] if first < len(rows) else []
     cells = [value for value in row if value is not None]
     figures = [value for value in cells if is_figure(value)]
-    if not figures or len(cells) < len(row):
-        return False
     body = [line for line in rows[first + 1 :] if filled(line)][:_BODY_ROWS]
+    if not figures:
+        return len(cells) == len(row) and _comes_again(row, body)
+    if len(cells) < len(row):
+        return False
     if len(cells) == len(figures):
         if len(cells) == 1:
             return bool(body) and all(is_figure(value) for line in body for value in line)
@@ -291,11 +330,23 @@ def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
     return is_above and len(body) > 1 and not any(_year(value) for value in figures)
 
 
+def _comes_again(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
+    """Says whether a row of texts has most of them in common with its columns: it is one of them.
+
+    The same row again is a header that files were put together with.
+    """
+    others = [line for line in body if list(line) != list(row)]
+    again = [place for place, cell in enumerate(row) if any(line[place] == cell for line in others)]
+    return len(again) >= 2 and 2 * len(again) > len(row)
+
+
 def _is_run(figures: Sequence[Any]) -> bool:
     """Says whether numbers follow each other as years and numbered columns do."""
     try:
         numbers = [int(value) for value in figures]
-    except (TypeError, ValueError):
+        if any(float(value) != number for value, number in zip(figures, numbers, strict=True)):
+            return False
+    except (TypeError, ValueError, OverflowError):
         return False
     return all(after - before == 1 for before, after in pairwise(numbers)) and len(numbers) > 1
 
@@ -345,22 +396,27 @@ def _is_figure_below(body: Sequence[Sequence[Any]], position: int) -> bool:
     return bool(values) and sum(map(is_number, values)) >= 0.6 * len(values)
 
 
-def _is_units(rows: Sequence[Sequence[Any]], index: int) -> bool:
+def _is_units(
+    rows: Sequence[Sequence[Any]], index: int, header: Sequence[int], fills: Sequence[Fill]
+) -> bool:
     """Says whether a row only says in what the columns of figures below it are measured.
 
     Each column has a name of its own above; where it has not, the unit is part of the name.
     """
     if index >= len(rows):
         return False
-    row, above = rows[index], rows[index - 1]
+    row = rows[index]
+    names = spread_labels(rows, Header(tuple(header)), fills, is_numbered=False)
     body = [line for line in rows[index + 1 :][:_BODY_ROWS] if filled(line) > 1]
     labelled = [place for place, value in enumerate(row) if value is not None]
     figures = [place for place in labelled if _is_figure_below(body, place)]
-    named = [above[place] for place in labelled]
-    if not figures or None in named or len(set(map(str, named))) < len(named):
+    named = [names[place] for place in labelled]
+    if not figures or "" in named or len(set(named)) < len(named):
         return False
     cells = [str(row[place]) for place in labelled]
     measured = sum(is_unit(str(row[place])) for place in figures)
+    if all(is_type_word(cell) for cell in cells):
+        return True
     is_text_row = all(isinstance(row[place], str) for place in labelled)
     is_all = all(is_unit(cell) or is_unit_mark(cell) for cell in cells)
     return is_text_row and is_all and measured >= len(figures) / 2
@@ -375,6 +431,8 @@ def _is_upper_level(rows: Sequence[Sequence[Any]], index: int, last: int) -> boo
     below = rows[index + 1 : last + 1]
     if len(labelled) < 2 or not all(_is_label(row[place]) for place in labelled):
         return False
+    if labelled[0] == 0 and index < last and all(line[0] is None for line in below):
+        return filled(row) < len(row)  # it also names the first column
     end = max(place for line in below for place, value in enumerate(line) if value is not None)
     width = max(filled(line) for line in below)
     return labelled[-1] >= end / 2 and filled(row) < max(width, len(row))

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -20,9 +21,10 @@ from dm_jupyter.agent.profile.suspicion import is_text
 
 __all__ = ["Sentinels", "shared_marks", "with_sentinels"]
 
-_SIGNS = (9, 99, 999, 9999, 99999, 999999, 99.9, 99.99, 999.9, 999.99, 9999.9, 9999.99, 8888, 888)
-_NUMBERS = frozenset([*(-sign for sign in _SIGNS if sign > 9), *(s for s in _SIGNS if s > 9)])
-_LEAST_REST = 2
+_SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
+_NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
+_LEAST_REST, _LEAST_BELOW = 2, 3
+"""Other values that a column needs: more where the sentinel is a positive number."""
 _MOST_SHARE = 0.7
 _FAR = 5
 """How many times the spread of the other values lies between them and a sentinel."""
@@ -32,6 +34,14 @@ _MARK = re.compile(r"[^\W\d_]{1,4}|[^\w\s]{1,3}")
 _TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
 """Letters among figures that mean something: a trace, a factor."""
 _SAMPLE = 20_000
+_CODES_OR_AMOUNTS = re.compile(
+    r"(^|[\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
+    r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
+    r"([\W_]|$)",
+    re.IGNORECASE,
+)
+"""Names of columns in which nines are codes, prices or counts."""
 
 
 @dataclass
@@ -76,6 +86,7 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
     for one in found:
         times[abs(one.value)] += one.count if one.is_far else 0
     sure = [one for one in found if one.is_far and times[abs(one.value)] > 1]
+    sure = [one for one in sure if not _CODES_OR_AMOUNTS.search(column_name(one.label))]
     named = [one for one in found if one not in sure and (one.is_far or one.value < 0)]
     result = Sentinels()
     unique = [one for one in sure if _is_one(frame, one.label)]
@@ -113,13 +124,14 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
     if not bool(is_known.any()):
         return []
     counts = present[is_known].value_counts()
-    found = []
+    found: list[_Found] = []
     for value, count in sorted(counts.items(), key=lambda pair: -abs(float(str(pair[0])))):
         number = float(str(value))
         others = [float(str(known)) for known in counts.index if abs(float(str(known))) >= 99]
         rest = present[~present.isin([number, *(o for o in others if abs(o) == abs(number))])]
         rest = rest[~rest.isin([one.value for one in found])]
-        if len(rest) < _LEAST_REST or int(count) > _MOST_SHARE * len(present):
+        least = _LEAST_REST if number < 0 else _LEAST_BELOW
+        if len(rest) < least or int(count) > _MOST_SHARE * len(present):
             continue
         is_far = _is_far(number, float(rest.min()), float(rest.max()))
         if is_far or (number <= -99 and float(rest.min()) >= 0):
@@ -151,9 +163,8 @@ def shared_marks(frame: pd.DataFrame) -> Mapping[Any, list[str]]:
         if not is_text(values):
             continue
         texts = Counter(v.strip() for v in values.dropna().head(_SAMPLE) if isinstance(v, str))
-        odd = [text for text in texts if parse_number(text) is None]
-        numbers = sum(count for text, count in texts.items() if text not in set(odd))
-        if len(odd) == 1 and numbers >= 1 and _is_mark(odd[0]):
+        odd = list(islice((text for text in texts if parse_number(text) is None), 2))
+        if len(odd) == 1 and len(texts) > 1 and _is_mark(odd[0]):
             words[frame.columns[place]] = odd[0]
     times = Counter(words.values())
     return {label: [word] for label, word in words.items() if times[word] > 1}

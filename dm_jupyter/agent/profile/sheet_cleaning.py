@@ -71,7 +71,12 @@ def missing_marks(frame: pd.DataFrame) -> list[str]:
 
 
 def cleaning_of(
-    frame: pd.DataFrame, merges: tuple[Merge, ...], above: int, kept: Sequence[str] = ()
+    frame: pd.DataFrame,
+    merges: tuple[Merge, ...],
+    above: int,
+    kept: Sequence[str] = (),
+    *,
+    is_laid_out: bool = False,
 ) -> Cleaning:
     """Returns how to clean a frame that holds all rows of a sheet.
 
@@ -83,6 +88,7 @@ def cleaning_of(
         merges: the sheet's merged cells, as far as they are known.
         above: rows of the sheet above the frame's first, the header among them.
         kept: columns that stay although they are empty.
+        is_laid_out: whether the sheet is known to be laid out for the eye.
     """
     found = Cleaning()
     frame = _named(found, frame)
@@ -110,7 +116,7 @@ def cleaning_of(
         frame = _add(found, fill_down(labels), frame)
         shown = ", ".join(map(repr, labels))
         found.warnings.append(f"labels that stand once for several rows are filled down: {shown}")
-    if (found.steps or above > 1) and _names_rows(frame):
+    if (found.steps or above > 1 or is_laid_out) and _names_rows(frame):
         label = str(frame.columns[0])
         _add(found, name_rows(label), frame)
         found.warnings.append(f"rows are named by {label!r}: df.loc[label, column] is one figure")

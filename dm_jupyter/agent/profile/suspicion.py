@@ -128,7 +128,7 @@ def _sum_rows(
             labels = label_counts.get(position, {})
             sums, present = _total_labels(labels.items()), sum(labels.values())
         count = sum(sums.values())
-        if count and count <= max(1, present / 2):
+        if count and count <= max(1, present / (2 if len(sums) > 2 else 3)):
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "

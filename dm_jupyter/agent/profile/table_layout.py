@@ -28,10 +28,11 @@ from dm_jupyter.agent.profile.header_rows import (
     find_header,
     is_header_like,
     is_number,
+    is_text,
     spread_labels,
 )
 
-__all__ = ["Block", "Grid", "find_blocks", "find_footer", "grid_of_values"]
+__all__ = ["Block", "Grid", "end_of_data", "find_blocks", "find_footer", "grid_of_values"]
 
 Grid: TypeAlias = Sequence[Sequence[Any]]
 _NOTE = re.compile(
@@ -41,12 +42,17 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 """How a note below a table begins."""
+_LEGEND = re.compile(
+    r"\s*(legend|legende|key|abbreviations|abkürzungen|notes?|explanations?|codes)\s*:?\s*",
+    re.IGNORECASE,
+)
 _SENTENCE_WORDS = 6
 _FOOTER_ROWS = 200
 _BODY_ROWS = 30
 _TITLE_ROWS = 8
 _TITLES = 4
 _MOST_BLOCKS = 30
+_MOST_GROUPS = 2_000
 
 
 @dataclass(frozen=True)
@@ -138,15 +144,15 @@ def _areas(grid: Grid) -> list[_Area]:
 
 def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
     rows = area.rows(grid)
-    header = find_header(rows)
+    inside = [fill.moved(-area.top, -area.left) for fill in fills]
+    header = find_header(rows, inside)
     titles = [value for row in rows[: header.top] for value in row if value is not None]
     width = max(map(len, grid), default=0)
     is_beside = area.left > 0 or area.right < width
     is_last = area.bottom == len(grid)
     bottom = None if is_last else area.bottom
     if is_beside or not is_last:
-        bottom = area.top + header.end + _end_of_data(rows[header.end :])
-    inside = [fill.moved(-area.top, -area.left) for fill in fills]
+        bottom = area.top + header.end + end_of_data(rows[header.end :])
     names = spread_labels(rows, header, inside) if header.is_deep else ()
     return Block(
         area.top,
@@ -158,7 +164,7 @@ def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
     )
 
 
-def _end_of_data(body: list[list[Any]]) -> int:
+def end_of_data(body: list[list[Any]]) -> int:
     """Returns how many rows remain without the notes and blank rows at the end."""
     width = max((len(row) for row in body), default=0)
     end = len(body) - (find_footer(body, width)[0] if width > 1 else 0)
@@ -173,7 +179,8 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
     cuts = [0]
     has_table = False
     names: list[Any] = []
-    for start, end in _groups(rows):
+    is_table = False
+    for start, end in _groups(rows)[:_MOST_GROUPS]:
         first = next((at for at in range(start, end) if filled(rows[at]) > 1), None)
         if first is None:
             continue
@@ -181,11 +188,13 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
         headed = is_header_like(rows[first], body)
         if headed and has_table and _is_new(rows, cuts[-1], first, end, names):
             cuts.append(_first_title(rows, cuts[-1], first))
+            is_table = False
             names = rows[first]
         elif headed and not has_table:
             names = rows[first]
         has_table = has_table or headed or len(body) > 1
-        has_table = has_table and _is_table_so_far(rows[cuts[-1] : end])
+        is_table = is_table or _is_table_so_far(rows[cuts[-1] : min(end, cuts[-1] + _FOOTER_ROWS)])
+        has_table = has_table and is_table
     cuts.append(len(rows))
     return [
         _Area(area.top + top, area.top + bottom, area.left, area.right)
@@ -196,9 +205,16 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
 def _is_table_so_far(rows: list[list[Any]]) -> bool:
     """Says whether rows hold more than remarks: two or more rows that are not label and value."""
     wide = [row for row in rows if filled(row) > 1]
+    values = [row[1] for row in wide[1:] if len(row) > 1]
+    if all(filled(row) == 2 for row in wide) and len({_kind(value) for value in values}) > 1:
+        return False
     return len(wide) > 1 and (
         any(filled(row) > 2 for row in wide) or is_header_like(wide[0], wide[1:])
     )
+
+
+def _kind(value: Any) -> str:
+    return "text" if is_text(value) else "time" if isinstance(value, (date, time)) else "number"
 
 
 def _groups(rows: list[list[Any]]) -> list[tuple[int, int]]:
@@ -228,7 +244,7 @@ def _is_new(rows: list[list[Any]], top: int, first: int, end: int, names: list[A
     has_title = (first > 0 and filled(rows[first - 1]) == 1) or _has_title(rows, first)
     if _texts(rows[first]) == _texts(names):
         return has_title
-    above = [row for row in rows[top:first] if filled(row) > 1]
+    above = [row for row in rows[max(top, first - _BODY_ROWS) : first] if filled(row) > 1]
     body = [row for row in rows[first + 1 : end] if filled(row) > 1]
     places = [place for place, value in enumerate(rows[first]) if value is not None]
     if any(_is_figure_column(body, place) for place in places):
@@ -348,6 +364,18 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
         width: columns of the table.
     """
     tail = rows[max(0, len(rows) - _FOOTER_ROWS) :]
+    legend = _legend(tail)
+    end = len(tail) if legend is None else legend
+    notes = [*_notes(tail[:end], width), *tail[end:]]
+    while notes and not filled(notes[0]):
+        notes = notes[1:]
+    if not notes:
+        return 0, ""
+    return len(notes), str(next(value for value in notes[0] if value is not None))
+
+
+def _notes(tail: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+    """Returns the notes at the end of some rows, from the first one on."""
     start = len(tail)
     while start and _is_note(tail[start - 1]):
         start -= 1
@@ -361,9 +389,18 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
         notes = notes[blank:] if blank and not _any_says(notes[:blank], width) else notes[1:]
         while notes and not filled(notes[0]):
             notes = notes[1:]
-    if not notes:
-        return 0, ""
-    return len(notes), str(next(value for value in notes[0] if value is not None))
+    return notes
+
+
+def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
+    """Returns where a legend begins: a word for it, below a blank row, and only texts below it."""
+    for at, row in enumerate(tail):
+        text = next((value for value in row if value is not None), None)
+        if at and filled(row) == 1 and not filled(tail[at - 1]) and _LEGEND.fullmatch(str(text)):
+            below = tail[at + 1 :]
+            if all(filled(line) <= 2 and all(map(is_text, filter(None, line))) for line in below):
+                return at
+    return None
 
 
 def _any_says(rows: Sequence[Sequence[Any]], width: int) -> bool:
@@ -381,4 +418,6 @@ def _is_note(row: Sequence[Any]) -> bool:
 
 def _says_note(row: Sequence[Any], width: int) -> bool:
     text = next((str(value) for value in row if value is not None), "")
-    return bool(_NOTE.match(text)) or (width > 1 and len(text.split()) >= _SENTENCE_WORDS)
+    words = len(text.split())
+    is_sentence = words >= _SENTENCE_WORDS or (words > 2 and (text.endswith(".") or " = " in text))
+    return bool(_NOTE.match(text)) or (width > 1 and is_sentence)

@@ -11,8 +11,9 @@ import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import attempted, reading
-from dm_jupyter.agent.profile.frame_steps import UNIQUE_NAMES
+from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
 from dm_jupyter.agent.profile.grain import paired_key
+from dm_jupyter.agent.profile.header_rows import filled
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
@@ -245,7 +246,9 @@ def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:
     if not part.block.header.is_deep and not part.is_named_before:
         return plain
     named = [str(name) for name in UNIQUE_NAMES.run(plain.run(book, nrows=1)).columns]
-    if named == list(part.names) or part.width > _NAMED_COLUMNS:
+    if [" ".join(name.split()) for name in named] == list(
+        part.names
+    ) or part.width > _NAMED_COLUMNS:
         return plain
     return part.call(call, is_named=True)
 
@@ -295,10 +298,26 @@ def _cleaned(
         call = call.with_arguments(index_col=0)
         warnings.append("the first column has no name and numbers the rows: it is the index")
         frame = call.run(book)
+    found = sum(bool(filled(row)) for row in grid_of_values(frame.to_numpy(dtype=object)))
+    if part.row_count not in {None, found}:
+        warnings.append(f"the sheet shows {part.row_count:,} rows of data, {found:,} are loaded")
     kept = list(odd.uncalculated)
-    cleaning = cleaning_of(frame, part.merges(merges), part.above, kept)
+    inside = part.merges(merges)
+    cleaning = cleaning_of(frame, inside, part.above, kept)
+    if DROP_EMPTY_ROWS in cleaning.steps and not any(merge.is_down for merge in inside):
+        call = _without_blanks(call, part)
+        cleaning = cleaning_of(call.run(book), inside, part.above, kept, is_laid_out=True)
     call = replace(call, steps=(*call.steps, *cleaning.steps))
     return call, [*warnings, *cleaning.warnings]
+
+
+def _without_blanks(call: ReadCall, part: SheetPart) -> ReadCall:
+    """Returns the call without the blank rows between those of data, so that integers stay such."""
+    told = dict(call.arguments)
+    is_named = "names" in told and bool(part.block.header.rows)
+    spare = dict(part.call(ReadCall(call.function), is_named=is_named, skips_blanks=True).arguments)
+    rows = told.get("nrows") if part.block.bottom is None else spare.get("nrows")
+    return call.with_arguments(skiprows=spare.get("skiprows"), nrows=rows)
 
 
 def _layout_warnings(part: SheetPart, extent: SheetExtent) -> list[str]:
