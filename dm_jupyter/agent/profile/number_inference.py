@@ -10,6 +10,7 @@ from enum import Enum
 
 from dm_jupyter.agent.profile.cell_words import is_missing_word
 from dm_jupyter.agent.profile.numbers import (
+    ARROWS,
     MAGNITUDES,
     PERCENT,
     SPACE,
@@ -21,7 +22,7 @@ from dm_jupyter.agent.profile.numbers import (
 __all__ = ["NumberFormat", "NumberInference", "NumberKind"]
 
 _REMEMBERED = 20
-_ENOUGH, _ENOUGH_BESIDE_NUMBERS = 0.7, 0.5
+_ENOUGH, _ENOUGH_BESIDE_WORDS, _FEW_WORDS = 0.5, 0.05, 3
 _LONG_DIGITS, _PHONE_DIGITS, _GROUPED_DIGITS = 15, 7, 9
 _SAME_MONEY = {"€": "EUR", "£": "GBP"}
 
@@ -213,10 +214,11 @@ class NumberInference:
 
     def kind(self) -> tuple[NumberKind, str]:
         """Returns what the column is, and for codes and mixtures the reason in words."""
+        if not (self.readings or self.native) or (self.other_count and not self._is_partial()):
+            return NumberKind.TEXT, ""
         if self.other_count:
-            enough = _ENOUGH_BESIDE_NUMBERS if self.native else _ENOUGH
-            is_partial = self.numbers >= enough * max(1, self.total) and not self._code_reason()
-            return (NumberKind.PARTIAL if is_partial else NumberKind.TEXT), ""
+            reason = self._code_reason()
+            return (NumberKind.CODE if reason else NumberKind.PARTIAL), reason
         if not self.readings:
             return NumberKind.TEXT, ""
         if reason := self._code_reason():
@@ -224,6 +226,16 @@ class NumberInference:
         if reason := self._mixture():
             return NumberKind.MIXED, reason
         return self._kind_of_signs()
+
+    def _is_partial(self) -> bool:
+        """Says whether numbers are the rule, or only a few words are beside them.
+
+        Words that come again and again, such as "not measured", stand in the place of a number.
+        """
+        words = self.others
+        is_few = len(words) <= _FEW_WORDS and self.other_count > len(words)
+        is_few = is_few and not any(character.isdecimal() for word in words for character in word)
+        return self.numbers >= (_ENOUGH_BESIDE_WORDS if is_few else _ENOUGH) * max(1, self.total)
 
     def _kind_of_signs(self) -> tuple[NumberKind, str]:
         left = self.readings_left()
@@ -236,6 +248,8 @@ class NumberInference:
     def _mixture(self) -> str:
         if len(self.currencies) > 1:
             return "currencies"
+        if self.units.keys() & ARROWS:
+            return "arrows that can mean a minus, a rise or a fall,"
         is_percent = bool(self.units.keys() & PERCENT)
         if len(self.units) > 1 or (self.units and self.currencies):
             return "units"

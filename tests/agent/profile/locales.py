@@ -44,9 +44,13 @@ LOCALES: dict[str, Locale] = {
     "at": replace(_CONTINENTAL, money=("€ {}", "€\u00a0{}"), round_money=("€ {},–", "€ {},-")),
     "es": replace(_CONTINENTAL, money=("{} €", "{}€"), percents=("{} %", "{}%")),
     "br": replace(_CONTINENTAL, money=("R$ {}", "R${}", "R$\u00a0{}")),
-    "sap": replace(_CONTINENTAL, minuses=("{}-",), separators=("|", "\t", ";"), money=("{} EUR",)),
-    "fr": replace(_SPACED, money=("{} €", "{}\u00a0€", "{}\u202f€"), percents=("{} %", "{}\u202f%")),
-    "se": replace(_SPACED, money=("{} kr", "{} SEK"), round_money=("{}:-",), minuses=("−{}", "-{}")),
+    "sap": replace(_CONTINENTAL, minuses=("{}-",), separators=("|", "\t"), money=("{} EUR",)),
+    "fr": replace(
+        _SPACED, money=("{} €", "{}\u00a0€", "{}\u202f€"), percents=("{} %", "{}\u202f%")
+    ),
+    "se": replace(
+        _SPACED, money=("{} kr", "{} SEK"), round_money=("{}:-",), minuses=("−{}", "-{}")
+    ),
     "no": replace(_SPACED, money=("kr {}", "NOK {}"), round_money=("kr {},-",)),
     "pl": replace(_SPACED, money=("{} zł", "{} PLN")),
     "cz": replace(_SPACED, money=("{} Kč", "{} CZK"), round_money=("{},- Kč",)),
@@ -54,7 +58,10 @@ LOCALES: dict[str, Locale] = {
         ".", ("'", "’"), ("CHF {}", "{} CHF", "Fr. {}"), ("CHF {}.–", "Fr. {}.-", "{}.--")
     ),
     "in": replace(
-        _ENGLISH, money=("₹{}", "₹ {}", "Rs. {}", "INR {}"), round_money=("Rs. {}/-",), is_indian=True
+        _ENGLISH,
+        money=("₹{}", "₹ {}", "Rs. {}", "INR {}"),
+        round_money=("Rs. {}/-",),
+        is_indian=True,
     ),
     "us": replace(
         _ENGLISH, money=("${}", "$ {}", "USD {}", "{} USD", "US$ {}"), minuses=("-{}", "({})")
