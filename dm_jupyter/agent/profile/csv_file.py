@@ -18,7 +18,6 @@ from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
     StreamedPass,
     misfit_warning,
-    noted,
     streamed_table,
     unparsed_warning,
 )
@@ -31,6 +30,7 @@ from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline, noted
 from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_csv"]
@@ -40,9 +40,8 @@ WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
 """Rows of a large file in which number formats are looked for."""
 _FORMAT_COLUMNS = 10_000
-_SCAN_S = 4.0
-_FACTS_S = 9.0
-"""What scan and facts may take together leaves a third of the reader's 20 s to everything else."""
+_SCAN_SHARE = 0.3
+"""Of the time for a file, for the check of its lines."""
 _NAMED_COLUMNS = 50
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 
@@ -70,7 +69,7 @@ def _profiled(source: Source, encoding: TextEncoding) -> FileProfile:
     is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
     layout = find_layout(text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name)
     began = time.monotonic()
-    rows = scan_rows(source, encoding, layout, stop_at=began + _SCAN_S)
+    rows = scan_rows(source, encoding, layout, stop_at=began + _SCAN_SHARE * source.effort.seconds)
     call = _call(source, encoding, layout, rows)
     if unpacked <= WHOLE_BYTES:
         table = _table(source, call)
@@ -165,34 +164,14 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
 
 
 def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) -> TableProfile:
-    """Returns the facts of a file in one pass; its number formats are those of its start.
-
-    A format that a later value breaks is taken back, and its column stays text.
-    """
-    pass_ = StreamedPass(stop_at=began + _SCAN_S + _FACTS_S)
+    """Returns the facts of a file in one pass, which begins with what its first rows show."""
+    effort = source.effort
+    deadline = Deadline(began + effort.seconds, effort.tell)
     limit = {"nrows": min(SAMPLE_ROWS, rows.loaded_rows or SAMPLE_ROWS)}
     _, call, _ = _read(source.path, call, limit)
-    numbered, numbers = csv_numbers(source.path, call, limit)
-    try:
-        table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
-    except (ValueError, AttributeError):
-        if not numbers.steps and numbered == call:
-            raise
-        numbers = NumberPlan(text_columns=numbers.text_columns)
-        texts = dict.fromkeys(numbers.text_columns, str)
-        kept = call.with_arguments(dtype=texts or None)
-        told = "numbers whose format changes within the file are left as text"
-        table = streamed_table(source, kept, pass_, row_count=rows.loaded_rows)
-        numbers.warnings.append(told)
-    if numbers.steps:
-        told = f"number formats were looked for in the first {limit['nrows']:,} rows"
-        numbers.warnings.append(told)
-    notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
-    return replace(
-        table,
-        columns=noted(table.columns, notes, numbers.notes),
-        warnings=(*numbers.warnings, *table.warnings),
-    )
+    call, start = csv_numbers(source.path, call, limit)
+    settings = StreamedPass(deadline=deadline)
+    return streamed_table(source, call, settings, row_count=rows.loaded_rows, start=start)
 
 
 def _read(
