@@ -180,14 +180,12 @@ class ColumnFacts:
         first = uniques[0]
         if isinstance(first, str) and _ISO.fullmatch(first):
             texts = uniques.tolist()
-            if all(isinstance(text, str) and _ISO.fullmatch(text) for text in texts):
+            if _are_iso(texts) and (self._low is None or len(first) == len(self._low)):
                 low, high = min(texts), max(texts)
-                lengths = {*map(len, texts)} | ({len(self._low)} if self._low else set())
-                if len(lengths) == 1:
-                    self._is_iso = True
-                    self._low = low if self._low is None else min(self._low, low)
-                    self._high = high if self._high is None else max(self._high, high)
-                    return
+                self._is_iso = True
+                self._low = low if self._low is None else min(self._low, low)
+                self._high = high if self._high is None else max(self._high, high)
+                return
         self._is_iso, self._low, self._high = False, None, None
 
     def _count(self, uniques: pd.Index[Any], counts: np.ndarray[Any, Any]) -> None:
@@ -269,6 +267,23 @@ class ColumnFacts:
             return next(iter(self._dtypes), "object")
         names = self._types | ({*known} - {"object"})
         return f"object ({', '.join(sorted(names)[:3])})" if names else "object"
+
+
+def _are_iso(texts: list[Any]) -> bool:
+    """Says whether all are texts such as `_ISO` matches, of one length."""
+    try:
+        joined = "".join(texts)
+    except TypeError:
+        return False
+    size = len(texts[0])
+    if not joined.isascii() or "\n" in joined or set(map(len, texts)) != {size}:
+        return False
+    letters = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(-1, size)
+    digits = letters[:, [0, 1, 2, 3, 5, 6, 8, 9, *([11] if size > 10 else [])]]
+    mark = letters[:, 4]
+    is_date = bool((digits - np.uint8(48) < 10).all() and (mark == letters[:, 7]).all())
+    is_marked = bool(np.isin(mark, [45, 47]).all())
+    return is_date and is_marked and (size == 10 or bool(np.isin(letters[:, 10], [32, 84]).all()))
 
 
 def _kind(dtype: Any, uniques: pd.Index[Any]) -> str:

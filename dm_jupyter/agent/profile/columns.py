@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _SMALL_CELLS = 300
-_DETAILED = 1_000
+_DETAILED = 3_000
 """Columns that are looked into: more than a prompt has room for, few enough to take no time."""
 _COUNTED_VALUES = 1_000_000
 """Distinct values that are counted one by one, over all columns."""
@@ -32,7 +32,7 @@ _COUNTED_VALUES = 1_000_000
 class TableFacts:
     """Gathers the facts of a table from its pieces, in order, in constant memory.
 
-    Of the columns after the first thousand, names and types are all that is looked at.
+    Of the columns after the first 3,000, names and types are all that is looked at.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class TableFacts:
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
     """Returns one profile a column, in order; duplicate names are kept apart by position.
 
-    Of the columns after the first thousand, names and types are all that is looked at.
+    Of the columns after the first 3,000, names and types are all that is looked at.
     """
     facts = TableFacts()
     facts.add(frame)
@@ -128,7 +128,7 @@ def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
 def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
     """Returns all rows of a small table, else some: see `spread_positions`.
 
-    Of a row, at most the first thousand values.
+    Of a row, at most the first 3,000 values.
     """
     shown = frame.iloc[:, :_DETAILED]
     if frame.size > _SMALL_CELLS:
@@ -137,7 +137,7 @@ def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
 
 
 def rows_of(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the rows of a frame; of a row, at most the first thousand values."""
+    """Returns the rows of a frame; of a row, at most the first 3,000 values."""
     rows: Iterable[Sequence[Any]] = frame.iloc[:, :_DETAILED].itertuples(index=False, name=None)
     return tuple(tuple(scalar(value) for value in row) for row in rows)
 

@@ -38,7 +38,9 @@ __all__ = ["profile_csv"]
 LAYOUT_BYTES = 256 * 1024
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
-"""Rows of a large file in which number formats are looked for."""
+"""Rows of a large file from which its load call is made at first."""
+_START_CELLS = 500_000
+_LEAST_START_ROWS = 500
 _FORMAT_COLUMNS = 10_000
 _SCAN_SHARE = 0.3
 """Of the time for a file, for the check of its lines."""
@@ -167,7 +169,8 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     """Returns the facts of a file in one pass, which begins with what its first rows show."""
     effort = source.effort
     deadline = Deadline(began + effort.seconds, effort.tell)
-    limit = {"nrows": min(SAMPLE_ROWS, rows.loaded_rows or SAMPLE_ROWS)}
+    most = max(_LEAST_START_ROWS, min(SAMPLE_ROWS, _START_CELLS // max(1, rows.expected)))
+    limit = {"nrows": min(most, rows.loaded_rows or most)}
     _, call, _ = _read(source.path, call, limit)
     call, start = csv_numbers(source.path, call, limit)
     settings = StreamedPass(deadline=deadline)

@@ -252,17 +252,26 @@ def _may_have_codes(source: Source, call: ReadCall, deadline: Deadline) -> bool:
 
 def _has_code(block: bytes, ends: np.ndarray[Any, Any]) -> bool:
     content = np.frombuffer(block, dtype=np.uint8)
-    is_digit = content - np.uint8(48) < 10
     zeros = np.flatnonzero(content[1:-1] == 48) + 1
-    zeros = zeros[is_digit[zeros + 1] & ~is_digit[zeros - 1]]
+    zeros = zeros[_are_digits(content[zeros + 1])]
     before = zeros - 1
     for _ in range(_MOST_BLANKS):
-        before = before - (content[before] == 32)
+        is_blank = content[before] == 32
+        if not is_blank.any():
+            break
+        before = before - is_blank
     zeros = zeros[ends[content[before]]]
-    others = np.flatnonzero(~is_digit)
+    if not len(zeros):
+        return False
+    others = np.flatnonzero(~_are_digits(content))
     behind = np.searchsorted(others, zeros)
     behind = others[behind[behind < len(others)]]
     return bool((ends[content[behind]] | (content[behind] == 32)).any())
+
+
+def _are_digits(content: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    digits: np.ndarray[Any, Any] = content - np.uint8(48) < 10
+    return digits
 
 
 def _separator(call: ReadCall) -> str:

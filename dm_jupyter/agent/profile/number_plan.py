@@ -35,7 +35,7 @@ _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
 _NAMED_WORDS = 3
 _NAMED_COLUMNS = 8
-MOST_COLUMNS = 1_000
+MOST_COLUMNS = 3_000
 """Columns that are looked into; as many as are described."""
 
 
@@ -201,10 +201,11 @@ def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
             continue
         present = values.dropna().tolist()
         texts = Counter(value for value in present if isinstance(value, str))
-        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in present)
+        others = [value for value in present if not isinstance(value, str)]
+        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in others)
         inference = NumberInference()
         inference.add(texts, native=numbers)
-        rest = len(present) - numbers - texts.total()
+        rest = len(others) - numbers
         inference.other_count += rest
         inference.total += rest
         some = [*texts][:_DATE_TEXTS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from numbers import Real
 from typing import Any
 
@@ -19,10 +18,6 @@ from dm_jupyter.agent.profile.suspicion import is_text
 
 __all__ = ["NumberStream"]
 
-_DIGITS = str.maketrans("23456789", "11111111")
-"""A number's form depends on where its digits and its zeros stand, not on the other digits."""
-_MOST_FORMS = 20_000
-"""Of a column; texts of further forms are looked at one by one."""
 _DATE_TEXTS = 2000
 _ENOUGH = 1000
 _HOPELESS = 0.3
@@ -35,8 +30,6 @@ class _Watched:
     def __init__(self, label: Any) -> None:
         self.label = label
         self.inference = NumberInference()
-        self.forms: dict[str, str] = {}
-        """A text of each form."""
         self.texts: dict[str, None] = {}
         """The first few distinct ones."""
         self.is_open = True
@@ -47,15 +40,9 @@ class _Watched:
             if len(self.texts) >= _DATE_TEXTS:
                 break
             self.texts.setdefault(text)
-        by_form: Counter[str] = Counter()
-        for text, count in counts.items():
-            form = text.translate(_DIGITS)
-            if form not in self.forms and len(self.forms) < _MOST_FORMS:
-                self.forms[form] = text
-            by_form[self.forms.get(form, text)] += count
         seen = self.inference
         numbers = sum(count for value, count in rest if _is_number(value))
-        seen.add(by_form, native=numbers)
+        seen.add(counts, native=numbers)
         others = sum(count for _, count in rest) - numbers
         seen.other_count += others
         seen.total += others
@@ -115,7 +102,7 @@ class NumberStream:
 
     def _forms(self) -> pd.DataFrame:
         """Returns a frame with a text of every form in each column, missing at their ends."""
-        texts = {at: [*watched.forms.values()] for at, watched in self._watched.items()}
+        texts = {at: [*watched.inference.forms.values()] for at, watched in self._watched.items()}
         length = max(map(len, texts.values()), default=0)
         columns = {
             at: pd.Series(
