@@ -17,7 +17,6 @@ from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
     StreamedPass,
     misfit_warning,
-    noted,
     streamed_table,
     unparsed_warning,
 )
@@ -32,6 +31,7 @@ from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.sentinels import shared_marks, with_sentinels
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline, noted
 from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_csv"]
@@ -41,11 +41,12 @@ _PARTS_BYTES = 2 << 20
 """Up to here a file is looked at whole, for tables below each other."""
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
-"""Rows of a large file in which number formats are looked for."""
+"""Rows of a large file from which its load call is made at first."""
+_START_CELLS = 500_000
+_LEAST_START_ROWS = 500
 _FORMAT_COLUMNS = 10_000
-_SCAN_S = 4.0
-_FACTS_S = 9.0
-"""What scan and facts may take together leaves a third of the reader's 20 s to everything else."""
+_SCAN_SHARE = 0.3
+"""Of the time for a file, for the check of its lines."""
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 
 
@@ -95,7 +96,8 @@ def _laid_out(
     began = time.monotonic()
     rows = RowScan()
     if layout.row_count is None:
-        rows = scan_rows(source, encoding, layout, stop_at=began + _SCAN_S)
+        stop_at = began + _SCAN_SHARE * source.effort.seconds
+        rows = scan_rows(source, encoding, layout, stop_at=stop_at)
     call = csv_call(source, encoding, layout, rows)
     table = _large_table(source, call, rows, began) if is_large else _table(source, call)
     told = layout_warnings(layout, rows, [column.name for column in table.columns])
@@ -193,38 +195,25 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
 
 
 def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) -> TableProfile:
-    """Returns the facts of a file in one pass; its number formats are those of its start.
-
-    A format that a later value breaks is taken back, and its column stays text.
-    """
-    pass_ = StreamedPass(stop_at=began + _SCAN_S + _FACTS_S)
-    limit = {"nrows": min(SAMPLE_ROWS, rows.loaded_rows or SAMPLE_ROWS)}
+    """Returns the facts of a file in one pass, which begins with what its first rows show."""
+    effort = source.effort
+    deadline = Deadline(began + effort.seconds, effort.tell)
+    most = max(_LEAST_START_ROWS, min(SAMPLE_ROWS, _START_CELLS // max(1, rows.expected)))
+    limit = {"nrows": min(most, rows.loaded_rows or most)}
     frame, call, _ = _read(source.path, call, limit)
     call, told = with_columns(call, frame)
-    numbered, numbers = csv_numbers(source.path, call, limit)
-    sentinels = with_sentinels(numbered.run(source.path, **limit))
-    numbered = replace(numbered, steps=(*numbered.steps, *sentinels.steps))
-    first = f"in the first {limit['nrows']:,} rows"
-    told += [f"{words} ({first})" for words in sentinels.warnings]
-    try:
-        table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
-    except (ValueError, AttributeError):
-        if numbered == call:
-            raise
-        numbers = NumberPlan(text_columns=numbers.text_columns)
-        texts = dict.fromkeys(numbers.text_columns, str)
-        kept = call.with_arguments(dtype=texts or None)
-        table = streamed_table(source, kept, pass_, row_count=rows.loaded_rows)
-        told = ["numbers whose format changes within the file are left as text"]
-    if numbers.steps:
-        numbers.warnings.append(f"number formats were looked for {first}")
-    numbers.warnings += told
-    notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
-    return replace(
-        table,
-        columns=noted(table.columns, notes, numbers.notes),
-        warnings=(*numbers.warnings, *table.warnings),
+    call, start = csv_numbers(source.path, call, limit)
+    sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
+    table = streamed_table(
+        source,
+        call,
+        StreamedPass(deadline=deadline),
+        row_count=rows.loaded_rows,
+        start=start,
+        sentinels=sentinels,
     )
+    told += [f"{words} (in the first {limit['nrows']:,} rows)" for words in sentinels.warnings]
+    return replace(table, warnings=(*told, *table.warnings))
 
 
 def _read(

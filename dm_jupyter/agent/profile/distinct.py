@@ -94,7 +94,7 @@ def hashes_of(values: pd.Index[Any]) -> np.ndarray[Any, Any]:
     Args:
         values: none of them missing.
     """
-    if isinstance(values, pd.DatetimeIndex):
+    if isinstance(values, (pd.DatetimeIndex, pd.TimedeltaIndex)):
         return _mixed(values.asi8.view(np.uint64))
     array = values.to_numpy()
     if array.dtype.kind in "iub":

@@ -24,6 +24,11 @@ __all__ = ["NumberFormat", "NumberInference", "NumberKind"]
 _REMEMBERED = 20
 _ENOUGH, _ENOUGH_BESIDE_WORDS, _FEW_WORDS = 0.5, 0.05, 3
 _LONG_DIGITS, _PHONE_DIGITS, _GROUPED_DIGITS = 15, 7, 9
+_SAME_DIGITS = str.maketrans("23456789", "11111111")
+"""What a number means for its column depends on where its digits and zeros stand, and on no other
+digit: one text of each form is taken apart."""
+_MOST_FORMS = 20_000
+"""Of a column; texts of further forms are taken apart one by one."""
 _SAME_MONEY = {"€": "EUR", "£": "GBP"}
 
 
@@ -111,6 +116,8 @@ class NumberInference:
         self._parts: dict[str, set[str]] = {
             name: set() for name in ("tokens", "places", "minuses", "spaces", "markers", "zeros")
         }
+        self.forms: dict[str, str] = {}
+        """A text of each form, by the form."""
         self._is_wide = False
         self._codes: Counter[str] = Counter()
         self._grouped_widths: set[int] = set()
@@ -126,7 +133,7 @@ class NumberInference:
         self.total += native
         self.numbers += native
         self.has_bare = self.has_bare or native > 0
-        for text, count in texts.items():
+        for text, count in self._by_form(texts).items():
             bare = text.strip()
             if is_missing_word(bare):
                 if len(self.missing) < _REMEMBERED or bare in self.missing:
@@ -139,6 +146,18 @@ class NumberInference:
             else:
                 self.numbers += count
                 self._add_number(bare, number, count)
+
+    def _by_form(self, texts: Mapping[str, int]) -> Mapping[str, int]:
+        """Returns one text for all of a form, with how often they come together."""
+        counts: dict[str, int] = {}
+        known, most = self.forms, _MOST_FORMS
+        for text, count in texts.items():
+            form = text.translate(_SAME_DIGITS)
+            shown = known.get(form) or text
+            if shown is text and len(known) < most:
+                known[form] = text
+            counts[shown] = counts.get(shown, 0) + count
+        return counts
 
     def _add_other(self, text: str, count: int) -> None:
         self.other_count += count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class ReadCall:
         """Returns the arguments as code has them."""
         return [f"{key}={literal(value)}" for key, value in self.arguments]
 
-    def run(self, path: Path | pd.ExcelFile, **extra: Any) -> pd.DataFrame:
+    def run(self, path: Path | pd.ExcelFile | StringIO, **extra: Any) -> pd.DataFrame:
         """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.
 
         Raises:
@@ -65,6 +66,7 @@ class ReadCall:
     def with_arguments(self, **changes: Any) -> ReadCall:
         """Returns the same call with some arguments set, or dropped where the value is None."""
         merged = {**dict(self.arguments), **changes}
+        # header=None and compression=None mean something to pandas.
         dropped = {key for key, value in changes.items() if value is None}
         kept = tuple((key, value) for key, value in merged.items() if key not in dropped)
         return replace(self, arguments=kept)

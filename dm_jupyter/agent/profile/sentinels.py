@@ -50,6 +50,8 @@ class Sentinels:
 
     steps: tuple[FrameStep, ...] = ()
     warnings: list[str] = field(default_factory=list)
+    labels: list[Any] = field(default_factory=list)
+    """Of the columns that the steps change."""
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Returns the frame after all steps."""
@@ -91,7 +93,8 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
     result = Sentinels()
     unique = [one for one in sure if _is_one(frame, one.label)]
     groups: dict[tuple[float, ...], list[Any]] = {}
-    for label in dict.fromkeys(one.label for one in unique):
+    result.labels = list(dict.fromkeys(one.label for one in unique))
+    for label in result.labels:
         values = tuple(sorted(one.value for one in unique if one.label == label))
         groups.setdefault(values, []).append(label)
     result.steps = tuple(blank_numbers(labels, values) for values, labels in groups.items())
