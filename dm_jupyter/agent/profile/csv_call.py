@@ -20,7 +20,7 @@ from dm_jupyter.agent.profile.suspicion import is_text
 __all__ = ["csv_call", "is_padded", "layout_warnings", "with_columns"]
 
 _NAMED_COLUMNS = 50
-_LOOKED_AT_ROWS = 1_000
+_LOOKED_AT_ROWS, _LOOKED_AT_COLUMNS = 1_000, 1_000
 _Arguments = list[tuple[str, Any]]
 
 
@@ -118,7 +118,7 @@ def with_columns(call: ReadCall, frame: pd.DataFrame) -> tuple[ReadCall, list[st
 
 def is_padded(frame: pd.DataFrame) -> bool:
     """Says whether blanks, no part of them, fill up most texts of a column to one length."""
-    for place in range(frame.shape[1]):
+    for place in range(min(frame.shape[1], _LOOKED_AT_COLUMNS)):
         values = frame.iloc[:_LOOKED_AT_ROWS, place]
         if not is_text(values):
             continue

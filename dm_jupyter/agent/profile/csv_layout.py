@@ -309,7 +309,7 @@ def _leading_comments(rows: list[list[str]]) -> int:
     comments = 0
     while comments < len(filled) and filled[comments][0].startswith("#"):
         comments += 1
-    if comments == len(filled):
+    if comments in {0, len(filled)}:
         return 0
     following = filled[comments]
     # "#id,name" over figures is a header that begins with a hash sign; so is the row of its units.
