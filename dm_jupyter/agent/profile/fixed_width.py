@@ -64,8 +64,8 @@ def _from(lines: list[str], top: int) -> AlignedText | None:
     end = _end(lines, top)
     places = [at for at in range(top, end) if _is_filled(lines[at])]
     data = [lines[at] for at in places[1:]]
-    if len(data) < _LEAST_DATA:
-        return None
+    if len(data) < _LEAST_DATA or not any("  " in line.strip() for line in (lines[top], *data)):
+        return None  # single blanks part words
     cuts = _cuts(lines[top], data)
     if not cuts:
         return None
