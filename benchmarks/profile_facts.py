@@ -72,7 +72,7 @@ def _gaps(rng: np.random.Generator, rows: int) -> pd.DataFrame:
             "key": rng.permutation(rows),
             "count": pd.array(count, dtype="Int64"),
             "late": late,
-            "word": np.where(rng.random(rows) < 0.5, "yes", None),  # type: ignore[arg-type]
+            "word": np.where(rng.random(rows) < 0.5, "left", None),  # type: ignore[arg-type]
         }
     )
 

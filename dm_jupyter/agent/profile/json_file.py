@@ -18,7 +18,7 @@ from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_table import large_table
 from dm_jupyter.agent.profile.json_layout import JsonLayout, find_json_layout, is_same
 from dm_jupyter.agent.profile.literals import quoted
-from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
@@ -114,20 +114,18 @@ def _lines(source: Source, codec: str) -> TableProfile:
 def _large_lines(source: Source, codec: str, call: ReadCall) -> TableProfile:
     deadline = Deadline.of(source.effort)
     unpacked = call.with_arguments(compression=None, encoding=None)
-    nested: dict[str, None] = {}
 
     def pieces(names: list[Any] | None) -> Iterator[pd.DataFrame]:
         with source.open() as stream:
             texts = io.TextIOWrapper(stream, codec, newline="\n")
             while lines := list(islice(texts, _PIECE_ROWS)):
                 piece = unpacked.run(io.StringIO("".join(lines)))
-                nested.update(dict.fromkeys(_nested_names(piece)))
                 yield piece if names is None else piece.reindex(columns=names)
 
     table = large_table(
         source.name, pieces, call.source(source.name), deadline, row_count=_line_count(source)
     )
-    return replace(table, warnings=(*table.warnings, *_nested(nested)))
+    return replace(table, warnings=(*table.warnings, *_nested(table.columns)))
 
 
 def _line_count(source: Source) -> int | None:
@@ -203,7 +201,7 @@ def _table(source: Source, frame: pd.DataFrame, code: str) -> TableProfile:
         columns,
         sample_rows(frame),
         "\n".join([code, *(step.source for step in numbers.steps)]),
-        warnings=(*numbers.warnings, *suspicions.warnings, *_nested(_nested_names(frame))),
+        warnings=(*numbers.warnings, *suspicions.warnings, *_nested(columns)),
     )
 
 
@@ -217,16 +215,9 @@ def _parsing_code(source: Source, codec: str, expression: str) -> str:
     return f"{head}\nwith {opening} as file:\n    data = json.load(file)\ndf = {expression}"
 
 
-def _nested_names(frame: pd.DataFrame) -> list[str]:
-    """Returns the columns whose cells are lists or dictionaries."""
-    return [
-        str(label)
-        for position, label in enumerate(frame.columns)
-        if any(isinstance(value, (list, dict)) for value in frame.iloc[:50, position])
-    ]
-
-
-def _nested(names: Iterable[str]) -> tuple[str, ...]:
-    shown = ", ".join(map(repr, list(names)[:8]))
+def _nested(columns: Iterable[ColumnProfile]) -> tuple[str, ...]:
+    """Returns a warning for columns whose cells are lists or dictionaries: they are not counted."""
+    names = [one.name for one in columns if one.unique is None and one.missing is not None]
+    shown = ", ".join(map(repr, names[:8]))
     told = f"cells are lists or dictionaries in {shown}: use df.explode or pd.json_normalize"
-    return (told,) if shown else ()
+    return (told,) if names else ()
