@@ -175,6 +175,7 @@ class _Found:
             notes = {self.seen.facts.labels.tolist().index(label): _CODES for label in codes}
             plan = replace(plan, notes={**plan.notes, **notes})
         self.call = replace(call, steps=(*call.steps, *plan.steps, *self.sentinels.steps))
+        self.seen.change_samples(lambda rows: self.sentinels.finish(plan.finish(rows)))
         if day_first:
             self._date(day_first)
         return plan

@@ -145,7 +145,8 @@ def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> He
         units_row = last + 1
     units: tuple[str | None, ...] = ()
     if units_row is not None and not all(is_type_word(str(c)) for c in rows[units_row] if c):
-        units = tuple(None if c is None else str(c).strip() for c in rows[units_row])
+        cells = (None if c is None else str(c).strip() for c in rows[units_row])
+        units = tuple(None if c is None or is_unit_mark(c) else c for c in cells)
     return Header(tuple(header), units_row, units, top=header[0])
 
 

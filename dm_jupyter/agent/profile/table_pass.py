@@ -102,6 +102,10 @@ class TablePass:
             self.facts.columns[places[each.name]] = each
         return True
 
+    def change_samples(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+        """Shows the sampled rows as further steps of the load code leave them."""
+        self._samples = [change(frame) for frame in self._samples]
+
     def suspicions(self) -> Suspicions:
         """Returns what the texts hide."""
         return suspicions_of(self.facts.distinct_texts(), self.facts.label_counts())
