@@ -211,8 +211,8 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
         row_count=rows.loaded_rows,
         start=start,
         sentinels=sentinels,
+        start_rows=limit["nrows"],
     )
-    told += [f"{words} (in the first {limit['nrows']:,} rows)" for words in sentinels.warnings]
     return replace(table, warnings=(*told, *table.warnings))
 
 

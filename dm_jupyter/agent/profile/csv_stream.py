@@ -57,6 +57,7 @@ def streamed_table(
     row_count: int | None,
     start: NumberPlan | None = None,
     sentinels: Sentinels | None = None,
+    start_rows: int = 0,
 ) -> TableProfile:
     """Returns the profile of a file, read in pieces; memory stays that of a piece.
 
@@ -70,6 +71,7 @@ def streamed_table(
         row_count: what a count of the lines gave, for a file that is not read to its end.
         start: what the first rows told of the columns that pandas makes numbers of by itself.
         sentinels: what stands for missing, as the first rows told.
+        start_rows: how many rows those were.
 
     Raises:
         Exception: whatever pandas raises; callers wrap it in `reading`.
@@ -90,6 +92,9 @@ def streamed_table(
     else:
         found.call = with_text(found.call, plan.text_columns)
         plan = plan.without_steps("not every value was seen")
+        found.sentinels = found.sentinels.without_steps()
+    first = f"in the first {start_rows:,} rows"
+    found.warnings += [f"{words} ({first})" for words in found.sentinels.warnings]
     return found.seen.table(
         source.name,
         found.call.source(source.name),
@@ -168,7 +173,7 @@ class _Found:
         )
         if changed and not self.seen.retake(again, self.settings.deadline):
             plan = plan.without_steps("there was no time to check every value")
-            self.sentinels = Sentinels()
+            self.sentinels = self.sentinels.without_steps()
             self.warnings += [_unchecked_warning(codes)] if codes else []
             call = with_text(self.call, plan.text_columns)
         elif codes:

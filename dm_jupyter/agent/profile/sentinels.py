@@ -49,9 +49,22 @@ class Sentinels:
     """What stands for missing in a frame's columns of numbers."""
 
     steps: tuple[FrameStep, ...] = ()
-    warnings: list[str] = field(default_factory=list)
     labels: list[Any] = field(default_factory=list)
     """Of the columns that the steps change."""
+    read: str = ""
+    """What the steps make missing, in words."""
+    left: str = ""
+    """What may stand for missing and stays, in words."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is told of both."""
+        told = {"read as missing": self.read, "may stand for missing, left as numbers": self.left}
+        return [f"{what}: {words}" for what, words in told.items() if words]
+
+    def without_steps(self) -> Sentinels:
+        """Returns the same findings, of which nothing is made missing."""
+        return Sentinels(left=", ".join(filter(None, (self.read, self.left))))
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Returns the frame after all steps."""
@@ -98,11 +111,8 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
         values = tuple(sorted(one.value for one in unique if one.label == label))
         groups.setdefault(values, []).append(label)
     result.steps = tuple(blank_numbers(labels, values) for values, labels in groups.items())
-    if unique:
-        result.warnings.append(f"read as missing: {_listed(unique)}")
-    left = [*named, *(one for one in sure if one not in unique)]
-    if left:
-        result.warnings.append(f"may stand for missing, left as numbers: {_listed(left)}")
+    result.read = _listed(unique)
+    result.left = _listed([*named, *(one for one in sure if one not in unique)])
     return result
 
 

@@ -65,7 +65,7 @@ def test_a_first_row_without_values_is_no_header(text: Text) -> None:
     ("units", "notes"),
     [
         (",EUR,%", [None, "in EUR", "in %"]),
-        ("-,[kg],(m/s)", ["in -", "in [kg]", "in (m/s)"]),
+        ("-,[kg],(m/s)", [None, "in [kg]", "in (m/s)"]),
         ("text,int,float", [None, None, None]),
     ],
 )
