@@ -15,6 +15,7 @@ from dm_jupyter.agent.profile.csv_call import csv_call, is_padded, layout_warnin
 from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
+    FirstRows,
     StreamedPass,
     misfit_warning,
     streamed_table,
@@ -204,15 +205,9 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     call, told = with_columns(call, frame)
     call, start = csv_numbers(source.path, call, limit)
     sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
-    table = streamed_table(
-        source,
-        call,
-        StreamedPass(deadline=deadline),
-        row_count=rows.loaded_rows,
-        start=start,
-        sentinels=sentinels,
-        start_rows=limit["nrows"],
-    )
+    settings = StreamedPass(deadline=deadline)
+    first = FirstRows(limit["nrows"], start, sentinels)
+    table = streamed_table(source, call, settings, row_count=rows.loaded_rows, start=first)
     return replace(table, warnings=(*told, *table.warnings))
 
 

@@ -24,7 +24,7 @@ from dm_jupyter.agent.profile.sentinels import Sentinels
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.table_pass import Deadline, TablePass
 
-__all__ = ["StreamedPass", "misfit_warning", "streamed_table", "unparsed_warning"]
+__all__ = ["FirstRows", "StreamedPass", "misfit_warning", "streamed_table", "unparsed_warning"]
 
 _PIECE_CELLS = 1 << 20
 _RUN_ROWS = 128
@@ -49,15 +49,24 @@ class StreamedPass:
     """Of all passes together; one piece is read in any case."""
 
 
+@dataclass(frozen=True)
+class FirstRows:
+    """What the first rows of a file told, before the passes over all of it."""
+
+    count: int = 0
+    """How many they were."""
+    numbers: NumberPlan | None = None
+    """Of the columns that pandas makes numbers of by itself."""
+    sentinels: Sentinels = field(default_factory=Sentinels)
+
+
 def streamed_table(
     source: Source,
     call: ReadCall,
     settings: StreamedPass,
     *,
     row_count: int | None,
-    start: NumberPlan | None = None,
-    sentinels: Sentinels | None = None,
-    start_rows: int = 0,
+    start: FirstRows | None = None,
 ) -> TableProfile:
     """Returns the profile of a file, read in pieces; memory stays that of a piece.
 
@@ -69,15 +78,14 @@ def streamed_table(
         call: the load call so far; what the pass finds is added to its steps.
         settings: how to go through it.
         row_count: what a count of the lines gave, for a file that is not read to its end.
-        start: what the first rows told of the columns that pandas makes numbers of by itself.
-        sentinels: what stands for missing, as the first rows told.
-        start_rows: how many rows those were.
+        start: what the first rows told.
 
     Raises:
         Exception: whatever pandas raises; callers wrap it in `reading`.
     """
+    start = start or FirstRows()
     found = _Found(source, call, settings, row_count, layout_steps=call.steps)
-    found.sentinels = sentinels or Sentinels()
+    found.sentinels = start.sentinels
     found.start = frozenset(dict(call.arguments).get("dtype") or ())
     try:
         found.gather()
@@ -86,14 +94,14 @@ def streamed_table(
         found.warnings.append(misfit_warning(error))
         found.gather()
     suspicions = found.seen.suspicions()
-    plan = found.numbers.plan(separator=_separator(call), reads_plain=True, known=start)
+    plan = found.numbers.plan(separator=_separator(call), reads_plain=True, known=start.numbers)
     if found.seen.is_whole:
         plan = found.settled(plan, suspicions.day_first)
     else:
         found.call = with_text(found.call, plan.text_columns)
         plan = plan.without_steps("not every value was seen")
         found.sentinels = found.sentinels.without_steps()
-    first = f"in the first {start_rows:,} rows"
+    first = f"in the first {start.count:,} rows"
     found.warnings += [f"{words} ({first})" for words in found.sentinels.warnings]
     return found.seen.table(
         source.name,

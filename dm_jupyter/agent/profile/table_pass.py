@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -103,8 +104,13 @@ class TablePass:
         return True
 
     def change_samples(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-        """Shows the sampled rows as further steps of the load code leave them."""
-        self._samples = [change(frame) for frame in self._samples]
+        """Shows the sampled rows as further steps of the load code leave them, where they can.
+
+        A column that only became text further on was read as numbers in the first pieces.
+        """
+        for at, frame in enumerate(self._samples):
+            with suppress(ValueError, TypeError, AttributeError):
+                self._samples[at] = change(frame)
 
     def suspicions(self) -> Suspicions:
         """Returns what the texts hide."""
