@@ -365,10 +365,39 @@ def _is_lower_level(rows: Sequence[Sequence[Any]], index: int) -> bool:
     if not all(is_text(row[p]) for p in labelled):
         # Years are also figures: a header where they stand below groups, and row labels begin left.
         return labelled[0] > 0 and any(rows[index - 1][p] is None for p in labelled)
-    if _is_repeated(rows, index):
+    if _is_repeated(rows, index) or _continues_below(rows[index - 1], row, body):
         return False
     numeric = sum(1 for position in labelled if _is_figure_below(body, position))
     return numeric >= 0.5 * len(labelled) or _names_row_labels(rows[index - 1], labelled, body)
+
+
+def _continues_below(
+    above: Sequence[Any], row: Sequence[Any], body: Sequence[Sequence[Any]]
+) -> bool:
+    """Says whether a row of texts, below names of all columns, is data all the same.
+
+    It is where more digits than letters stand above figures, such as "<0.05", or where a code or
+    word looks like those below it, as "P01" above "P02".
+    """
+    if None in above or len(set(map(str, above))) < len(above):
+        return False
+    for place, value in enumerate(row):
+        if value is None:
+            continue
+        text = str(value)
+        if _is_figure_below(body, place):
+            if sum(map(str.isdecimal, text)) > sum(map(str.isalpha, text)):
+                return True
+            continue
+        below = [_shape(str(line[place])) for line in body if line[place] is not None]
+        if 2 * below.count(_shape(text)) > len(below):
+            return True
+    return False
+
+
+def _shape(text: str) -> str:
+    """Returns a text with all letters the same, and all digits."""
+    return "".join("a" if c.isalpha() else "0" if c.isdecimal() else c for c in text.strip())
 
 
 def _is_repeated(rows: Sequence[Sequence[Any]], index: int) -> bool:

@@ -31,6 +31,7 @@ from dm_jupyter.agent.profile.header_rows import (
     is_text,
     spread_labels,
 )
+from dm_jupyter.agent.profile.numbers import parse_number
 
 __all__ = ["Block", "Grid", "end_of_data", "find_blocks", "find_footer", "grid_of_values"]
 
@@ -413,7 +414,9 @@ def _is_note(row: Sequence[Any]) -> bool:
         return False
     if len(cells) <= 1:
         return not cells or row[0] is not None or len(row) < 2
-    return _NOTE.match(cells[0]) is not None and len(cells) <= 3
+    # "(1)" marks a note, and is minus one at the start of a row without gaps.
+    is_data = len(cells) == len(row) and parse_number(cells[0].strip()) is not None
+    return not is_data and _NOTE.match(cells[0]) is not None and len(cells) <= 3
 
 
 def _says_note(row: Sequence[Any], width: int) -> bool:

@@ -274,3 +274,28 @@ def test_long_notes_below_a_short_table_do_not_hide_its_separator(text: Text) ->
 def test_a_note_in_few_words_is_a_footer_and_a_label_is_none(text: Text) -> None:
     frame, _ = text("k,a,b\nx,1,2\nNorth East,,\nNA = not there.,,\n")
     assert frame["k"].tolist() == ["x", "North East"]
+
+
+def test_amounts_in_parentheses_are_no_marks_of_notes(text: Text) -> None:
+    frame, profile = text("change,shop\n(1)%,Bonn\n(4)%,Kiel\n")
+    assert frame["change"].tolist() == [-1, -4]
+    assert "note" not in said(profile)
+    frame, profile = text("n,shop,a\n(1),Bonn,5\n(2),Kiel,6\n(1) estimated,,\n")
+    assert len(frame) == 2
+    assert "(1) estimated" in said(profile)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "probe;blei\nP01;<0,05\nP02;0,31\nP03;0,4\n",
+        "name;value\nfoo;missing value\nbar;5\nbaz;6\n",
+        "item;price;stock\nA;on request;sold out\nB;12.5;3\nC;7.0;9\n",
+        "v;t\n5 (est.);x\n7;x\n8;y\n",
+    ],
+)
+def test_a_first_row_without_bare_figures_is_data(text: Text, content: str) -> None:
+    frame, _ = text(content)
+    header, *rows = content.splitlines()
+    assert frame.columns.tolist() == header.split(";")
+    assert len(frame) == len(rows)
