@@ -31,7 +31,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-_LIMIT_S = 120
+_LIMIT_S = 180
+"""A program that takes longer on a file, or fails, is not run on it again."""
 _RUN = """
 import json, math, resource, sys, threading, time
 from pathlib import Path
@@ -134,10 +135,15 @@ def _compare(
 ) -> None:
     """Prints the medians of the programs on a file, run in turns."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
-    for _ in range(rounds):
-        for name, (_, (imports, work)) in programs.items():
-            if found := _measured(path, _RUN.format(imports=imports, work=work)):
-                runs[name].append(found)
+    failed = set()
+    for name in list(programs) * rounds:
+        if name in failed:
+            continue
+        _, (imports, work) = programs[name]
+        if found := _measured(path, _RUN.format(imports=imports, work=work)):
+            runs[name].append(found)
+        else:
+            failed.add(name)
     medians = {
         name: {key: statistics.median(run[key] for run in done) for key in done[0]}
         for name, done in runs.items()

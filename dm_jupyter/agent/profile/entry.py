@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -106,11 +107,16 @@ def _read(sniffed: Sniffed) -> FileProfile:
     if sniffed.kind in ARCHIVE_KINDS:
         from dm_jupyter.agent.profile.archive import profile_archive
 
-        return profile_archive(sniffed.source, sniffed.kind, _profile_member)
+        ends = time.monotonic() + sniffed.source.effort.seconds
+
+        def one(path: Path, name: str) -> FileProfile:
+            return _profile_member(path, name, Effort(max(0.0, ends - time.monotonic())))
+
+        return profile_archive(sniffed.source, sniffed.kind, one)
     return _READERS.get(sniffed.kind, _csv)(sniffed)
 
 
-def _profile_member(path: Path, name: str) -> FileProfile:
+def _profile_member(path: Path, name: str, effort: Effort) -> FileProfile:
     """Returns the profile of a file out of an archive, which lies at `path` meanwhile.
 
     Raises:
@@ -119,7 +125,7 @@ def _profile_member(path: Path, name: str) -> FileProfile:
     sniffed = sniff(path, name)
     if sniffed.kind in ARCHIVE_KINDS:
         raise DataFileError(f"{name}: an archive inside an archive: unpack the outer one.")
-    profile = _read(sniffed)
+    profile = _read(_with_effort(sniffed, effort))
     told = (sniffed.warning,) if sniffed.warning else ()
     return replace(profile, warnings=(*told, *profile.warnings))
 

@@ -63,8 +63,8 @@ def profile_parquet(source: Source) -> FileProfile:
 
 
 def _opened(source: Source) -> pq.ParquetFile:
-    """Returns the file; a buffer keeps a row group of any size from being held whole."""
-    return pq.ParquetFile(source.path, buffer_size=_BUFFER_BYTES)
+    """Returns the file, of which neither a whole row group nor those read before are held."""
+    return pq.ParquetFile(source.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
