@@ -10,48 +10,19 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from dm_jupyter.agent.profile.cell_words import MISSING_WORDS
 from dm_jupyter.agent.profile.columns import column_name, scalar
 from dm_jupyter.agent.profile.dates import DateKind, kind_of_dates
 
-__all__ = ["MISSING_WORDS", "Suspicions", "is_text", "suspicions_of"]
+__all__ = ["Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
 _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
 _TAIL_ROWS = 200
-MISSING_WORDS = frozenset(
-    [
-        "",
-        "-",
-        "--",
-        "—",
-        "–",
-        "?",
-        ".",
-        "..",
-        "...",
-        "*",
-        "x",
-        "missing",
-        "n/a",
-        "na",
-        "n.a.",
-        "none",
-        "null",
-        "nan",
-        "nd",
-        "n.d.",
-        "unknown",
-        "#n/a",
-        "k.a.",
-        "k. a.",
-        "no data",
-        "not available",
-    ]
-)
 _TOTAL = re.compile(
-    r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
-    r"|total général",
+    r"((grand|sub|sous|overall)[ -]?)?totals?([ :].*)?|(zwischen|gesamt|teil)?summen?([ :].*)?|sum"
+    r"|gesamt([ :].*)?|insgesamt|totaal([ :].*)?|totale([ :].*)?|total général|subtotaal|suma",
     re.IGNORECASE,
 )
 
@@ -157,7 +128,7 @@ def _sum_rows(
             labels = label_counts.get(position, {})
             sums, present = _total_labels(labels.items()), sum(labels.values())
         count = sum(sums.values())
-        if count and count <= max(1, present / 3):
+        if count and count <= max(1, present / (2 if len(sums) > 2 else 3)):
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "
