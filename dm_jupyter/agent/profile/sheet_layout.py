@@ -9,14 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from dm_jupyter.agent.profile.footers import end_of_data, find_footer
 from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.agent.profile.header_rows import Fill, filled
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.table_layout import (
     Block,
-    end_of_data,
     find_blocks,
-    find_footer,
     grid_of_values,
 )
 from dm_jupyter.agent.profile.xlsx_scan import Merge
