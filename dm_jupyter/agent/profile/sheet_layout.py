@@ -17,6 +17,7 @@ from dm_jupyter.agent.profile.table_layout import (
     Block,
     find_blocks,
     grid_of_values,
+    text_breaks,
 )
 from dm_jupyter.agent.profile.xlsx_scan import Merge
 
@@ -47,6 +48,8 @@ class SheetPart:
     """Rows of data, blank ones and repeated headers aside; None where not all rows were seen."""
     repeated_names: tuple[str, ...] = ()
     """Those that several columns have."""
+    breaks: tuple[int, ...] = ()
+    """Rows that may begin another table of texts."""
 
     @property
     def above(self) -> int:
@@ -161,6 +164,7 @@ def _part(rows: list[list[Any]], block: Block, *, is_whole: bool) -> SheetPart:
         max(len(lines) - 1, header.top),
         sum(map(bool, map(filled, shown))) - len(repeats) if is_whole else None,
         tuple(sorted(name for name, times in counts.items() if times > 1)),
+        breaks=tuple(text_breaks(rows, block)),
     )
 
 

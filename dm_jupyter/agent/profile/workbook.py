@@ -33,7 +33,7 @@ from dm_jupyter.agent.profile.sheet_oddities import (
 )
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
-from dm_jupyter.agent.profile.table_layout import grid_of_values
+from dm_jupyter.agent.profile.table_layout import breaks_warning, grid_of_values
 from dm_jupyter.agent.profile.xlsb_scan import check_xlsb
 from dm_jupyter.agent.profile.xlsx_cells import OddCells, odd_cells
 from dm_jupyter.agent.profile.xlsx_scan import (
@@ -330,7 +330,7 @@ def _without_blanks(call: ReadCall, part: SheetPart) -> ReadCall:
 
 
 def _layout_warnings(part: SheetPart, extent: SheetExtent) -> list[str]:
-    warnings: list[str] = []
+    warnings = breaks_warning(part.breaks)
     block = part.block
     if extent.dense_rows is not None:
         warnings.append(
