@@ -25,6 +25,7 @@ from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_steps import STRIP_TEXT
 from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.agent.profile.month_names import with_month_dates
 from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
@@ -176,13 +177,15 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
     sentinels = with_sentinels(frame)
-    call = replace(call, steps=(*call.steps, *sentinels.steps))
     frame = sentinels.finish(frame)
+    named = with_month_dates(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps))
+    frame = named.finish(frame)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
         warnings += more
-    columns = noted(profile_columns(frame), suspicions.notes, numbers.notes)
+    columns = noted(profile_columns(frame), suspicions.notes, {**numbers.notes, **named.notes})
     return TableProfile(
         source.name,
         len(frame),

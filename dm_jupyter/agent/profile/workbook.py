@@ -15,6 +15,7 @@ from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
 from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.header_rows import filled
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.month_names import with_month_dates
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
 from dm_jupyter.agent.profile.plain_load import plain_table
@@ -264,10 +265,13 @@ def _table(opened: _Opened, call: ReadCall, limit: int | None, odd: Oddities) ->
     frame = numbers.finish(frame)
     sentinels = with_sentinels(frame)
     frame = sentinels.finish(frame)
-    call = replace(call, steps=(*call.steps, *numbers.steps, *sentinels.steps))
+    named = with_month_dates(frame)
+    frame = named.finish(frame)
+    call = replace(call, steps=(*call.steps, *numbers.steps, *sentinels.steps, *named.steps))
     suspicions = suspicions_of(frame)
+    notes = {**suspicions.notes, **named.notes, **numbers.notes}
     columns = tuple(
-        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
+        replace(column, note=notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
     columns = with_oddities(columns, odd, unsure_dates(frame))
