@@ -16,6 +16,7 @@ from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_COLUMNS, DROP_EMPTY_
 from dm_jupyter.agent.profile.read_call import ReadCall, numbers_rows
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import is_text
+from dm_jupyter.agent.profile.table_layout import breaks_warning
 
 __all__ = ["csv_call", "is_padded", "layout_warnings", "with_columns"]
 
@@ -137,7 +138,7 @@ def layout_warnings(layout: CsvLayout, rows: RowScan, columns: Sequence[str]) ->
         rows: what a pass over its rows showed.
         columns: names of the columns as they are loaded.
     """
-    warnings = list(rows.warnings())
+    warnings = [*rows.warnings(), *breaks_warning(layout.breaks)]
     if not layout.has_header:
         warnings.append("the first row is data: the file has no header")
         return warnings

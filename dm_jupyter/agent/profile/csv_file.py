@@ -26,6 +26,8 @@ from dm_jupyter.agent.profile.faults import attempted, reading
 from dm_jupyter.agent.profile.frame_steps import STRIP_TEXT
 from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.agent.profile.month_names import with_month_dates
+from dm_jupyter.agent.profile.na_codes import with_na_codes
 from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
@@ -169,7 +171,9 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         call = call.with_arguments(na_values=dict(marks))
         words = ", ".join(dict.fromkeys(repr(word) for found in marks.values() for word in found))
         told.append(f"{words} among the numbers of {len(marks)} columns is read as missing")
-    warnings += told
+    path = source.path
+    call, codes = with_na_codes(call, frame, lambda one: one.run(path, dtype=str), keeps=True)
+    warnings += [*told, *codes]
     if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
         unseen = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
         numbers = NumberPlan(warnings=[unseen])
@@ -177,13 +181,15 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
     sentinels = with_sentinels(frame)
-    call = replace(call, steps=(*call.steps, *sentinels.steps))
     frame = sentinels.finish(frame)
+    named = with_month_dates(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps))
+    frame = named.finish(frame)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
         warnings += more
-    columns = noted(profile_columns(frame), suspicions.notes, numbers.notes)
+    columns = noted(profile_columns(frame), suspicions.notes, {**numbers.notes, **named.notes})
     return TableProfile(
         source.name,
         len(frame),
@@ -203,6 +209,10 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     limit = {"nrows": min(most, rows.loaded_rows or most)}
     frame, call, _ = _read(source.path, call, limit)
     call, told = with_columns(call, frame)
+    path = source.path
+    told += with_na_codes(
+        call, frame, lambda one: one.run(path, **{**limit, "dtype": str}), keeps=False
+    )[1]
     call, start = csv_numbers(source.path, call, limit)
     sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
     settings = StreamedPass(deadline=deadline)

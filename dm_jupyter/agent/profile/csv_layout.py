@@ -11,7 +11,7 @@ from dm_jupyter.agent.profile.csv_dialect import Dialect, find_dialect, parsed_r
 from dm_jupyter.agent.profile.fixed_width import AlignedText, aligned_text
 from dm_jupyter.agent.profile.header_rows import FigureText
 from dm_jupyter.agent.profile.numbers import PERCENT, parse_number
-from dm_jupyter.agent.profile.table_layout import Block, find_blocks
+from dm_jupyter.agent.profile.table_layout import Block, find_blocks, text_breaks
 
 __all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_rule"]
 
@@ -65,7 +65,8 @@ class CsvLayout:
     """Where the columns of an aligned text stand."""
     has_comments: bool = False
     """Lines that begin with `#` stand above the header."""
-
+    breaks: tuple[int, ...] = ()
+    """Rows that may begin another table of texts."""
     fields: int = 0
     """Fields of a row where they are more than the table has columns."""
 
@@ -133,7 +134,13 @@ def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tupl
     is_part = is_whole and len(blocks) > 1
     if not is_part:
         blocks = (_only(blocks, _rectangle(grid)),)
-    return tuple(_layout(rows, is_left, dialect, block, is_part=is_part) for block in blocks)
+    return tuple(
+        replace(
+            _layout(rows, is_left, dialect, block, is_part=is_part),
+            breaks=tuple(text_breaks(grid, block)),
+        )
+        for block in blocks
+    )
 
 
 def _only(blocks: tuple[Block, ...], grid: list[list[str | None]]) -> Block:

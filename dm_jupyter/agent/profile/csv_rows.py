@@ -16,8 +16,8 @@ import numpy as np
 
 from dm_jupyter.agent.profile.csv_layout import BLANKS, TABS, CsvLayout, figure_cells, is_rule
 from dm_jupyter.agent.profile.encoding import TextEncoding
+from dm_jupyter.agent.profile.footers import find_footer
 from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.table_layout import find_footer
 
 __all__ = ["RowScan", "scan_rows"]
 

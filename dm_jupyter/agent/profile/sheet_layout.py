@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
+from dm_jupyter.agent.profile.footers import end_of_data, find_footer
 from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.agent.profile.header_rows import Fill, filled
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.table_layout import (
     Block,
-    end_of_data,
     find_blocks,
-    find_footer,
     grid_of_values,
+    text_breaks,
 )
 from dm_jupyter.agent.profile.xlsx_scan import Merge
 
@@ -48,6 +48,8 @@ class SheetPart:
     """Rows of data, blank ones and repeated headers aside; None where not all rows were seen."""
     repeated_names: tuple[str, ...] = ()
     """Those that several columns have."""
+    breaks: tuple[int, ...] = ()
+    """Rows that may begin another table of texts."""
 
     @property
     def above(self) -> int:
@@ -162,6 +164,7 @@ def _part(rows: list[list[Any]], block: Block, *, is_whole: bool) -> SheetPart:
         max(len(lines) - 1, header.top),
         sum(map(bool, map(filled, shown))) - len(repeats) if is_whole else None,
         tuple(sorted(name for name, times in counts.items() if times > 1)),
+        breaks=tuple(text_breaks(rows, block)),
     )
 
 

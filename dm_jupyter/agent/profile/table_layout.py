@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from dm_jupyter.agent.profile.footers import end_of_data, is_note_text
 from dm_jupyter.agent.profile.header_rows import (
     Fill,
     Header,
@@ -31,29 +33,20 @@ from dm_jupyter.agent.profile.header_rows import (
     is_text,
     spread_labels,
 )
-from dm_jupyter.agent.profile.numbers import parse_number
 
-__all__ = ["Block", "Grid", "end_of_data", "find_blocks", "find_footer", "grid_of_values"]
+__all__ = ["Block", "Grid", "breaks_warning", "find_blocks", "grid_of_values", "text_breaks"]
 
 Grid: TypeAlias = Sequence[Sequence[Any]]
-_NOTE = re.compile(
-    r"\s*(©|\*|†|[¹²³]|\(\d\)|\d\)|\(?\d+ (rows?|records?|lines|zeilen|datensätze)\b"
-    r"|((foot)?notes?|sources?|remarks?|quellen?|anmerkung(en)?|hinweise?|fu(ß|ss)noten?|legend"
-    r"|generated|created|exported|downloaded|last updated|copyright|nota|fuente|bron|fonte)\b)",
-    re.IGNORECASE,
-)
-"""How a note below a table begins."""
-_LEGEND = re.compile(
-    r"\s*(legend|legende|key|abbreviations|abkürzungen|notes?|explanations?|codes)\s*:?\s*",
-    re.IGNORECASE,
-)
-_SENTENCE_WORDS = 6
 _FOOTER_ROWS = 200
 _BODY_ROWS = 30
 _TITLE_ROWS = 8
 _TITLES = 4
 _MOST_BLOCKS = 30
 _MOST_GROUPS = 2_000
+_LEAST_ALIKE, _ALIKE = 5, 0.8
+"""Rows, and the share of them, by which labels to the right belong to the rows."""
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_MOST_BREAKS = 5
 
 
 @dataclass(frozen=True)
@@ -163,15 +156,6 @@ def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
         header.moved(area.top, names),
         tuple(str(title) for title in titles)[:_TITLES],
     )
-
-
-def end_of_data(body: list[list[Any]]) -> int:
-    """Returns how many rows remain without the notes and blank rows at the end."""
-    width = max((len(row) for row in body), default=0)
-    end = len(body) - (find_footer(body, width)[0] if width > 1 else 0)
-    while end and not filled(body[end - 1]):
-        end -= 1
-    return end
 
 
 def _stacked(grid: Grid, area: _Area) -> list[_Area]:
@@ -287,7 +271,7 @@ def _first_title(rows: list[list[Any]], top: int, first: int) -> int:
             break
         blanks += not filled(row)
         if filled(row):
-            if blanks > 1 or _NOTE.match(str(next(v for v in row if v is not None))):
+            if blanks > 1 or is_note_text(str(next(v for v in row if v is not None))):
                 break
             start = at - 1
         at -= 1
@@ -307,6 +291,8 @@ def _side_by_side(grid: Grid, area: _Area) -> list[_Area]:
     if not all(
         _is_own_table(rows, left, right, place) for place, (left, right) in enumerate(pieces)
     ):
+        return [area]
+    if all(_are_one(rows, left, right) for left, right in pieces[1:]):
         return [area]
     return [
         _Area(area.top, area.bottom, area.left + left, area.left + right) for left, right in pieces
@@ -348,79 +334,66 @@ def _is_own_table(rows: list[list[Any]], left: int, right: int, place: int) -> b
     )
 
 
+def _are_one(rows: list[list[Any]], left: int, right: int) -> bool:
+    """Says whether the labels of a run of columns tell of the rows to their left.
+
+    They share words with nearly each text of their own row, and not with those of other rows.
+    """
+    header = find_header([row[left:right] for row in rows])
+    names = rows[header.rows[-1]] if header.rows else []
+    body = [row for row in rows[header.end :] if filled(row)]
+    if len(body) < _LEAST_ALIKE or str(names[left]) in _first_names(rows, left):
+        return False
+    labels = [_long_words([row[left]]) for row in body]
+    others = [_long_words(row[:left]) for row in body]
+    half = len(body) // 2
+    alike = sum(bool(one & two) for one, two in zip(labels, others, strict=True))
+    moved = others[half:] + others[:half]
+    by_chance = sum(bool(one & two) for one, two in zip(labels, moved, strict=True))
+    return alike >= _ALIKE * len(body) and by_chance <= alike / 2
+
+
+def _long_words(cells: Sequence[Any]) -> set[str]:
+    texts = [cell.casefold() for cell in cells if is_text(cell)]
+    return {word for text in texts for word in _LONG_WORD.findall(text)}
+
+
 def _first_names(rows: list[list[Any]], left: int) -> set[str]:
     """Returns the texts to the left of a column, among which the names of its neighbours are."""
     return {str(value) for row in rows[:_BODY_ROWS] for value in row[:left] if value is not None}
 
 
-def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
-    """Returns how many rows the notes below a table take, and the first of them.
+def text_breaks(grid: Grid, block: Block) -> list[int]:
+    """Returns rows below blank ones that may be the header of another table of texts.
 
-    A note is a text that stands alone in its row, and says that it is one, is set off by a blank
-    row, or reads as a sentence. A last row that lacks its figures is none. Blank rows between notes
-    count, those above the first do not.
+    Among figures a header shows; among texts alone, nothing tells it from a row of data. Such a row
+    is as wide as the header, and none of its texts comes again in its column.
 
     Args:
-        rows: of data, or the last of them.
-        width: columns of the table.
+        grid: all rows of it, or the first ones.
+        block: a table of it.
     """
-    tail = rows[max(0, len(rows) - _FOOTER_ROWS) :]
-    legend = _legend(tail)
-    end = len(tail) if legend is None else legend
-    notes = [*_notes(tail[:end], width), *tail[end:]]
-    while notes and not filled(notes[0]):
-        notes = notes[1:]
-    if not notes:
-        return 0, ""
-    return len(notes), str(next(value for value in notes[0] if value is not None))
+    rows = [list(row[block.left : block.right]) for row in grid[: block.bottom]]
+    body = range(block.first_row, len(rows))
+    names = rows[block.header.rows[-1]] if block.header.rows else []
+    columns = [Counter(one) for one in itertools.zip_longest(*(rows[at] for at in body))]
+    if not names or any(_is_figure(value) for column in columns for value in column):
+        return []
+    found = [
+        at
+        for at in body[1:]
+        if not filled(rows[at - 1]) and filled(rows[at]) == filled(names) > 1
+        if all(value is None or columns[place][value] == 1 for place, value in enumerate(rows[at]))
+    ]
+    return found if len(found) <= _MOST_BREAKS else []
 
 
-def _notes(tail: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
-    """Returns the notes at the end of some rows, from the first one on."""
-    start = len(tail)
-    while start and _is_note(tail[start - 1]):
-        start -= 1
-    is_set_off = start < len(tail) and not filled(tail[start])
-    while start < len(tail) and not filled(tail[start]):
-        start += 1
-    notes = tail[start:]
-    while notes and not (is_set_off or _says_note(notes[0], width)):
-        blank = next((at for at, row in enumerate(notes) if not filled(row)), len(notes))
-        is_set_off = blank < len(notes)
-        notes = notes[blank:] if blank and not _any_says(notes[:blank], width) else notes[1:]
-        while notes and not filled(notes[0]):
-            notes = notes[1:]
-    return notes
-
-
-def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
-    """Returns where a legend begins: a word for it, below a blank row, and only texts below it."""
-    for at, row in enumerate(tail):
-        text = next((value for value in row if value is not None), None)
-        if at and filled(row) == 1 and not filled(tail[at - 1]) and _LEGEND.fullmatch(str(text)):
-            below = tail[at + 1 :]
-            if all(filled(line) <= 2 and all(map(is_text, filter(None, line))) for line in below):
-                return at
-    return None
-
-
-def _any_says(rows: Sequence[Sequence[Any]], width: int) -> bool:
-    return any(_says_note(row, width) for row in rows)
-
-
-def _is_note(row: Sequence[Any]) -> bool:
-    cells = [value for value in row if value is not None]
-    if not all(isinstance(cell, str) for cell in cells):
-        return False
-    if len(cells) <= 1:
-        return not cells or row[0] is not None or len(row) < 2
-    # "(1)" marks a note, and is minus one at the start of a row without gaps.
-    is_data = len(cells) == len(row) and parse_number(cells[0].strip()) is not None
-    return not is_data and _NOTE.match(cells[0]) is not None and len(cells) <= 3
-
-
-def _says_note(row: Sequence[Any], width: int) -> bool:
-    text = next((str(value) for value in row if value is not None), "")
-    words = len(text.split())
-    is_sentence = words >= _SENTENCE_WORDS or (words > 2 and (text.endswith(".") or " = " in text))
-    return bool(_NOTE.match(text)) or (width > 1 and is_sentence)
+def breaks_warning(breaks: Sequence[int]) -> list[str]:
+    """Returns what to say of rows that `text_breaks` found, counted from 0."""
+    if not breaks:
+        return []
+    shown = ", ".join(str(row + 1) for row in breaks)
+    return [
+        f"blank rows part the rows, and row {shown} of the file may be the header of another table "
+        "of texts: all are loaded as one; look, and split them if so"
+    ]

@@ -11,10 +11,13 @@ import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.footers import find_footer
 from dm_jupyter.agent.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
 from dm_jupyter.agent.profile.grain import paired_key
 from dm_jupyter.agent.profile.header_rows import filled
 from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.month_names import with_month_dates
+from dm_jupyter.agent.profile.na_codes import with_na_codes
 from dm_jupyter.agent.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.agent.profile.ods_scan import check_ods
 from dm_jupyter.agent.profile.plain_load import plain_table
@@ -30,7 +33,7 @@ from dm_jupyter.agent.profile.sheet_oddities import (
 )
 from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
-from dm_jupyter.agent.profile.table_layout import find_footer, grid_of_values
+from dm_jupyter.agent.profile.table_layout import breaks_warning, grid_of_values
 from dm_jupyter.agent.profile.xlsb_scan import check_xlsb
 from dm_jupyter.agent.profile.xlsx_cells import OddCells, odd_cells
 from dm_jupyter.agent.profile.xlsx_scan import (
@@ -260,20 +263,26 @@ def _table(opened: _Opened, call: ReadCall, limit: int | None, odd: Oddities) ->
     if codes := texts_read_as_numbers(frame, call.run(book, **told_of, dtype=object)):
         call = call.with_arguments(dtype=dict.fromkeys(codes, str))
         frame = call.run(book, **told_of)
+    _, codes_told = with_na_codes(
+        call, frame, lambda one: one.run(book, **{**told_of, "dtype": str}), keeps=False
+    )
     numbers = number_plan(frame)
     frame = numbers.finish(frame)
     sentinels = with_sentinels(frame)
     frame = sentinels.finish(frame)
-    call = replace(call, steps=(*call.steps, *numbers.steps, *sentinels.steps))
+    named = with_month_dates(frame)
+    frame = named.finish(frame)
+    call = replace(call, steps=(*call.steps, *numbers.steps, *sentinels.steps, *named.steps))
     suspicions = suspicions_of(frame)
+    notes = {**suspicions.notes, **named.notes, **numbers.notes}
     columns = tuple(
-        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
+        replace(column, note=notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
     columns = with_oddities(columns, odd, unsure_dates(frame))
     rows = sample_rows(frame)
     code = _engine_named(book, call).source(opened.source.name)
-    told = (*numbers.warnings, *sentinels.warnings, *suspicions.warnings)
+    told = (*codes_told, *numbers.warnings, *sentinels.warnings, *suspicions.warnings)
     key = paired_key(frame, columns) if limit is None else ()
     return TableProfile("", len(frame), columns, rows, code, warnings=told, key=key)
 
@@ -321,7 +330,7 @@ def _without_blanks(call: ReadCall, part: SheetPart) -> ReadCall:
 
 
 def _layout_warnings(part: SheetPart, extent: SheetExtent) -> list[str]:
-    warnings: list[str] = []
+    warnings = breaks_warning(part.breaks)
     block = part.block
     if extent.dense_rows is not None:
         warnings.append(

@@ -50,7 +50,7 @@ def told_of(profile: FileProfile, position: int, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", LOCALES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_csv_of_a_locale_gives_no_wrong_value(name: str, data: st.DataObject) -> None:
     locale = LOCALES[name]

@@ -223,3 +223,15 @@ def test_numbers_that_may_be_dates_are_told_and_left(sheet: Sheet) -> None:
     frame, profile = sheet([["date", "v"], [45292, 1], [45293, 2]])
     assert frame["date"].tolist() == [45292, 45293]
     assert "45292 would be 2024-01-01" in str(profile.tables[0].columns[0].note)
+
+
+def test_two_tables_of_texts_in_one_are_named(sheet: Sheet) -> None:
+    rows = [["name", "city"], ["Ann", "Rome"], ["Bob", "Oslo"], []]
+    _, profile = sheet([*rows, ["item", "color"], ["Cup", "red"], ["Hat", "red"]])
+    assert "row 5 of the file may be the header" in said(profile)
+
+
+def test_na_among_codes_of_a_sheet_is_named(sheet: Sheet) -> None:
+    frame, profile = sheet([["country", "pop"], ["DE", 83], ["NA", 2.5], ["FR", 67]])
+    assert frame["country"].isna().sum() == 1
+    assert "'NA' stands among codes in 'country'" in said(profile)
