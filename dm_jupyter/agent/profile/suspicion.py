@@ -19,6 +19,8 @@ from dm_jupyter.agent.profile.written_dates import compact_form, far_dates
 __all__ = ["Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
+_DETAILED = 1_000
+"""Columns of figures that are looked into; as many as are described."""
 _LOOKED_AT = 20_000
 _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
@@ -53,6 +55,8 @@ def suspicions_of(
     found = Suspicions()
     damaged: list[str] = []
     for position, (label, values) in enumerate(frame.items()):
+        if not is_text(values) and position >= _DETAILED:
+            continue
         if not is_text(values):
             counted = (label_counts or {}).get(position, ())
             _judge_figures(found, position, column_name(label), values, counted)
