@@ -120,7 +120,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 def _manifest(
     options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: Standing
 ) -> Manifest:
-    first = begin(Trajectory(Task("", ""), options.dialect), policy)
+    first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     strategy: dict[str, Any] = {"name": options.strategy.name}
     if isinstance(options.strategy, Search):
         strategy |= asdict(options.strategy.settings)

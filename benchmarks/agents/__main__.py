@@ -97,7 +97,7 @@ def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape
         trials=options.trials,
         model=policy.name,
         dialect=dialect,
-        prompts=dict(begin(Trajectory(Task("", ""), dialect), policy).prompts),
+        prompts=dict(begin(Trajectory(Task("", ""), dialect), policy, RunSettings()).prompts),
         strategy={"name": options.strategy.name},
         settings=asdict(options.run),
         profile=arguments.profile,

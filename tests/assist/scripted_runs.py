@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Script:
     task: Task
     brief: Brief
     turns: Sequence[Turn]
-    settings: RunSettings = RunSettings()
+    settings: RunSettings = field(default_factory=RunSettings)
 
 
 FAILED = raised("KeyError", "'agee'")

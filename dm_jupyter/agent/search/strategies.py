@@ -116,7 +116,7 @@ class Vote:
         ]
         if not others:
             return [policy], [arena.run]
-        request = request_for(begin(arena.start, policy), others[0])
+        request = request_for(begin(arena.start, policy, arena.run), others[0])
         try:
             drawn = await draw(policy, request, len(others))
         except ContextFullError:  # each try meets it by itself, and ends as a single one does
