@@ -22,6 +22,7 @@ from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
 from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
@@ -111,6 +112,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
         max_tokens=arguments.max_tokens,
         max_seconds=arguments.max_seconds,
         turn_tokens=arguments.turn_tokens,
+        assistance=arguments.assist or Assistance.for_dialect(arguments.dialect),
     )
     if arguments.temperature is None:
         return settings
