@@ -221,7 +221,7 @@ async def step(
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
-            taken = await _run_cell(trajectory, taken, cell, notebook)
+            taken = await _run_cell(trajectory, taken, cell, notebook, emit)
             assert isinstance(taken.turn.action, RunCell)  # noqa: S101
             assert taken.result is not None  # noqa: S101
             emit(CellFinished(taken.turn.action, taken.result))
@@ -236,7 +236,9 @@ async def step(
     return after
 
 
-async def _run_cell(trajectory: Trajectory, taken: Step, cell: RunCell, notebook: Notebook) -> Step:
+async def _run_cell(
+    trajectory: Trajectory, taken: Step, cell: RunCell, notebook: Notebook, emit: Emit
+) -> Step:
     """Runs the cell as it was written; where it fails for a slip, corrected once more.
 
     A cell that a person has changed is theirs: it is not corrected.
@@ -249,6 +251,8 @@ async def _run_cell(trajectory: Trajectory, taken: Step, cell: RunCell, notebook
             break
         findings.append(found)
         corrected, seconds = replace(cell, source=found.edit), ran.result.seconds
+        emit(CellFinished(ran.cell, ran.result))
+        emit(CellStarted("", corrected))
         ran = await notebook.rerun(corrected, found.suggestion)
         ran = replace(ran, result=replace(ran.result, seconds=seconds + ran.result.seconds))
         is_edited = ran.cell != corrected

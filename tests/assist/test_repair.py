@@ -12,6 +12,7 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core.assistance import Assistance
+from dm_jupyter.core.events import CellFinished, CellStarted, Event
 from dm_jupyter.core.schema import LoadedTable
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Turn
@@ -42,6 +43,7 @@ class RunNotebook:
 
     interpreter: Interpreter = field(default_factory=Interpreter)
     corrections: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         return RanCell(cell, self.interpreter.run(cell.source))
@@ -55,7 +57,7 @@ async def _step(code: str, assistance: Assistance | None = None) -> tuple[Step, 
     notebook, settings = RunNotebook(), RunSettings(max_turns=1, assistance=assistance)
     opening = "" if assistance is None or assistance.opening else f"```python\n{LOAD}"
     policy = ScriptedPolicy([f"{opening}{code}\n```"])
-    done = await run(START, policy, notebook, settings, lambda _: None)
+    done = await run(START, policy, notebook, settings, notebook.events.append)
     return done.steps[0], notebook
 
 
@@ -82,6 +84,10 @@ async def test_what_was_written_and_what_ran_are_both_kept() -> None:
     assert [one.rule for one in step.findings] == ["imports", "columns"]
     assert step.result is not None
     assert step.result.stdout == "4.0\n"
+    shown = [event.cell for event in notebook.events if isinstance(event, CellStarted)]
+    assert [cell.source for cell in shown] == notebook.interpreter.ran
+    ended = [event.result.ok for event in notebook.events if isinstance(event, CellFinished)]
+    assert ended == [False, False, True]
     kept = Trajectory.from_json(replace(START, steps=(step,)).to_json())
     assert kept.steps == (step,)
 
