@@ -151,7 +151,7 @@ class Vote:
         policies: list[Policy] = [policy] * (len(settings) - len(others))
         if not others:
             return policies, settings
-        request = request_for(begin(arena.start, policy), others[0])
+        request = request_for(begin(arena.start, policy, arena.run), others[0])
         try:
             drawn = await draw(policy, request, len(others))
         except ContextFullError:  # each try meets it by itself, and ends as a single one does

@@ -102,6 +102,8 @@ class CellOpened:
     language: str
     waits_because: str = ""
     """Why the person is asked; empty when it runs at once."""
+    corrected: str = ""
+    """What was corrected in the cell, which has failed and runs again; empty at first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ export function cellOpened(part: Partial<ICellOpened> = {}): ICellOpened {
     thought: 'Count the rows.',
     language: 'python',
     waits_because: '',
+    corrected: '',
     ...part
   };
 }

@@ -1,11 +1,15 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dm_jupyter.core.advice import advice_on, needs_scipy
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_scipy
+from dm_jupyter.core import prompts
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("t.csv")\n'
 FULL = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"))
@@ -64,7 +68,7 @@ def test_a_plain_question_is_told_of_missing_values_where_there_are_any_and_of_n
     brief: Brief, *, speaks_of_gaps: bool
 ) -> None:
     dialect = dialect_named("markdown")
-    plain = Trajectory(_task("What is the mean of a?"), "markdown", brief)
+    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", brief))
     said = "\n".join(message.content for message in dialect.messages(plain))
     assert ("dropna" in said) is speaks_of_gaps
     assert "stats" not in said
@@ -73,7 +77,7 @@ def test_a_plain_question_is_told_of_missing_values_where_there_are_any_and_of_n
 
 def test_a_test_is_told_how_and_finds_its_module_loaded() -> None:
     dialect = dialect_named("markdown")
-    asked = Trajectory(_task("Do a and b correlate?"), "markdown", WITH_GAPS)
+    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", WITH_GAPS))
     system, first = dialect.messages(asked)
     assert "stats.pearsonr" in first.content
     assert "dropna(subset=[...])" in first.content
@@ -81,12 +85,40 @@ def test_a_test_is_told_how_and_finds_its_module_loaded() -> None:
         "```python\nimport pandas as pd\nimport numpy as np\nfrom scipy import stats\ndf ="
     )
     # What all questions about a file have in common comes first, so that it is read once.
-    plain = Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS)
+    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS))
     assert dialect.messages(plain)[0] == system
 
 
 def test_a_query_needs_no_such_advice() -> None:
     brief = Brief(text="shop.db", databases=("shop.db",), incomplete=("b",))
-    asked = Trajectory(_task("Do a and b correlate?"), "markdown", brief)
+    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", brief))
     said = "\n".join(message.content for message in dialect_named("markdown").messages(asked))
     assert "pearsonr" not in said
+
+
+@pytest.mark.parametrize("question", ["Do a and b correlate?", "What is the mean of a?"])
+async def test_no_advice_is_in_the_prompt_of_a_turn_that_may_answer(question: str) -> None:
+    start = Trajectory(_task(question), "markdown", WITH_GAPS)
+    turns = ["print(df.a.mean())\n```", "print(df.a.mean())\n```", "It is 3.", "It is 2."]
+    policy = ScriptedPolicy(turns)
+    notebook = ScriptedNotebook([raised("ValueError", "x"), printed("2")])
+    await run(start, policy, notebook, RunSettings(), lambda _: None)
+    advice = [prompts.text_of(name) for name in PROMPTS]
+    asked = [
+        any(text in one.content for one in request.messages for text in advice)
+        for request in policy.requests
+    ]
+    assert asked == [True, True, False, False]
+
+
+def test_scipy_is_not_imported_over_a_table_of_that_name() -> None:
+    brief = replace(FULL, variables=("stats",))
+    asked = Trajectory(_task("Do a and b correlate?"), "markdown", brief)
+    assert "from scipy" not in advised(asked).brief.opening
+    assert advised(advised(asked)) == advised(asked)
+
+
+def test_a_dialect_that_shows_no_advice_has_none() -> None:
+    for dialect in ("react", "tools", "jupiter"):
+        asked = Trajectory(_task("Do a and b correlate?"), dialect, WITH_GAPS)
+        assert advised(asked) == asked

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from dm_jupyter.core.schema_hints import schema_hint
-from dm_jupyter.core.spelling import nearest
+from dm_jupyter.assist.schema_hints import schema_hint
+from dm_jupyter.assist.spelling import nearest
+from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.tracebacks import failing_line
 from dm_jupyter.core.trajectory import Brief
 from kernel_sandbox.types import CellError, CellResult
@@ -39,8 +40,8 @@ _TAKEN_BY = {
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
-def hint_for(result: CellResult, source: str, brief: Brief) -> str:
-    """Returns one or two sentences on how to mend the error, or nothing when none is known.
+def hint_for(result: CellResult, source: str, brief: Brief) -> Finding | None:
+    """Returns one or two sentences on how to correct the error, or nothing when none is known.
 
     Args:
         result: a cell that failed.
@@ -48,15 +49,20 @@ def hint_for(result: CellResult, source: str, brief: Brief) -> str:
         brief: what is known of the data files.
     """
     error = result.error
-    if error is None:
-        return ""
+    words = _words(error, source, brief) if error is not None else ""
+    if error is None or not words:
+        return None
+    return Finding("hints", f"{error.name}: {error.message[:200]}", "likely", words)
+
+
+def _words(error: CellError, source: str, brief: Brief) -> str:
     text = f"{error.name}: {error.message}"
     if told := schema_hint(error.message, source, brief.tables):
         return told
     typed = _of_the_cell(error, source) or _of_the_message(text)
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
-    return _lookup(error, brief) or _spelling(error, brief.columns)
+    return _lookup(error, brief) or _spelling(error, brief)
 
 
 def _of_the_cell(error: CellError, source: str) -> str:
@@ -109,8 +115,9 @@ def _column_with(value: str, profile: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
+def _spelling(error: CellError, brief: Brief) -> str:
     """Which columns exist near the one that was asked for."""
+    columns = _columns_at(error, brief)
     asked = [first or second for first, second in _QUOTED.findall(error.message)]
     if not asked and error.name == "KeyError":
         asked = [error.message.strip("'\"")]
@@ -123,6 +130,14 @@ def _spelling(error: CellError, columns: tuple[str, ...]) -> str:
     if error.name == "KeyError" and columns and len(columns) <= 40:
         return f"The file's columns are: {', '.join(map(repr, columns))}."
     return ""
+
+
+def _columns_at(error: CellError, brief: Brief) -> tuple[str, ...]:
+    """The columns of the tables that the failing line names; of all files where it names none."""
+    named = set(re.findall(r"[^\W\d]\w*", failing_line(error)))
+    meant = [frame for frame in brief.frames if frame.variable in named]
+    columns = dict.fromkeys(column for frame in meant for column in frame.columns)
+    return tuple(columns) if columns else brief.columns
 
 
 _HINTS: tuple[tuple[str, str], ...] = (

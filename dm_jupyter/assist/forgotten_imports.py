@@ -1,14 +1,19 @@
-"""Imports that a cell forgot: a small model's most common mistake, and none of thought."""
+"""Imports that a cell forgot: a small model's most common mistake, and none of thought.
+
+Added is only the import of a name that has just raised: no variable of the kernel has it.
+"""
 
 from __future__ import annotations
 
 import ast
-import builtins
+import re
 from collections.abc import Iterable
 
+from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.parsed import parsed
+from kernel_sandbox.types import CellError
 
-__all__ = ["with_imports"]
+__all__ = ["missing_import"]
 
 _MODULES = {
     "pd": "import pandas as pd",
@@ -68,32 +73,43 @@ _LINES = _MODULES | {
 }
 
 
-def with_imports(source: str, earlier: Iterable[str], variables: Iterable[str] = ()) -> str:
-    """Returns the cell with an import above it for each well-known name that nothing has defined.
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 
-    A cell that does not parse is returned as it is.
+
+def missing_import(
+    source: str, error: CellError, earlier: Iterable[str], variables: Iterable[str] = ()
+) -> Finding | None:
+    """Returns the cell with an import above it for the well-known name that it failed for.
+
+    Not where the cell itself, or one before it, gives the name to something else, nor where the
+    person has a variable of that name.
 
     Args:
-        source: the cell.
-        earlier: the cells that ran before it in the same kernel.
-        variables: other names that mean something there, and must go on to.
+        source: the cell, which raised.
+        error: what it raised.
+        earlier: the cells that ran before it, to their end or not.
+        variables: names of the person's variables.
     """
+    undefined = _UNDEFINED.match(error.message) if error.name == "NameError" else None
+    name = undefined[1] if undefined else ""
     tree = parsed(source)
-    if tree is None:
-        return source
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    missing = sorted(_LINES.keys() & used - _bound(tree))
-    if not missing:
-        return source
-    before = (parsed(cell) for cell in earlier)
-    known = set(variables).union(*(_bound(cell) for cell in before if cell is not None))
-    lines = [_LINES[name] for name in missing if name not in known]
-    return "\n".join([*lines, source])
+    if name not in _LINES or tree is None or name in set(variables):
+        return None
+    before = filter(None, map(parsed, earlier))
+    if name in _bound(tree, with_imports=True) or any(name in _bound(one) for one in before):
+        return None
+    return Finding(
+        "imports",
+        f"NameError: {error.message[:200]}",
+        "certain",
+        f"Import added: {_LINES[name]}",
+        f"{_LINES[name]}\n{source}",
+    )
 
 
-def _bound(tree: ast.Module) -> set[str]:
-    """Every name that the code gives a meaning to, wherever it does; with the builtins."""
-    names = set(dir(builtins))
+def _bound(tree: ast.Module, *, with_imports: bool = False) -> set[str]:
+    """Every name that the code gives a meaning to, wherever it does."""
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
@@ -102,7 +118,7 @@ def _bound(tree: ast.Module) -> set[str]:
                 names.add(name)
             case ast.ClassDef(name=name) | ast.arg(arg=name):
                 names.add(name)
-            case ast.alias(name=name, asname=other):
+            case ast.alias(name=name, asname=other) if with_imports:
                 names.add(other or name.split(".")[0])
             case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
                 names.add(name)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dm_jupyter.assist.answer_format import misfits
 from dm_jupyter.core import prompts
-from dm_jupyter.core.answer_format import misfits
 
 QUESTIONS = Path(__file__).parents[3] / "shared/data/dabench/open/questions.jsonl"
 P_VALUE = '@p[p_value] where "p_value" is a number between 0 and 1, rounded to four decimals.'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from dm_jupyter.assist.spelling import nearest
 from dm_jupyter.core.schema import DatabaseTable, Join, join_path
-from dm_jupyter.core.spelling import nearest
 from dm_jupyter.core.sql_names import RESERVED_WORDS, quoted_name
 
 __all__ = ["schema_hint"]
@@ -18,6 +18,8 @@ _NAME = r"\"[^\"]+\"|`[^`]+`|\[[^\]]+\]|\w+"
 _ALIAS = rf"(?!(?:{'|'.join(RESERVED_WORDS)})\b)(?:{_NAME})"
 _READ = re.compile(rf"(?:\bFROM|\bJOIN|,)\s+({_NAME})(?:\s+(?:AS\s+)?({_ALIAS}))?", re.IGNORECASE)
 """A table that a query reads, and what it may be called there."""
+_ADDED_UP = re.compile(r"\b(SUM|TOTAL|AVG)\s*\(([^()]*)\)", re.IGNORECASE)
+"""A figure of which rows that come twice change the value, and what it is computed from."""
 _LISTED = 30
 
 
@@ -48,8 +50,10 @@ def schema_hint(message: str, query: str, tables: Sequence[DatabaseTable]) -> st
         told = f"The query calls no table {qualifier}; it reads {names}. "
     owners = [table for table in tables if _has(table, column)]
     if not owners:
-        return told + _similar(column, tables)
-    return told + _owned(column, owners, asked or next(iter(read.values()), None), tables)
+        joined = list(dict.fromkeys(read.values()))
+        return told + (_similar(column, joined) or _similar(column, tables))
+    start = asked or next(iter(read.values()), None)
+    return told + _owned(column, owners, start, tables, query)
 
 
 def _has(table: DatabaseTable, column: str) -> bool:
@@ -85,14 +89,51 @@ def _owned(
     owners: Sequence[DatabaseTable],
     start: DatabaseTable | None,
     tables: Sequence[DatabaseTable],
+    query: str,
 ) -> str:
-    """Which tables have the column, and how the nearest of them is joined to another one."""
+    """Which tables have the column, and how the nearest of them is joined to another one.
+
+    Where the join would repeat the rows whose amounts the query adds up, that is said instead.
+    """
     told = f"{quoted_name(column)} is a column of {_listed(table.name for table in owners)}"
     paths = [join_path(tables, start.name, owner.name) for owner in owners] if start else []
     path = min(filter(None, paths), key=len, default=())
     if start is None or not path:
         return f"{told}."
+    if repeated := _repeated(start.name, path, tables, query):
+        return f"{told}. {repeated}"
     return f"{told}: {quoted_name(start.name)} {' '.join(map(_sql, path))}."
+
+
+def _repeated(start: str, path: Sequence[Join], tables: Sequence[DatabaseTable], query: str) -> str:
+    """What a join along a path does to amounts that the query adds up; empty where nothing.
+
+    A row comes once for each row of another table that points at it, with its amount each time.
+    """
+    named = {table.name: table for table in tables}
+    chain = [start, *(join.table for join in path)]
+    holders = [join.on[0][0] for join in path]
+    for call, columns in _ADDED_UP.findall(query):
+        words = {word.casefold() for word in re.findall(r"\w+", columns)}
+        for place, name in enumerate(chain):
+            table = named.get(name)
+            added = [one for one in table.columns if one.casefold() in words] if table else []
+            others = _pointing_at(place, chain, holders)
+            if added and others:
+                return (
+                    f"A join of {quoted_name(name)} with {quoted_name(others[0])} repeats each row "
+                    f"of {quoted_name(name)}, so that {call.upper()} of its "
+                    f"{quoted_name(added[0])} counts it several times: add up what a row of "
+                    f"{quoted_name(others[-1])} holds instead."
+                )
+    return ""
+
+
+def _pointing_at(place: int, chain: Sequence[str], holders: Sequence[str]) -> list[str]:
+    """The tables on a path that hold several rows for one row of the table at a place."""
+    after = [chain[at + 1] for at in range(place, len(holders)) if holders[at] == chain[at + 1]]
+    before = [chain[at] for at in range(place - 1, -1, -1) if holders[at] == chain[at]]
+    return [*after, *before]
 
 
 def _sql(join: Join) -> str:

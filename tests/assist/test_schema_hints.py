@@ -1,7 +1,7 @@
 import pytest
 
+from dm_jupyter.assist.schema_hints import schema_hint
 from dm_jupyter.core.schema import DatabaseTable, Join, Link, join_path
-from dm_jupyter.core.schema_hints import schema_hint
 
 
 def _link(table: str, own: str, other: str) -> tuple[Link]:
@@ -93,3 +93,59 @@ def test_where_a_name_is_to_be_found(message: str, query: str, hint: str) -> Non
 
 def test_without_a_schema_nothing_is_said() -> None:
     assert schema_hint("no such column: weight", "SELECT weight FROM data", ()) == ""
+
+
+CUSTOMERS = DatabaseTable("customers", ("CustomerId", "Country"))
+INVOICES = DatabaseTable(
+    "invoices", ("InvoiceId", "CustomerId", "Total"), _link("customers", "CustomerId", "CustomerId")
+)
+ITEMS = DatabaseTable(
+    "invoice_items",
+    ("InvoiceId", "TrackId", "UnitPrice"),
+    (
+        *_link("invoices", "InvoiceId", "InvoiceId"),
+        *_link("tracks", "TrackId", "TrackId"),
+    ),
+)
+TRACKS = DatabaseTable("tracks", ("TrackId", "GenreId"), _link("genres", "GenreId", "GenreId"))
+GENRES = DatabaseTable("genres", ("GenreId", "Genre"))
+SHOP = (CUSTOMERS, INVOICES, ITEMS, TRACKS, GENRES)
+
+
+@pytest.mark.parametrize(
+    ("column", "query"),
+    [
+        ("Total", "SELECT Genre, SUM(Total) FROM genres GROUP BY 1"),
+        ("Genre", "SELECT Genre, SUM(Total) FROM invoices GROUP BY 1"),
+        ("TrackId", "SELECT TrackId, AVG(i.Total) FROM invoices i GROUP BY 1"),
+        ("Total", "SELECT sum(Total) FROM invoice_items"),
+    ],
+)
+def test_a_join_that_would_count_amounts_twice_is_not_advised(column: str, query: str) -> None:
+    told = schema_hint(f"no such column: {column}", query, SHOP)
+    assert " ON " not in told
+    assert "repeats each row of invoices" in told
+    assert "a row of invoice_items holds" in told
+
+
+@pytest.mark.parametrize(
+    ("column", "query"),
+    [
+        ("Country", "SELECT Country, SUM(Total) FROM invoices GROUP BY 1"),
+        ("Genre", "SELECT Genre, SUM(UnitPrice) FROM invoice_items GROUP BY 1"),
+        ("Genre", "SELECT Genre, COUNT(*) FROM invoice_items GROUP BY 1"),
+        ("UnitPrice", "SELECT Country, SUM(UnitPrice) FROM customers GROUP BY 1"),
+        ("Genre", "SELECT MAX(Total) FROM invoices WHERE Genre = 'Jazz'"),
+    ],
+)
+def test_a_join_that_counts_each_amount_once_is_advised(column: str, query: str) -> None:
+    told = schema_hint(f"no such column: {column}", query, SHOP)
+    assert " ON " in told
+    assert "repeats" not in told
+
+
+def test_similar_names_of_the_tables_in_the_query_come_first() -> None:
+    told = schema_hint("no such column: Genres", "SELECT Genres FROM genres", SHOP)
+    assert told == "Columns with a similar name: Genre of genres, GenreId of genres."
+    told = schema_hint("no such column: Countries", "SELECT Countries FROM genres", SHOP)
+    assert told.startswith("Columns with a similar name: Country of customers")

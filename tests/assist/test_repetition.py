@@ -1,6 +1,6 @@
 import pytest
 
-from dm_jupyter.agent.repetition import is_looping
+from dm_jupyter.assist.repetition import is_looping
 
 BLOCK = "# We can then use that index to access the column.\n# Let's try again, as before:\n"
 
@@ -82,7 +82,15 @@ LEGITIMATE = {
     ),
     "table": "| region | sales | share |\n|---|---|---|\n"
     + "".join(f"| the region in the north {n} | 0.0 | 0.0 |\n" for n in range(12)),
-    "same rows": "| the region in the north | 0.0 | 0.0 |\n" * 2,
+    "same rows": "| the region in the north | 0.0 | 0.0 |\n" * 12,
+    "same lines of a csv file": "the region in the north,2020-01-01,12.50,0.00,0.00\n" * 12,
+    "same lines with tabs": "the region in the north\tnot known\tnot known\t0.00\n" * 12,
+    "same blocks of rows": "| the region in the north | 0.0 |\n| the region in the south | 1 |\n"
+    * 9,
+    "matrix": "matrix = [\n" + "    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],\n" * 12 + "]\n",
+    "printed matrix": "[[0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0.]\n"
+    + " [0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0. 0.]\n" * 12,
+    "columns of figures": "0.00        0.00        0.00        0.00        0.00\n" * 12,
     "list": "".join(f"- The mean of the column measured in year {n} is 3.\n" for n in range(9)),
     "plan": "# Load the data\n# Drop rows without a price\n# Fit a line\n# Print the slope\n" * 2,
     "headings": "".join(f"## The sales of region {n}\n\nThey grew.\n\n" for n in range(9)),
@@ -93,3 +101,20 @@ LEGITIMATE = {
 @pytest.mark.parametrize("text", LEGITIMATE.values(), ids=LEGITIMATE)
 def test_what_recurs_for_a_reason_is_left_alone(text: str) -> None:
     assert not any(is_looping(text[:end]) for end in range(len(text) + 1))
+
+
+CIRCLES = {
+    "prose": "The mean of the column is the mean of the column, the sum, the count.\n" * 3,
+    "code": "df = df.merge(other, on='the region', how='left', suffixes=('', '_r'))\n" * 3,
+    "calls": "print(df['the region'].mean(), df['the region'].sum(), len(df))\n" * 3,
+    "comments": "# first, second, third: the mean, the sum, the count of the column\n" * 3,
+    "list of names": "names = ['the first name', 'the second name', 'the third name']\n" * 3,
+    "endless rows": "| the region in the north | 0.0 | 0.0 |\n" * 40,
+    "endless blocks of rows": "| the region in the north | 0 |\n| the region in the south | 1 |\n"
+    * 20,
+}
+
+
+@pytest.mark.parametrize("text", CIRCLES.values(), ids=CIRCLES)
+def test_what_recurs_without_end_or_reason_is_noticed(text: str) -> None:
+    assert is_looping(text)
