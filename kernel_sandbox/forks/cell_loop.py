@@ -18,6 +18,8 @@ from typing import Any
 from kernel_sandbox.forks.frames import FrameError
 from kernel_sandbox.forks.shell import ZMQInteractiveShell, no_getpass, no_input
 from kernel_sandbox.forks.worker_channel import Channel, TextStream
+from kernel_sandbox.ledger.facts import LEDGER
+from kernel_sandbox.ledger.hook import Ledger
 
 __all__ = ["CellLoop"]
 
@@ -37,6 +39,7 @@ class CellLoop:  # pragma: no cover (runs in the worker)
         self.channel = channel
         """The way to the parent."""
         self._shell = shell
+        self._ledger = Ledger(shell)
         self._out = TextStream(channel, "stdout")
         self._err = TextStream(channel, "stderr")
         sys.stdout, sys.stderr = self._out, self._err
@@ -86,10 +89,11 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             try:
                 self.channel.send("started", {})
                 # One context for all cells: what a library keeps in it lives from cell to cell.
-                cell = self._loop.create_task(
-                    self._execute(content["source"]), context=self._context
-                )
-                reply = self._loop.run_until_complete(cell)
+                with self._ledger.of_a_cell(content.get(LEDGER) is True):
+                    cell = self._loop.create_task(
+                        self._execute(content["source"]), context=self._context
+                    )
+                    reply = self._loop.run_until_complete(cell)
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
         except (KeyboardInterrupt, asyncio.CancelledError):  # just before or after the cell's code
@@ -98,7 +102,8 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             reply = {"status": "error", "ename": "KeyboardInterrupt", "execution_count": count}
         self._out.drain()
         self._err.drain()
-        self.channel.send("reply", {"id": content["id"], **reply})
+        facts = {LEDGER: self._ledger.facts} if self._ledger.facts else {}
+        self.channel.send("reply", {"id": content["id"], **reply, **facts})
 
     async def _execute(self, source: str) -> _Content:
         shell, failed = self._shell, None

@@ -219,6 +219,7 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
     except LookupError:
         shell.InteractiveTB.structured_traceback(*sys.exc_info())
     if "pandas" in sys.modules and shell.display_formatter is not None:
+        importlib.import_module("kernel_sandbox.ledger.wrapping")
         frame = sys.modules["pandas"].DataFrame({"a": [1]})
         shell.display_formatter.format(frame)  # type: ignore[no-untyped-call]
 
