@@ -16,6 +16,7 @@ from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
 from dm_jupyter.core import objections, prompts
+from dm_jupyter.core.data_facts import absent_data, facts_block
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
@@ -70,6 +71,9 @@ class RunSettings:
     """Whether a full context is made shorter, and the run goes on; else it ends there."""
     shows_pictures: bool = False
     """Whether the last cell's figures are sent, too, and not only told in words."""
+    ledger: bool = True
+    """Whether the model is shown what its cells did to the data, and an answer that rests on data
+    that are not there is sent back once."""
     stop_on_void: bool = False
     """Whether a turn without code or answer ends the run, as in training (DataMind §4)."""
 
@@ -83,6 +87,7 @@ class RunSettings:
 
 
 _PROMPTS = (
+    "answer_absent",
     "answer_unsupported",
     "answer_uncomputed",
     "cell_changed",
@@ -210,7 +215,7 @@ async def step(
             taken = replace(taken, turn=turn, result=ran.result, is_edited=ran.cell != cell)
             after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
-            after = _after_answer(trajectory, taken, text)
+            after = _after_answer(trajectory, taken, text, settings)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
     if settings.compacts and settings.context_tokens and after.stop is None:
@@ -313,8 +318,13 @@ def _after_cell(
     if dialect.is_aided and result.ok and not any(step.objection for step in trajectory.steps):
         objection = objections.objection_to(trajectory, cell, answer)
     if answer is not None and not objection:
-        return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+        ended = replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+        return replace(ended, rests_on=_absent(ended, answer, settings))
     text = describe(result, settings.observation_chars)
+    is_shown = settings.ledger and (dialect.is_aided or bool(dialect.tools))
+    facts = facts_block(result.facts) if is_shown else ""
+    if text and facts:
+        text, facts = f"{text}\n\n{facts}", ""
     if objection:
         told = prompts.fill("cell_objection", output=text, objection=objection)
         taken = replace(taken, objection=objection)
@@ -322,6 +332,7 @@ def _after_cell(
     is_hinted = dialect.is_aided and not result.ok
     hint = hint_for(result, cell.source, trajectory.brief) if is_hinted else ""
     observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
+    observation = f"{observation}\n\n{facts}".rstrip()  # below the word that nothing was shown
     return trajectory.extended(_told(taken, cell, observation, settings))
 
 
@@ -335,20 +346,37 @@ def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -
     return replace(taken, observation=observation)
 
 
-def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
+def _after_answer(
+    trajectory: Trajectory, taken: Step, text: str, settings: RunSettings
+) -> Trajectory:
     """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
+    absent = _absent(trajectory, text, settings)
     unsupported = () if trajectory.task.is_closed_form else _unsupported(trajectory, text)
     sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
-    if unsupported and not sent_back:
+    is_open = not sent_back and not trajectory.task.is_closed_form
+    if unsupported and is_open:
         reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
         told = prompts.fill(reason, numbers=", ".join(unsupported))
+        return trajectory.extended(replace(taken, observation=told))
+    if absent and is_open:
+        told = prompts.fill("answer_absent", absent=". ".join(absent))
         return trajectory.extended(replace(taken, observation=told))
     return replace(
         trajectory.extended(taken),
         stop=StopReason.ANSWERED,
         answer=text,
         unsupported=unsupported,
+        rests_on=absent,
     )
+
+
+def _absent(trajectory: Trajectory, answer: str, settings: RunSettings) -> tuple[str, ...]:
+    """What the answer rests on that the data do not have."""
+    if not settings.ledger:
+        return ()
+    task = trajectory.task
+    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
+    return absent_data(answer, asked, _outputs(trajectory))
 
 
 def _after_void(
@@ -369,7 +397,8 @@ def _outputs(trajectory: Trajectory) -> list[CellResult]:
 
 def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
     shown = [describe(result, limit_chars=1_000_000) for result in _outputs(trajectory)]
-    return unsupported_numbers(answer, [*shown, trajectory.task.question])
+    told = [facts_block(result.facts) for result in _outputs(trajectory)]
+    return unsupported_numbers(answer, [*shown, *told, trajectory.task.question])
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
