@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "fact_words", "facts_block", "is_notable", "rests_words"]
+__all__ = ["absent_data", "fact_words", "facts_block", "is_notable", "notable_words", "rests_words"]
 
 _MOST_LINES, _LINE_CHARS = 6, 300
 _MOST_ABSENT = 3
@@ -61,6 +61,15 @@ def facts_block(facts: Sequence[Fact]) -> str:
     if more > 0:
         lines.append(f"and {more} more")
     return "\n".join(["What happened to the data:", *(f"- {x}" for x in lines)]) if lines else ""
+
+
+def notable_words(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Returns the lines of the facts that a person should see beside a cell.
+
+    Args:
+        facts: of the cell, in order.
+    """
+    return tuple(dict.fromkeys(map(fact_words, filter(is_notable, facts))))[:_MOST_LINES]
 
 
 def _kept(fact: Fact) -> str:

@@ -317,6 +317,7 @@ export interface ICellClosed {
   state_lost: boolean;
   files: IFileChange[];
   cut_bytes: number;
+  facts: string[];
 }
 
 /** A turn is over. */
@@ -348,6 +349,7 @@ export interface IRunClosed {
   tokens: number;
   seconds: number;
   agreeing: number;
+  rests_on: string;
 }
 
 /** The run's cells are out of the notebook again. */

@@ -89,7 +89,8 @@ function opened(message: IRunOpened): IRunPicture {
     detail: '',
     answer: null,
     agreeing: 0,
-    unsupported: []
+    unsupported: [],
+    restsOn: ''
   };
 }
 
@@ -207,6 +208,7 @@ function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
     message: message.message,
     isStateLost: message.state_lost,
     cutBytes: message.cut_bytes ?? 0,
+    facts: message.facts ?? [],
     files: message.files
   }));
   const isCounted = message.status !== 'skipped';
@@ -244,6 +246,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     answer: message.answer,
     agreeing: message.agreeing,
     unsupported: message.unsupported,
+    restsOn: message.rests_on ?? '',
     totals: {
       turns: message.turns,
       tokens: message.tokens,

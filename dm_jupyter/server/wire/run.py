@@ -164,6 +164,8 @@ class CellClosed:
     """What the cell did to files of the notebook's folder."""
     cut_bytes: int = 0
     """Bytes of its output that were not kept."""
+    facts: tuple[str, ...] = ()
+    """What it did to the data, in words, where that is more than a filter that kept rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,8 @@ class RunClosed:
     seconds: float
     agreeing: int = 0
     """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    rests_on: str = ""
+    """A sentence that says which data the answer rests on that are not there; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
