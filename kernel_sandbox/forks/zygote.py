@@ -213,13 +213,13 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
         for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    shell.ledger.prepare()
     shell.run_cell("pass")  # leaves no trace: no value, no history
     try:
         raise LookupError("not a failure")
     except LookupError:
         shell.InteractiveTB.structured_traceback(*sys.exc_info())
     if "pandas" in sys.modules and shell.display_formatter is not None:
-        importlib.import_module("kernel_sandbox.ledger.wrapping")
         frame = sys.modules["pandas"].DataFrame({"a": [1]})
         shell.display_formatter.format(frame)  # type: ignore[no-untyped-call]
 

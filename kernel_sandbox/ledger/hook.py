@@ -35,7 +35,7 @@ class Ledger:
         self._is_on = False
         self._waiting = _Waiting(self)
         self.facts: list[dict[str, Any]] = []
-        """Of the cell that ended last, as JSON values."""
+        """Of the last cell that asked for it, as JSON values."""
 
     @contextmanager
     def of_a_cell(self, is_wanted: bool) -> Iterator[None]:
@@ -44,10 +44,10 @@ class Ledger:
         Args:
             is_wanted: whether anything is noted.
         """
-        self.facts = []
         if not is_wanted:
             yield
             return
+        self.facts = []
         with suppress(Exception):  # a cell runs whether it is noted or not
             self._begin()
         try:
@@ -56,12 +56,16 @@ class Ledger:
             with suppress(Exception):
                 self._end()
 
-    def pandas_is_there(self) -> None:
-        """Puts the layers on; called when pandas has been loaded in the middle of a cell."""
-        if self._wrapping is None:
+    def prepare(self) -> None:
+        """Makes the layers, where pandas is loaded, before the first cell has to wait for it."""
+        if self._wrapping is None and "pandas" in sys.modules:
             from kernel_sandbox.ledger.wrapping import Wrapping  # noqa: PLC0415 (loads pandas)
 
             self._wrapping = Wrapping(self._book)
+
+    def pandas_is_there(self) -> None:
+        """Puts the layers on; called when pandas has been loaded in the middle of a cell."""
+        self.prepare()
         self._wrapping.put_on()
         self._is_on = True
 

@@ -230,6 +230,12 @@ def merged(book: Book, call: Call) -> None:
     left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
     if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
         return
+    if call.name == "merge_asof":
+        keys = str(call.argument(2, "on", call.kwargs.get("left_on", "index")))
+        fact = Fact("merged", call.name, len(left), len(call.result), other=len(right),
+                    condition=keys[:_CONDITION_CHARS], line=call.line)  # fmt: skip
+        book.note(fact)
+        return
     is_join = call.name == "join"
     how = call.argument(3 if is_join else 2, "how", "left" if is_join else "inner")
     on = call.argument(2 if is_join else 3, "on", call.kwargs.get("left_on"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dm_jupyter.agent.sql_cell import runtime_source, sql_as_python
 from tests.kernel_sandbox.ledger_shell import SET_UP, LedgerShell
 
 NEAR = {"near": (("'GREAT BRITAIN'", 12),)}
@@ -137,6 +141,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df.set_index('country').join(pd.DataFrame({'rank': [1]}, index=['France']), how='inner')",
         {"kind": "merged", "operation": "join", "before": 48, "after": 30},
     ),
+    "merge_asof": (
+        "pd.merge_asof(df, pd.DataFrame({'day': df.day[:2], 'rate': [1, 2]}), on='day')",
+        {"kind": "merged", "operation": "merge_asof", "after": 48, "condition": "day"},
+    ),
     "concat side by side": (
         "pd.concat([df.units, df.amount.set_axis(range(40, 88))], axis=1)",
         {"kind": "merged", "operation": "concat", "before": 48, "after": 88},
@@ -265,3 +273,24 @@ def test_the_origin_of_a_table_without_rows_is_known_in_the_next_cell() -> None:
     shell.run("none = df[df.country == 'UK']")
     (fact,) = shell.run("total = none['amount'].sum()")
     assert (fact.kind, fact.condition, fact.result) == ("nothing", "country == 'UK'", "0.0")
+
+
+def test_a_sql_cell_of_the_analyst_without_rows_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("shop.db")) as connection:
+        connection.execute("CREATE TABLE sales (country TEXT, total REAL)")
+        connection.execute("INSERT INTO sales VALUES ('GREAT BRITAIN', 12.0)")
+        connection.commit()
+    shell = LedgerShell()
+    shell.run(runtime_source(), keeps=False)
+    query = "SELECT * FROM sales WHERE country = 'Great Britain'"
+    facts = shell.run(sql_as_python(query, ("shop.db",), 1))
+    assert [(fact.kind, fact.operation) for fact in facts] == [
+        ("shown", "to_csv"),
+        ("shown", "display"),
+    ]
+    query = "SELECT SUM(total) FROM sales WHERE country = 'Great Britain'"
+    facts = shell.run(sql_as_python(query, ("shop.db",), 2))
+    assert [(fact.kind, fact.condition) for fact in facts] == [("shown", "SUM(total)")]
