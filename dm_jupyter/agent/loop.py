@@ -21,6 +21,7 @@ from dm_jupyter.assist.hints import hint_for
 from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance, Finding
+from dm_jupyter.core.data_facts import absent_data, facts_block
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
@@ -87,6 +88,7 @@ class RunSettings:
 
 
 _PROMPTS = (
+    "answer_absent",
     "answer_unsupported",
     "answer_uncomputed",
     "cell_changed",
@@ -362,8 +364,12 @@ def _after_cell(
     objection = " ".join(finding.suggestion for finding in against)
     taken = replace(taken, findings=(*taken.findings, *against))
     if answer is not None and not objection:
-        return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+        ended = replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+        return replace(ended, rests_on=_absent(ended, answer))
     text = describe(result, settings.observation_chars, is_quiet=assists.quiet_output)
+    facts = facts_block(result.facts) if assists.ledger else ""
+    if text and facts:
+        text, facts = f"{text}\n\n{facts}", ""
     if objection:
         told = prompts.fill("cell_objection", output=text, objection=objection)
         taken = replace(taken, objection=objection)
@@ -372,6 +378,7 @@ def _after_cell(
         hint = hint_for(result, cell.source, trajectory.brief)
         taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
     observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
+    observation = f"{observation}\n\n{facts}".rstrip()  # below the word that nothing was shown
     return trajectory.extended(_told(taken, cell, observation, settings))
 
 
@@ -387,18 +394,31 @@ def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -
 
 def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
+    absent = _absent(trajectory, text)
     unsupported = () if trajectory.task.is_closed_form else _unsupported(trajectory, text)
     sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
-    if unsupported and not sent_back and trajectory.assists.grounding:
+    is_open = not sent_back and not trajectory.task.is_closed_form
+    if unsupported and is_open and trajectory.assists.grounding:
         reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
         told = prompts.fill(reason, numbers=", ".join(unsupported))
+        return trajectory.extended(replace(taken, observation=told))
+    if absent and is_open and trajectory.assists.ledger:
+        told = prompts.fill("answer_absent", absent=". ".join(absent))
         return trajectory.extended(replace(taken, observation=told))
     return replace(
         trajectory.extended(taken),
         stop=StopReason.ANSWERED,
         answer=text,
         unsupported=unsupported,
+        rests_on=absent,
     )
+
+
+def _absent(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    """What the answer rests on that the data do not have."""
+    task = trajectory.task
+    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
+    return absent_data(answer, asked, _outputs(trajectory))
 
 
 def _after_void(
@@ -419,7 +439,8 @@ def _outputs(trajectory: Trajectory) -> list[CellResult]:
 
 def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
     shown = [describe(result, limit_chars=1_000_000) for result in _outputs(trajectory)]
-    return unsupported_numbers(answer, [*shown, trajectory.task.question])
+    told = [facts_block(result.facts) for result in _outputs(trajectory)]
+    return unsupported_numbers(answer, [*shown, *told, trajectory.task.question])
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:

@@ -210,6 +210,8 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     shown = (*result.outputs, cut) if cut else result.outputs
     outputs = (inert_output(output.to_nbformat()) for output in shown)
     cell.outputs = [nbformat.from_dict(output) for output in outputs]
+    if result.facts:
+        cell.metadata["dm_jupyter"] = {"facts": [fact.to_json() for fact in result.facts]}
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
     return cell

@@ -177,7 +177,9 @@ class ProfileReader(Closing):
     ) -> CellResult:
         beside = (path.with_name(path.name + end) for end in _BESIDE)
         inputs = {str(file): file for file in (path, *beside) if file.is_file()}
-        async with CellWorker(await self._warm(), self._limits, inputs, screened=False) as worker:
+        async with CellWorker(
+            await self._warm(), self._limits, inputs, screened=False, keeps_ledger=False
+        ) as worker:
             if any(str(real) != given for given, real in worker.workspace.inputs.items()):
                 raise DataFileError(f"{name}: a link has taken its place; name the file itself.")
             words = f"{str(path)!a}, {name!a}, {self._limits.wall_s!r}"

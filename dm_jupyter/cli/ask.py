@@ -30,6 +30,7 @@ from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
@@ -251,6 +252,8 @@ def _print_answer(analysis: Analysis) -> None:
         print(harmless_text(trajectory.answer))
     if trajectory.unsupported:
         _tell(f"not found in the outputs: {', '.join(trajectory.unsupported)}")
+    if trajectory.rests_on:
+        _tell(rests_words(trajectory.rests_on))
     if analysis.fault is not None:
         _tell(str(analysis.fault))
     elif trajectory.stop is not StopReason.ANSWERED:
@@ -276,6 +279,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
     return {
         "answer": trajectory.answer,
         "unsupported": list(trajectory.unsupported),
+        "rests_on": list(trajectory.rests_on),
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
         "notebook": str(analysis.notebook.path) if analysis.notebook.has_cells else None,

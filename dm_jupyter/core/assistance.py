@@ -59,6 +59,9 @@ class Assistance:
     """A cell that drops rows for a column it does not compute with is sent back once."""
     answer_form: bool = True
     """A cell that prints another kind of value than the format asks for is sent back once."""
+    ledger: bool = True
+    """The model is shown what its cell did to the data, and an answer that rests on data that are
+    not there is sent back once."""
     grounding: bool = True
     """A free answer with numbers that no output holds is sent back once."""
     retry_temperature: bool = True
@@ -136,7 +139,10 @@ class Assistance:
 _ALL: Final = Assistance()
 _NONE: Final = Assistance.none()
 _FOR_TOOLS: Final = Assistance.only(
-    ("profile", "links", "grounding", "repetition", "quiet_output", "cut_reminder", "compaction")
+    (
+        *("profile", "links", "ledger", "grounding"),
+        *("repetition", "quiet_output", "cut_reminder", "compaction"),
+    )
 )
 _DEFAULTS: Final = {
     "tools": _FOR_TOOLS,

@@ -175,6 +175,8 @@ class Trajectory:
     answer: str | None = None
     unsupported: tuple[str, ...] = ()
     """Numbers of the answer that stand in no output."""
+    rests_on: tuple[str, ...] = ()
+    """What the answer rests on that the data do not have, such as a selection without rows."""
     policy: str = ""
     """The model's name."""
     endpoint: str = ""
@@ -274,6 +276,7 @@ class Trajectory:
             "stop_detail": self.stop_detail,
             "answer": self.answer,
             "unsupported": list(self.unsupported),
+            "rests_on": list(self.rests_on),
             "policy": self.policy,
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
@@ -359,6 +362,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         stop_detail=raw["stop_detail"],
         answer=raw["answer"],
         unsupported=tuple(raw["unsupported"]),
+        rests_on=tuple(raw.get("rests_on", ())),
         policy=raw["policy"],
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),

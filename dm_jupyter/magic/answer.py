@@ -12,6 +12,7 @@ import nbformat
 
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import RunCell, Trajectory
@@ -83,4 +84,6 @@ class Answer:
 
     def _doubt(self) -> str:
         numbers = ", ".join(self.trajectory.unsupported)
-        return f"\n\nNot found in the outputs: {numbers}" if numbers else ""
+        doubt = f"\n\nNot found in the outputs: {numbers}" if numbers else ""
+        rests = rests_words(self.trajectory.rests_on)
+        return f"{doubt}\n\n{rests}" if rests else doubt

@@ -17,6 +17,7 @@ from nbformat.corpus.words import generate_corpus_id
 from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.core.data_facts import notable_words
 from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.task import Task
@@ -214,6 +215,7 @@ class LiveNotebook:
                 state_lost=result.state_lost,
                 files=result.files,
                 cut_bytes=result.cut_bytes,
+                facts=notable_words(result.facts),
             )
 
     async def _decided(self, written: _Written) -> bool:

@@ -216,6 +216,7 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
                 importlib.import_module(name)
     if "matplotlib" in sys.modules:  # a kernel that is not forked finds it in its home
         sys.modules["matplotlib"].rc_file(chart_style())
+    shell.ledger.prepare()
     shell.run_cell("pass")  # leaves no trace: no value, no history
     try:
         raise LookupError("not a failure")

@@ -53,6 +53,11 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
           )}
         </p>
       )}
+      {run.answer && run.restsOn && (
+        <p className="jp-dm-Warning" data-testid="dm-rests-on">
+          {run.restsOn}
+        </p>
+      )}
       {reason && <p className="jp-dm-Warning">{reason}</p>}
       {run.state === 'undone' && (
         <p>{trans.__('This run’s cells were taken out of the notebook.')}</p>

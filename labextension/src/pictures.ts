@@ -47,6 +47,8 @@ export interface IStepPicture {
   readonly isStateLost: boolean;
   /** Bytes of the cell's output that were not kept. */
   readonly cutBytes: number;
+  /** What the cell did to the data, a line each, where that is worth a look. */
+  readonly facts: readonly string[];
   /** What the cell did to files of the notebook's folder, or is to do once the person agrees. */
   readonly files: readonly IFileChange[];
   /** Paths of those that were dropped because nobody said yes to them. */
@@ -113,6 +115,8 @@ export interface IRunPicture {
   /** What tries say that say something else, shortened. */
   readonly others: readonly string[];
   readonly unsupported: readonly string[];
+  /** Which data the answer rests on that are not there, in a sentence; empty for none. */
+  readonly restsOn: string;
 }
 
 /** Something to tell the person about a notebook, until they put it away. */
@@ -182,6 +186,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     message: '',
     isStateLost: false,
     cutBytes: 0,
+    facts: [],
     files: [],
     discarded: [],
     tokens: 0,

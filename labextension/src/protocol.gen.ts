@@ -318,6 +318,7 @@ export interface ICellClosed {
   state_lost: boolean;
   files: IFileChange[];
   cut_bytes: number;
+  facts: string[];
 }
 
 /** A turn is over. */
@@ -351,6 +352,7 @@ export interface IRunClosed {
   agreeing: number;
   tries: number;
   others: string[];
+  rests_on: string;
 }
 
 /** The run's cells are out of the notebook again. */

@@ -91,7 +91,8 @@ function opened(message: IRunOpened): IRunPicture {
     agreeing: 0,
     tried: 0,
     others: [],
-    unsupported: []
+    unsupported: [],
+    restsOn: ''
   };
 }
 
@@ -217,6 +218,7 @@ function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
     message: message.message,
     isStateLost: message.state_lost,
     cutBytes: message.cut_bytes ?? 0,
+    facts: message.facts ?? [],
     files: message.files
   }));
   const isCounted = message.status !== 'skipped';
@@ -256,6 +258,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     tried: message.tries || run.tries,
     others: message.others,
     unsupported: message.unsupported,
+    restsOn: message.rests_on ?? '',
     totals: {
       turns: message.turns,
       tokens: message.tokens,

@@ -204,6 +204,16 @@ function StepBody(
         <Code source={source} language={step.language} />
       )}
       {outputs.length > 0 && <CellOutputs outputs={outputs} />}
+      {step.facts.length > 0 && (
+        <ul
+          aria-label={trans.__('What happened to the data')}
+          data-testid="dm-facts"
+        >
+          {step.facts.map(fact => (
+            <li key={fact}>{fact}</li>
+          ))}
+        </ul>
+      )}
       {step.message && (
         <p className={isLimit ? 'jp-dm-Warning' : undefined}>
           {asSentence(step.message)}

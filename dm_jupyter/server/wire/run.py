@@ -166,6 +166,8 @@ class CellClosed:
     """What the cell did to files of the notebook's folder."""
     cut_bytes: int = 0
     """Bytes of its output that were not kept."""
+    facts: tuple[str, ...] = ()
+    """What it did to the data, in words, where that is more than a filter that kept rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ class RunClosed:
     """That ran behind the scenes; 0 where there was none."""
     others: tuple[str, ...] = ()
     """What the tries said that said something else, shortened."""
+    rests_on: str = ""
+    """A sentence that says which data the answer rests on that are not there; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)

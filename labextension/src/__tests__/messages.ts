@@ -97,6 +97,7 @@ export function cellClosed(part: Partial<ICellClosed> = {}): ICellClosed {
     state_lost: false,
     files: [],
     cut_bytes: 0,
+    facts: [],
     ...part
   };
 }
@@ -127,6 +128,7 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     detail: '',
     answer: 'There are **3**.',
     unsupported: [],
+    rests_on: '',
     turns: 2,
     cells: 1,
     tokens: 80,

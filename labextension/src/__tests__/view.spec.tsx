@@ -1223,6 +1223,20 @@ describe('PanelView', () => {
     expect(step.textContent).toContain(message);
   });
 
+  it('says what a cell did to the data, and that an answer rests on nothing', async () => {
+    begin();
+    const facts = ["no row has Country == 'Great Britain' (of 541,909)"];
+    const rests_on = `This answer rests on a selection without rows: ${facts[0]}.`;
+    analyst.model.receive(cellClosed({ facts }));
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(runClosed({ rests_on }));
+    await show();
+    expect(one('dm-rests-on').textContent).toBe(rests_on);
+    await unfold(0);
+    expect(one('dm-facts').textContent).toBe(facts[0]);
+    expect(await violations()).toEqual([]);
+  });
+
   it('says that another tab writes, and takes over', async () => {
     analyst.model.receive({
       kind: 'attached',
