@@ -378,7 +378,8 @@ def _after_cell(
         hint = hint_for(result, cell.source, trajectory.brief)
         taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
     observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
-    observation = f"{observation}\n\n{facts}".rstrip()  # below the word that nothing was shown
+    if facts:  # below the word that nothing was shown
+        observation = f"{observation}\n\n{facts}"
     return trajectory.extended(_told(taken, cell, observation, settings))
 
 
