@@ -48,7 +48,7 @@ __all__ = [
     "text_of",
 ]
 
-MOST_POINTS = 20_000
+MOST_POINTS = 10_000
 """Of a series that are looked at; there are up to 24 series."""
 _TEXT_CHARS = 500
 _NAME_CHARS = 60
@@ -180,9 +180,10 @@ def aggregated(
     aggregate = _AGGREGATES.get(how)
     if aggregate is None:
         return None
-    groups: dict[str, tuple[object, list[float]]] = {}
+    groups: dict[object, tuple[object, list[float]]] = {}
     for where, value in zip(places, values, strict=False):
-        _, group = groups.setdefault(place(where), (where, []))
+        key = where if isinstance(where, str) else place(where)
+        _, group = groups.setdefault(key, (where, []))
         if how == "count" or isfinite(value):
             group.append(value)
     try:
@@ -211,6 +212,8 @@ def span_of(values: Iterable[object]) -> str:
 
 def number(value: object) -> float:
     """Returns a value as a number; nan for what is none."""
+    if type(value) is float:  # most of them are
+        return value if isfinite(value) else nan
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             return nan

@@ -212,7 +212,8 @@ def _places(trace: _Trace, name: str) -> tuple[Sequence[object], int]:
 def _points(trace: _Trace, name: str) -> str:
     head = named(_mark(trace), name)
     values, where, count = _pairs(trace)
-    if count and not _any_number(values):
+    drawn, _ = _places(trace, _value_axis(trace))
+    if any(one is not None for one in drawn) and not _any_number(values):
         return f"{head} of {count} points"  # dates or categories along both axes
     return points_words(head, values, where, count)
 

@@ -38,13 +38,14 @@ _MARKS = {
     "bar": "bars", "line": "line", "trail": "line", "point": "scatter", "circle": "scatter",
     "square": "scatter", "arc": "pie", "boxplot": "box", "rect": "heat map",
 }  # fmt: skip
+_VEGA_MARKS = {"rect": "bars", "symbol": "scatter", "line": "line", "area": "area", "arc": "pie"}
 _SPLITTERS = ("color", "fill", "stroke", "shape", "strokeDash", "detail", "xOffset", "yOffset",
               "row", "column", "facet")  # fmt: skip
 """Channels that make several series of one."""
 _DATES = {"year": 4, "yearmonth": 7, "yearmonthdate": 10}
 """Units of time, by how much of a date they keep."""
 _ALL = "all rows"
-_MOST_ROWS = 60_000
+_MOST_ROWS = 40_000
 """Of all views together that are looked at."""
 
 
@@ -383,7 +384,7 @@ def vega_words(raw: object) -> str:
 
 def _mark(mark: object, tables: Mapping[str, object]) -> str:
     kind = one_of(mark, "type")
-    head = _MARKS.get(kind, kind)[:40] if isinstance(kind, str) else "mark"
+    head = _VEGA_MARKS.get(kind, kind)[:40] if isinstance(kind, str) else "mark"
     table = tables.get(name) if isinstance(name := one_of(mark, "from", "data"), str) else None
     rows = one_of(table, "values")
     if not isinstance(rows, list):
