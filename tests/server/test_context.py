@@ -180,8 +180,8 @@ async def test_a_figure_near_the_cursor_is_told(
         server.request, "POST", "/dm-jupyter/api/context", {**ask, "cells": [cell], "selected": 0}
     )
     assert "bars of 2: lowest 5 at south, highest 7 at north" in found["parts"][0]["text"]
+    large = {**cell, "figures": ["x" * 1_000_001]}
     with pytest.raises(HTTPError, match="400"):
-        large = {**cell, "figures": ["x" * 1_000_001]}
         await asyncio.to_thread(
             server.request, "POST", "/dm-jupyter/api/context", {**ask, "cells": [large]}
         )
