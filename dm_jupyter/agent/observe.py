@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 
+from dm_jupyter.agent.figure_words import figure_words, is_figure
 from dm_jupyter.core.limits_met import is_own_error, limit_met
 from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 __all__ = ["describe", "figures_in", "pictures_in", "shorten"]
 
-_FIGURE_CHARS = 1_200
 _WARNING = re.compile(r"(?:\S.*?:\d+: )?(?P<kind>\w*Warning): ?(?P<text>.*)")
 _NOISE_KIND = re.compile(
     r"(?:Future|Deprecation|PendingDeprecation|VisibleDeprecation|\w*Deprecated|Pandas\w*|Performance|Dtype"
@@ -61,9 +61,9 @@ def describe(result: CellResult, limit_chars: int = 4000, *, is_quiet: bool = Tr
 
 
 def figures_in(result: CellResult) -> list[str]:
-    """Returns what the figures of a cell show, as their kernel has told it in words."""
+    """Returns what the figures of a cell show, in words."""
     shown = [output for output in result.outputs if isinstance(output, Display)]
-    return [words for output in shown if (words := _figure_words(output))]
+    return [words for output in shown if (words := figure_words(output.data))]
 
 
 def pictures_in(result: CellResult) -> tuple[str, ...]:
@@ -93,21 +93,13 @@ def _picture(data: object, begin: bytes) -> str:
         return ""
 
 
-def _figure_words(output: Display) -> str:
-    """What stands beside a picture; nothing for the name of a class, as most libraries put it."""
-    if not any(media_type.startswith("image/") for media_type in output.data):
-        return ""
-    words = " ".join(str(output.data.get("text/plain", "")).split())
-    return "" if words.startswith("<") else words[:_FIGURE_CHARS]
-
-
 def _shown(output: Stream | Display | CellError, *, is_quiet: bool) -> str:
     if isinstance(output, Stream):
         text = without_colours(output.text).rstrip("\n")
         return text if output.name == "stdout" or not is_quiet else _without_noise(text)
     if isinstance(output, Display):
-        if any(media_type.startswith("image/") for media_type in output.data):
-            words = _figure_words(output)
+        words = figure_words(output.data)
+        if words or is_figure(output.data):
             return f"[a figure was shown. {words}]" if words else "[a figure was shown]"
         return str(output.data.get("text/plain", f"[shown as {', '.join(output.data)}]"))
     return ""

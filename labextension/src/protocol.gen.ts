@@ -7,7 +7,7 @@ export type Decision = 'approve' | 'skip';
 
 export type KernelChoice = 'restricted' | 'own';
 
-export type PartKind = 'selection' | 'variables' | 'cells' | 'files';
+export type PartKind = 'selection' | 'variables' | 'cells' | 'files' | 'earlier';
 
 /** A file that is read only when the person agrees. */
 export interface IWantedFile {
@@ -39,6 +39,7 @@ export interface INotebookCell {
   count: number | null;
   role: string;
   id: string;
+  figures: string[];
 }
 
 /** A piece of what the model is told, which a person can look at and switch off. */
@@ -207,6 +208,12 @@ export interface IUndo {
 export interface IRebuild {
   kind: 'rebuild';
   run_id: string;
+}
+
+/** What the person's settings switch off; sent with each connection, and when it changes. */
+export interface ITells {
+  kind: 'tells';
+  withheld: PartKind[];
 }
 
 /** A run began. */
@@ -498,4 +505,5 @@ export type ClientMessage =
   | IDecideFiles
   | IOwnCell
   | IUndo
-  | IRebuild;
+  | IRebuild
+  | ITells;
