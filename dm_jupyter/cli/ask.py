@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.analysis import (
     Analysis,
@@ -36,11 +36,14 @@ from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import StopReason
+from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.commands import own_command
 from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
+
+if TYPE_CHECKING:  # the pool: most questions are asked once
+    from dm_jupyter.agent.search.try_harder import Rehearsal
 
 __all__ = ["AskOptions", "ask_files"]
 
@@ -234,8 +237,7 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
         return
     _print_answer(analysis)
     if analysis.rehearsal is not None:
-        rehearsal = analysis.rehearsal
-        print(f"tries that agree: {rehearsal.agreeing} of {rehearsal.tries}")
+        _print_agreement(analysis.rehearsal, analysis.trajectory)
     if analysis.notebook.has_cells:
         print(f"notebook: {analysis.notebook.path}")
     elif analysis.fault is None:
@@ -256,6 +258,16 @@ def _print_answer(analysis: Analysis) -> None:
         _tell(str(analysis.fault))
     elif trajectory.stop is not StopReason.ANSWERED:
         _tell(f"no answer: {why_no_answer(trajectory)}")
+
+
+def _print_agreement(rehearsal: Rehearsal, ended: Trajectory) -> None:
+    agreeing = rehearsal.agreeing_with(ended)
+    print(f"tries that agree: {agreeing} of {rehearsal.tries}")
+    if agreeing > 1 or ended.answer is None:
+        return
+    for other in rehearsal.differing_from(ended):
+        print(harmless_text(f"another try says: {' '.join(other.split())}"))
+    _tell("no two tries agree: check the answer, or say in the question what is meant")
 
 
 def _tell(text: str) -> None:
@@ -282,13 +294,14 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _tries(analysis: Analysis) -> dict[str, int] | None:
+def _tries(analysis: Analysis) -> dict[str, Any] | None:
     if analysis.rehearsal is None:
         return None
     rehearsal = analysis.rehearsal
     return {
         "tries": rehearsal.tries,
-        "agreeing": rehearsal.agreeing,
+        "agreeing": rehearsal.agreeing_with(analysis.trajectory),
+        "others": list(rehearsal.differing_from(analysis.trajectory)),
         "tokens": rehearsal.tokens,
     }
 

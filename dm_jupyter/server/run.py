@@ -364,6 +364,8 @@ class Run:
                 tokens=self._tries.tokens(trajectory),
                 seconds=seconds,
                 agreeing=self._tries.agreeing(trajectory),
+                tries=self._tries.ran,
+                others=self._tries.others(trajectory),
                 rests_on=rests_words(trajectory.rests_on),
             )
         )

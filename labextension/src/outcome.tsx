@@ -39,6 +39,12 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
           {agreeing}
         </p>
       )}
+      {agreeing &&
+        run.others.map(other => (
+          <p key={other} className="jp-dm-Warning" data-testid="dm-other">
+            {trans.__('Another try says: %1', other)}
+          </p>
+        ))}
       {run.answer && run.unsupported.length > 0 && (
         <p className="jp-dm-Warning">
           {trans.__(

@@ -41,6 +41,8 @@ export interface IStepPicture {
   readonly status: StepStatus;
   readonly waitsBecause: string;
   readonly isEdited: boolean;
+  /** What was corrected in the cell after it had failed; empty where it ran as written. */
+  readonly corrected: string;
   readonly message: string;
   readonly isStateLost: boolean;
   /** Bytes of the cell's output that were not kept. */
@@ -108,6 +110,10 @@ export interface IRunPicture {
   readonly answer: string | null;
   /** Tries that say what the answer says. */
   readonly agreeing: number;
+  /** Tries that ran: fewer than `tries` where two agreed before. */
+  readonly tried: number;
+  /** What tries say that say something else, shortened. */
+  readonly others: readonly string[];
   readonly unsupported: readonly string[];
   /** Which data the answer rests on that are not there, in a sentence; empty for none. */
   readonly restsOn: string;
@@ -176,6 +182,7 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     status: 'thinking',
     waitsBecause: '',
     isEdited: false,
+    corrected: '',
     message: '',
     isStateLost: false,
     cutBytes: 0,

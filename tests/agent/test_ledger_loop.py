@@ -10,6 +10,7 @@ import nbformat
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.notebook_words import closing_words
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
@@ -95,10 +96,10 @@ async def test_a_closed_form_answer_is_not_sent_back_but_marked() -> None:
 
 
 async def test_without_the_ledger_nothing_is_told_and_nothing_is_sent_back() -> None:
-    settings = RunSettings(ledger=False)
+    settings = RunSettings(assistance=Assistance().without("ledger"))
     done, policy = await _run(FREE, [CODE, WRONG], came_to_nothing(), settings)
     assert "What happened" not in policy.requests[1].messages[-1].content
-    assert (done.turns, done.answer, done.rests_on) == (2, WRONG, ())
+    assert (done.turns, done.answer, done.rests_on) == (2, WRONG, (WORDS,))  # marked all the same
 
 
 async def test_the_published_form_of_a_dialect_is_left_as_it_is() -> None:

@@ -102,6 +102,8 @@ class CellOpened:
     language: str
     waits_because: str = ""
     """Why the person is asked; empty when it runs at once."""
+    corrected: str = ""
+    """What was corrected in the cell, which has failed and runs again; empty at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,10 @@ class RunClosed:
     seconds: float
     agreeing: int = 0
     """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    tries: int = 0
+    """That ran behind the scenes; 0 where there was none."""
+    others: tuple[str, ...] = ()
+    """What the tries said that said something else, shortened."""
     rests_on: str = ""
     """A sentence that says which data the answer rests on that are not there; empty for none."""
 

@@ -77,6 +77,7 @@ export function cellOpened(part: Partial<ICellOpened> = {}): ICellOpened {
     thought: 'Count the rows.',
     language: 'python',
     waits_because: '',
+    corrected: '',
     ...part
   };
 }
@@ -133,6 +134,8 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     tokens: 80,
     seconds: 10,
     agreeing: 0,
+    tries: 0,
+    others: [],
     ...part
   };
 }

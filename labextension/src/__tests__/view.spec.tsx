@@ -1052,10 +1052,14 @@ describe('PanelView', () => {
 
   it('says of several tries how many there are and how many agree', async () => {
     analyst.model.receive(runOpened({ tries: 3 }));
-    analyst.model.receive(runClosed({ seq: 2, agreeing: 2 }));
+    const others = ['There are **4**.'];
+    analyst.model.receive(runClosed({ seq: 2, agreeing: 2, tries: 3, others }));
     await show();
-    expect(one('dm-tries').textContent).toBe('3 tries');
+    expect(one('dm-tries').textContent).toBe('up to 3 tries');
     expect(one('dm-agreeing').textContent).toBe('2 of 3 tries agree');
+    expect(one('dm-other').textContent).toBe(
+      'Another try says: There are **4**.'
+    );
     expect(await violations()).toEqual([]);
   });
 
