@@ -79,7 +79,8 @@ def _kept(fact: Fact) -> str:
         head = f"no row has {condition}{of}" if condition else f"a selection kept no row{of}"
         if fact.operation.startswith("read_sql"):
             head = f"the query gave no row: {condition}"
-        return "; ".join([head, *filter(None, map(_coverage, fact.coverage))])
+        held = dict.fromkeys(filter(None, map(_coverage, fact.coverage)))
+        return "; ".join([head, *held])
     rows = _rows(fact.after)
     of = f" of {_rows(fact.before)}" if fact.before is not None else ""
     verb = "the query gave" if fact.before is None else "kept"

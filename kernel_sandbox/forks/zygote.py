@@ -216,7 +216,8 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
                 importlib.import_module(name)
     if "matplotlib" in sys.modules:  # a kernel that is not forked finds it in its home
         sys.modules["matplotlib"].rc_file(chart_style())
-    shell.ledger.prepare()
+    with contextlib.suppress(Exception):  # of another pandas: then there is no ledger
+        shell.ledger.prepare()
     shell.run_cell("pass")  # leaves no trace: no value, no history
     try:
         raise LookupError("not a failure")

@@ -36,6 +36,8 @@ class Condition:
     """What the data hold instead; empty where the mask has rows."""
     is_empty: bool = False
     is_compound: bool = False
+    is_of_missing: bool = False
+    """Whether it asks for missing values: that there are none is no absence of data."""
 
 
 class Book:

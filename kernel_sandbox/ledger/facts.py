@@ -147,8 +147,8 @@ def _text(value: object) -> str:
     """The text on one line, without what moves a cursor or turns the writing round."""
     if not isinstance(value, str):
         return ""
-    words = " ".join(value[: 4 * TEXT_CHARS].split())
-    return "".join(filter(str.isprintable, words))[:TEXT_CHARS].strip()
+    kept = (mark for mark in value[: 4 * TEXT_CHARS] if mark.isprintable() or mark.isspace())
+    return " ".join("".join(kept).split())[:TEXT_CHARS].strip()
 
 
 def _count(value: object) -> int | None:

@@ -66,8 +66,9 @@ class Ledger:
     def pandas_is_there(self) -> None:
         """Puts the layers on; called when pandas has been loaded in the middle of a cell."""
         self.prepare()
-        self._wrapping.put_on()
-        self._is_on = True
+        if self._wrapping is not None:
+            self._is_on = True
+            self._wrapping.put_on()
 
     def _begin(self) -> None:
         self._book.open(self._shell.user_ns)

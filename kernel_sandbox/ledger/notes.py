@@ -78,10 +78,12 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
         text = text[:_CONDITION_CHARS]
         is_empty = not _has_any(call.result)
         coverage: tuple[Coverage, ...] = ()
-        if is_empty and isinstance(column, pd.Series):
+        is_of_missing = sign in ("missing", "not missing")
+        if is_empty and isinstance(column, pd.Series) and not is_of_missing:
             with book.explaining() as may:
                 coverage = (coverage_of(column, wanted, text),) if may else ()
-        book.remember(call.result, Condition(text, coverage, is_empty))
+        condition = Condition(text, coverage, is_empty, is_of_missing=is_of_missing)
+        book.remember(call.result, condition)
 
     return note
 
@@ -335,6 +337,8 @@ def _note_figure(book: Book, call: Call, table: Any, result: Any) -> None:
         return
     condition = book.condition_of(table)
     if condition is not None and condition.is_empty:
+        if condition.is_of_missing:
+            return
         fact = Fact("kept", call.name, call.before, 0, condition=condition.text,
                     coverage=condition.coverage, line=call.line)  # fmt: skip
         book.note(fact)

@@ -52,7 +52,7 @@ def _conditions() -> Iterator[tuple[Any, str, Note]]:
         yield series, name, notes.compared(sign)
     yield series, "isin", notes.compared("in")
     yield series, "between", notes.compared("between")
-    for name, words in (("isna", "is missing"), ("notna", "is not missing")):
+    for name, words in (("isna", "missing"), ("notna", "not missing")):
         yield series, name, notes.compared(words, "{column} {sign}")
         yield series, name.replace("na", "null"), notes.compared(words, "{column} {sign}")
     for name in _TEXT_CONDITIONS:

@@ -192,6 +192,7 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
     assert told == {
         "answer": "There are 7 rows.",
         "unsupported": ["7"],
+        "rests_on": [],
         "tries": None,
         "stop": "answered",
         "stop_detail": "",
