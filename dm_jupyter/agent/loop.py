@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.compaction import folded_for, folded_further
-from dm_jupyter.agent.grounding import unsupported_numbers
+from dm_jupyter.agent.grounding import ground
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
@@ -35,6 +35,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.grounded import Grounded, doubts
 from dm_jupyter.core.limits_met import SAME_LIMIT, limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -396,12 +397,13 @@ def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -
 def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
     absent = _absent(trajectory, text)
-    unsupported = () if trajectory.task.is_closed_form else _unsupported(trajectory, text)
+    grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
+    unsupported = tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful))
     sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
     is_open = not sent_back and not trajectory.task.is_closed_form
     if unsupported and is_open and trajectory.assists.grounding:
         reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
-        told = prompts.fill(reason, numbers=", ".join(unsupported))
+        told = prompts.fill(reason, numbers="\n".join(f"- {line}" for line in doubts(grounding)))
         return trajectory.extended(replace(taken, observation=told))
     if absent and is_open and trajectory.assists.ledger:
         told = prompts.fill("answer_absent", absent=". ".join(absent))
@@ -412,6 +414,7 @@ def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
         answer=text,
         unsupported=unsupported,
         rests_on=absent,
+        grounding=grounding,
     )
 
 
@@ -438,10 +441,19 @@ def _outputs(trajectory: Trajectory) -> list[CellResult]:
     return [step.result for step in trajectory.steps if step.result is not None]
 
 
-def _unsupported(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
-    shown = [describe(result, limit_chars=1_000_000) for result in _outputs(trajectory)]
-    told = [facts_block(result.facts) for result in _outputs(trajectory)]
-    return unsupported_numbers(answer, [*shown, *told, trajectory.task.question])
+def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
+    """Where each number of an answer comes from, by the step that showed it."""
+    shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
+    outputs = [
+        "\n\n".join(
+            filter(None, (describe(result, limit_chars=1_000_000), facts_block(result.facts)))
+        )
+        for _, result in shown
+    ]
+    found = ground(answer, outputs, trajectory.task.question)
+    return tuple(
+        one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found
+    )
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import os
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_w
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.grounded import located
 from dm_jupyter.core.inert import inert_markdown, inert_output, is_heavy
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
@@ -61,6 +63,8 @@ class HeadlessNotebook:
         self.path = path
         self._on_disk = continued.content if continued else None
         """What the file must still hold when it is written; `None` where it may be anything."""
+        self._ran: list[str] = []
+        """Ids of the cells that ran, in order."""
         self.has_cells = False
         """Whether a cell was given to the kernel; until then there is no file."""
         self.document = (
@@ -113,6 +117,7 @@ class HeadlessNotebook:
         if result.state_lost:
             self._sql.knows_function = False
         self.document.cells[position] = await _with_outputs(source, result)
+        self._ran.append(str(self.document.cells[position].get("id", "")))
         self.save()
         return RanCell(cell, result)
 
@@ -125,6 +130,7 @@ class HeadlessNotebook:
         other = HeadlessNotebook(runner)
         other._sql = copy.copy(self._sql)
         other.document = copy.deepcopy(self.document)
+        other._ran = [*self._ran]
         return other
 
     def finish(self, trajectory: Trajectory) -> None:
@@ -138,7 +144,11 @@ class HeadlessNotebook:
             kept.setdefault("continued", []).append(trajectory.to_json())
         else:
             kept["trajectory"] = trajectory.to_json()
-        self._write(_text_cell(closing_words(trajectory)))
+        cell = _text_cell(closing_words(trajectory))
+        numbers = located(trajectory.grounding, trajectory.cell_ids(self._ran))
+        if numbers:
+            cell.metadata["dm_jupyter"] = {"numbers": [asdict(number) for number in numbers]}
+        self._write(cell)
 
     def save(self) -> None:
         """Writes the file whole or not at all; the former version stays when that fails.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dm_jupyter.core.data_facts import rests_words
+from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.limits_met import SAME_LIMIT
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
@@ -29,8 +30,8 @@ def closing_words(trajectory: Trajectory) -> str:
     """Returns the words below the last cell: the answer, or why there is none."""
     if trajectory.stop is StopReason.ANSWERED:
         words = f"## Answer\n\n{_plain_dollars(trajectory.answer or '')}"
-        if trajectory.unsupported:
-            words += f"\n\n> Not found in the outputs: {', '.join(trajectory.unsupported)}"
+        for line in doubt_words(trajectory.unsupported, trajectory.grounding):
+            words += f"\n\n> {line}"
         if trajectory.rests_on:
             words += f"\n\n> {rests_words(trajectory.rests_on)}"
         return words + _files_of(trajectory)

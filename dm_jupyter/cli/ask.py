@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
+from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
@@ -250,8 +251,8 @@ def _print_answer(analysis: Analysis) -> None:
     trajectory = analysis.trajectory
     if trajectory.answer is not None:
         print(harmless_text(trajectory.answer))
-    if trajectory.unsupported:
-        _tell(f"not found in the outputs: {', '.join(trajectory.unsupported)}")
+    for line in doubt_words(trajectory.unsupported, trajectory.grounding):
+        _tell(f"{line[:1].lower()}{line[1:]}")
     if trajectory.rests_on:
         _tell(rests_words(trajectory.rests_on))
     if analysis.fault is not None:
@@ -280,6 +281,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "answer": trajectory.answer,
         "unsupported": list(trajectory.unsupported),
         "rests_on": list(trajectory.rests_on),
+        "numbers": [asdict(one) for one in trajectory.grounding],
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
         "notebook": str(analysis.notebook.path) if analysis.notebook.has_cells else None,

@@ -6,7 +6,7 @@ all this one value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from dm_jupyter.core.addresses import shown_host
 from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
@@ -174,9 +175,11 @@ class Trajectory:
     """Which budget ran out, or which fault it was."""
     answer: str | None = None
     unsupported: tuple[str, ...] = ()
-    """Numbers of the answer that stand in no output."""
+    """Numbers of the answer that the outputs don't bear out."""
     rests_on: tuple[str, ...] = ()
     """What the answer rests on that the data do not have, such as a selection without rows."""
+    grounding: tuple[Grounded, ...] = ()
+    """Each number of a free answer, with the step whose output it comes from."""
     policy: str = ""
     """The model's name."""
     endpoint: str = ""
@@ -219,6 +222,15 @@ class Trajectory:
         """The model, and its host where it did not answer on this machine; for a person."""
         host = shown_host(self.endpoint)
         return f"{self.policy} at {host}" if host else self.policy
+
+    def cell_ids(self, ran: Sequence[str]) -> dict[int, str]:
+        """The ids of the notebook's cells by the index of the step that ran each.
+
+        Args:
+            ran: ids of the cells of the run, in the order in which they ran.
+        """
+        steps = (at for at, step in enumerate(self.steps) if step.result is not None)
+        return dict(zip(steps, ran, strict=False))
 
     @property
     def turns(self) -> int:
@@ -277,6 +289,7 @@ class Trajectory:
             "answer": self.answer,
             "unsupported": list(self.unsupported),
             "rests_on": list(self.rests_on),
+            "grounding": [asdict(one) for one in self.grounding],
             "policy": self.policy,
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
@@ -363,6 +376,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         answer=raw["answer"],
         unsupported=tuple(raw["unsupported"]),
         rests_on=tuple(raw.get("rests_on", ())),
+        grounding=tuple(map(Grounded.from_json, raw.get("grounding", ()))),
         policy=raw["policy"],
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),

@@ -14,6 +14,7 @@ from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.magic.harmless import harmless_markdown
@@ -83,7 +84,6 @@ class Answer:
         return harmless_markdown(str(self))
 
     def _doubt(self) -> str:
-        numbers = ", ".join(self.trajectory.unsupported)
-        doubt = f"\n\nNot found in the outputs: {numbers}" if numbers else ""
+        lines = doubt_words(self.trajectory.unsupported, self.trajectory.grounding)
         rests = rests_words(self.trajectory.rests_on)
-        return f"{doubt}\n\n{rests}" if rests else doubt
+        return "".join(f"\n\n{line}" for line in filter(None, (*lines, rests)))

@@ -7,8 +7,8 @@ is not known here: it goes into the run's journal, and whoever listens takes it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_w
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.data_facts import notable_words
+from dm_jupyter.core.grounded import AnswerNumber, located
 from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.task import Task
@@ -89,6 +90,8 @@ class LiveNotebook:
         self._written: list[_Written] = []
         self._anchors: tuple[str, ...] = ()
         self._question = ""
+        self._ran: list[str] = []
+        """Ids of the cells of its turns, in order."""
         self._has_run = False
         self._sql = SqlCells(())
         self.step = 1
@@ -158,11 +161,16 @@ class LiveNotebook:
             NotebookError: the run can't be kept.
         """
         if self._has_run:
-            self._insert("markdown", closing_words(trajectory), "answer")
+            numbers = [asdict(number) for number in self.numbers(trajectory)]
+            self._insert("markdown", closing_words(trajectory), "answer", numbers=numbers)
             return
         for written in reversed(self._written):
             self._journal.operate(DeleteCell(written.cell_id, if_source=written.source))
         self._written.clear()
+
+    def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
+        """The numbers of the answer, with the cells that they come from."""
+        return located(trajectory.grounding, trajectory.cell_ids(self._ran))
 
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
@@ -196,6 +204,8 @@ class LiveNotebook:
         )
         result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
         is_skipped = False
+        if not is_hidden:
+            self._ran.append(written.cell_id)
         try:
             is_skipped = bool(asked) and not await self._decided(written)
             if is_skipped:
@@ -289,9 +299,18 @@ class LiveNotebook:
             self._journal.operate(AppendOutput(written.cell_id, error.to_nbformat()))
 
     def _insert(
-        self, cell_type: str, source: str, role: str, *, is_hidden: bool = False
+        self,
+        cell_type: str,
+        source: str,
+        role: str,
+        *,
+        is_hidden: bool = False,
+        numbers: Sequence[Mapping[str, object]] = (),
     ) -> _Written:
-        metadata: dict[str, object] = {"dm_jupyter": {"run": self._journal.run_id, "role": role}}
+        mark: dict[str, object] = {"run": self._journal.run_id, "role": role}
+        if numbers:
+            mark["numbers"] = list(numbers)
+        metadata: dict[str, object] = {"dm_jupyter": mark}
         if is_hidden:
             metadata["jupyter"] = {"source_hidden": True}
         is_text = cell_type == "markdown"

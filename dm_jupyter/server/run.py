@@ -359,6 +359,7 @@ class Run:
                 detail=trajectory.stop_detail,
                 answer=trajectory.answer,
                 unsupported=trajectory.unsupported,
+                numbers=self._notebook.numbers(trajectory),
                 turns=trajectory.turns,
                 cells=trajectory.cells,
                 tokens=self._tries.tokens(trajectory),

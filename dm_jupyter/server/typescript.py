@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dm_jupyter.agent.notebook_context import ContextPart, NotebookCell, PartKind
+from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.server import operations, wire
 from kernel_sandbox.types import FileChange
 
@@ -28,7 +29,7 @@ _UNIONS: dict[str, Any] = {
     "ServerMessage": wire.ServerMessage,
     "ClientMessage": wire.ClientMessage,
 }
-_PARTS = (wire.WantedFile, wire.Candidate, FileChange, NotebookCell, ContextPart)
+_PARTS = (wire.WantedFile, wire.Candidate, FileChange, NotebookCell, ContextPart, AnswerNumber)
 """What messages hold."""
 _ALIASES: dict[str, Any] = {
     "Approval": wire.Approval,

@@ -26,10 +26,12 @@ export const Markdown = memo(function Markdown(props: {
   source: string;
   /** Whether it is shown to the letter, as code is that a person is to approve. */
   isVerbatim?: boolean;
+  /** Called with what was rendered; one function for as long as the text is the same. */
+  onRendered?: (node: HTMLElement) => void;
 }): ReactElement {
   const { rendermime } = usePanel();
   const host = useRef<HTMLDivElement>(null);
-  const { isVerbatim = false, source } = props;
+  const { isVerbatim = false, onRendered, source } = props;
   useEffect(() => {
     const node = host.current;
     if (!node) {
@@ -40,10 +42,17 @@ export const Markdown = memo(function Markdown(props: {
       data: { [MIME_TYPE]: isVerbatim ? source : plainDollars(source) },
       trusted: false
     });
-    renderer.renderModel(model).catch(error => {
-      console.warn('The text could not be rendered', error);
-      renderer.node.textContent = source;
-    });
+    renderer
+      .renderModel(model)
+      .catch(error => {
+        console.warn('The text could not be rendered', error);
+        renderer.node.textContent = source;
+      })
+      .finally(() => {
+        if (!renderer.isDisposed) {
+          onRendered?.(renderer.node);
+        }
+      });
     // React owns the parent, so the widget is not attached but told that it is.
     MessageLoop.sendMessage(renderer, Widget.Msg.BeforeAttach);
     node.appendChild(renderer.node);
@@ -54,7 +63,7 @@ export const Markdown = memo(function Markdown(props: {
       MessageLoop.sendMessage(renderer, Widget.Msg.AfterDetach);
       renderer.dispose();
     };
-  }, [isVerbatim, rendermime, source]);
+  }, [isVerbatim, onRendered, rendermime, source]);
   return (
     <div
       ref={host}

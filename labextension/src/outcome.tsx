@@ -1,7 +1,7 @@
 import { Clipboard } from '@jupyterlab/apputils';
 import { copyIcon, refreshIcon, undoIcon } from '@jupyterlab/ui-components';
 import type { LabIcon } from '@jupyterlab/ui-components';
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
@@ -9,10 +9,18 @@ import { download } from './history';
 import { tryHarderIcon } from './icon';
 import { Markdown } from './markdown';
 import { MenuButton } from './menu';
+import { linkNumbers } from './numbers';
 import type { IRunPicture } from './pictures';
 import type { ExportFormat } from './rest';
+import { useShownCell } from './steps';
 import { canTryHarder, tryHarder } from './tryharder';
-import { agreeingWords, meterWords, secondsWords, stopWords } from './wording';
+import {
+  agreeingWords,
+  doubtWords,
+  meterWords,
+  secondsWords,
+  stopWords
+} from './wording';
 
 /** How a run ended: the answer, or why there is none. */
 export function Outcome(props: { run: IRunPicture }): ReactElement | null {
@@ -28,7 +36,7 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
           data-testid="dm-answer"
           aria-label={trans.__('Answer')}
         >
-          <Markdown source={run.answer} />
+          <LinkedAnswer run={run} answer={run.answer} />
         </section>
       )}
       {agreeing && (
@@ -45,14 +53,12 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
             {trans.__('Another try says: %1', other)}
           </p>
         ))}
-      {run.answer && run.unsupported.length > 0 && (
-        <p className="jp-dm-Warning">
-          {trans.__(
-            'Not found in the outputs: %1. Check these yourself.',
-            run.unsupported.join(', ')
-          )}
-        </p>
-      )}
+      {run.answer &&
+        doubtWords(run, trans).map(words => (
+          <p key={words} className="jp-dm-Warning">
+            {words}
+          </p>
+        ))}
       {run.answer && run.restsOn && (
         <p className="jp-dm-Warning" data-testid="dm-rests-on">
           {run.restsOn}
@@ -64,6 +70,24 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
       )}
     </>
   );
+}
+
+/** The answer, whose numbers lead to the cells that they come from. */
+function LinkedAnswer(props: {
+  run: IRunPicture;
+  answer: string;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { answer, run } = props;
+  const { numbers, runId } = run;
+  const show = useShownCell(runId);
+  const onRendered = useCallback(
+    (node: HTMLElement) =>
+      linkNumbers(node, answer, numbers, trans, id => void show(id)),
+    // A function that shows a cell is made anew each time and does the same.
+    [answer, numbers, runId, trans]
+  );
+  return <Markdown source={answer} onRendered={onRendered} />;
 }
 
 /** How long the run has gone on, counting; what else it used is in the tooltip. */

@@ -4,6 +4,7 @@
 import type { Outputs } from './outputs';
 import type {
   Approval,
+  IAnswerNumber,
   IAsk,
   IContextPart,
   IFileChange,
@@ -117,6 +118,8 @@ export interface IRunPicture {
   readonly unsupported: readonly string[];
   /** Which data the answer rests on that are not there, in a sentence; empty for none. */
   readonly restsOn: string;
+  /** The numbers of the answer, with the cells that they come from. */
+  readonly numbers: readonly IAnswerNumber[];
 }
 
 /** Something to tell the person about a notebook, until they put it away. */

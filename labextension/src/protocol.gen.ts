@@ -48,6 +48,15 @@ export interface IContextPart {
   text: string;
 }
 
+/** A number of an answer, with the cell of the notebook that it comes from. */
+export interface IAnswerNumber {
+  text: string;
+  start: number;
+  verdict: string;
+  cell_id: string | null;
+  why: string;
+}
+
 /** A new cell below the first of the anchors that exists, else at the end. */
 export interface IInsertCell {
   op: 'insert_cell';
@@ -360,6 +369,7 @@ export interface IRunClosed {
   tries: number;
   others: string[];
   rests_on: string;
+  numbers: IAnswerNumber[];
 }
 
 /** The run's cells are out of the notebook again. */

@@ -92,7 +92,8 @@ function opened(message: IRunOpened): IRunPicture {
     tried: 0,
     others: [],
     unsupported: [],
-    restsOn: ''
+    restsOn: '',
+    numbers: []
   };
 }
 
@@ -259,6 +260,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     others: message.others,
     unsupported: message.unsupported,
     restsOn: message.rests_on ?? '',
+    numbers: message.numbers,
     totals: {
       turns: message.turns,
       tokens: message.tokens,

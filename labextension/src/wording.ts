@@ -240,3 +240,32 @@ export function layerWords(layers: readonly string[]): string {
 export function asSentence(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1);
 }
+
+/** What the person should check: numbers of the answer that the outputs do not bear out. */
+export function doubtWords(
+  run: IRunPicture,
+  trans: TranslationBundle
+): string[] {
+  const mismatched = run.numbers.filter(one => one.verdict === 'mismatched');
+  const elsewhere = mismatched.map(one => one.text);
+  const lost = run.unsupported.filter(text => !elsewhere.includes(text));
+  const words: string[] = [];
+  if (lost.length > 0) {
+    words.push(
+      trans.__(
+        'Not found in the outputs: %1. Check these yourself.',
+        lost.join(', ')
+      )
+    );
+  }
+  if (mismatched.length > 0) {
+    const odd = mismatched.map(one => `${one.text} (${one.why})`);
+    words.push(
+      trans.__(
+        'At odds with the outputs: %1. Check these yourself.',
+        odd.join('; ')
+      )
+    );
+  }
+  return words;
+}

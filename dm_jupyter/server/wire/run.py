@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dm_jupyter.agent.notebook_context import ContextPart
+from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.server.operations import Operation
 from dm_jupyter.server.wire.panel import Approval, Decision, KernelChoice
 from kernel_sandbox.types import FileChange
@@ -215,6 +216,8 @@ class RunClosed:
     """What the tries said that said something else, shortened."""
     rests_on: str = ""
     """A sentence that says which data the answer rests on that are not there; empty for none."""
+    numbers: tuple[AnswerNumber, ...] = ()
+    """The numbers of a free answer, with the cells that they come from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 /** Messages as the server sends them, for tests. */
 import type {
+  IAnswerNumber,
   Operation,
   ICellClosed,
   ICellOpened,
@@ -136,6 +137,22 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     agreeing: 0,
     tries: 0,
     others: [],
+    numbers: [],
+    ...part
+  };
+}
+
+export function numberOf(
+  text: string,
+  start: number,
+  part: Partial<IAnswerNumber> = {}
+): IAnswerNumber {
+  return {
+    text,
+    start,
+    verdict: 'supported',
+    cell_id: null,
+    why: '',
     ...part
   };
 }

@@ -35,6 +35,7 @@ import {
   cellClosed,
   cellOpened,
   insertCell,
+  numberOf,
   operated,
   printed,
   runClosed,
@@ -930,6 +931,60 @@ describe('PanelView', () => {
       ['undo', RUN],
       ['ask', PATH, { text: 'How many?', files: [], variables: [] }]
     ]);
+  });
+
+  it('leads from a number of the answer to its cell, and marks what is doubtful', async () => {
+    begin();
+    analyst.model.receive(cellClosed());
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(
+      runClosed({
+        answer: 'In all 3 of 33 are on board 😀, 3 again, 12 % and 99.',
+        unsupported: ['3', '99'],
+        numbers: [
+          numberOf('3', 7, { cell_id: 'cell-1' }),
+          numberOf('33', 12),
+          numberOf('3', 31, {
+            cell_id: 'cell-1',
+            verdict: 'mismatched',
+            why: '3 is for Adelie, not Gentoo'
+          }),
+          numberOf('12 %', 40, {
+            cell_id: 'cell-1',
+            verdict: 'derived',
+            why: '3 / 25'
+          }),
+          numberOf('99', 49, { verdict: 'unsupported' })
+        ]
+      })
+    );
+    await show();
+    const marked = [
+      ...one('dm-answer').querySelectorAll<HTMLElement>('.jp-dm-Number')
+    ];
+    expect(marked.map(each => [each.tagName, each.textContent])).toEqual([
+      ['BUTTON', '3'],
+      ['BUTTON', '3'],
+      ['BUTTON', '12 %'],
+      ['SPAN', '99']
+    ]);
+    expect(marked[2].title).toContain('3 / 25');
+    expect(one('dm-answer').textContent).toContain(
+      'In all 3 of 33 are on board 😀, 3 again, 12 % and 99.'
+    );
+    expect(one('dm-run').textContent).toContain(
+      'At odds with the outputs: 3 (3 is for Adelie, not Gentoo)'
+    );
+    expect(one('dm-run').textContent).toContain(
+      'Not found in the outputs: 99.'
+    );
+    marked[0].focus();
+    expect(document.activeElement).toBe(marked[0]);
+    analyst.panel = (() => null) as never;
+    await act(async () => marked[0].click());
+    await settle();
+    expect(host.textContent).toContain('not in the notebook any more');
+    expect(await violations()).toEqual([]);
   });
 
   it('shows the code and what it printed and drew, once a step is unfolded', async () => {

@@ -1,0 +1,106 @@
+"""How well the check of an answer's numbers finds faults: `python -m benchmarks.grounding`.
+
+`tests/data/grounding` holds pairs of an answer and the outputs it is about, with each fault marked.
+Half `a` was made from templates and may be looked at while the check is worked on. Half `b` was
+written by hand and is only counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.grounding import ground
+
+FOLDER = Path(__file__).parents[1] / "tests" / "data" / "grounding"
+HALVES = ("a", "b", "c", "d")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How often the check was right about the numbers of one half."""
+
+    caught: int
+    missed: int
+    false: int
+    numbers: int
+    pairs: int
+
+    @property
+    def precision(self) -> float:
+        """Part of the alarms that name a fault."""
+        alarms = self.caught + self.false
+        return self.caught / alarms if alarms else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Part of the faults that are named."""
+        faults = self.caught + self.missed
+        return self.caught / faults if faults else 1.0
+
+
+def pairs(half: str) -> Iterator[dict[str, Any]]:
+    """Yields the pairs of one half.
+
+    Args:
+        half: `a` or `b`.
+    """
+    for line in (FOLDER / f"{half}.jsonl").read_text("utf-8").splitlines():
+        yield json.loads(line)
+
+
+def judged(pair: dict[str, Any]) -> Iterator[tuple[str, str, bool, bool]]:
+    """Yields each number of a pair: its text, why it is doubted, whether it is, whether it should."""
+    found = ground(pair["answer"], pair["outputs"], pair["question"])
+    for one in found:
+        if not any(start < one.end and one.start < end for start, end in pair["ignored"]):
+            is_fault = any(start < one.end and one.start < end for start, end in pair["faults"])
+            yield one.text, f"{one.verdict}: {one.why}", one.is_doubtful, is_fault
+    for start, end in pair["faults"]:
+        if not any(start < one.end and one.start < end for one in found):
+            yield pair["answer"][start:end], "not seen", False, True
+
+
+def score(half: str) -> Score:
+    """Returns how the check does on one half.
+
+    Args:
+        half: `a` or `b`.
+    """
+    verdicts = [one[2:] for pair in pairs(half) for one in judged(pair)]
+    return Score(
+        caught=sum(doubted and fault for doubted, fault in verdicts),
+        missed=sum(fault and not doubted for doubted, fault in verdicts),
+        false=sum(doubted and not fault for doubted, fault in verdicts),
+        numbers=len(verdicts),
+        pairs=sum(1 for _ in pairs(half)),
+    )
+
+
+def main() -> None:
+    """Prints precision and recall, and the errors on half `a` when asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--errors", action="store_true", help="show what is wrong on half a")
+    settings = parser.parse_args()
+    if settings.errors:
+        for pair in [*pairs("a"), *pairs("b"), *pairs("c")]:
+            wrong = [one for one in judged(pair) if one[2] != one[3]]
+            if wrong:
+                print("\n\n".join(pair["outputs"]), pair["answer"], wrong, sep="\n", end="\n---\n")
+    print("half  pairs  numbers  faults  precision  recall")
+    for half in HALVES:
+        began = time.perf_counter()
+        found = score(half)
+        seconds = time.perf_counter() - began
+        print(f"{half:4}  {found.pairs:5}  {found.numbers:7}  {found.caught + found.missed:6}  "
+              f"{found.precision:9.3f}  {found.recall:6.3f}  "
+              f"{1e3 * seconds / found.pairs:.1f} ms a pair")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

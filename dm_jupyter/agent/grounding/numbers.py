@@ -1,0 +1,198 @@
+"""The numbers of a text: what they are worth, how exactly they are stated, and which claim nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+__all__ = [
+    "Number",
+    "claimed",
+    "dates_in",
+    "magnitude",
+    "numbers_in",
+    "plain_numbers",
+    "plain_value",
+    "stated_numbers",
+]
+
+_NUMBER = re.compile(
+    r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
+    r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
+    r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
+    r"|\s?(?:bn|mn)\b|[kKmMB]\b)?"
+)
+_PLAIN = re.compile(
+    r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
+)
+_SCALES = {
+    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
+    "B": 9, "trillion": 12,
+}  # fmt: skip
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
+_MARKER = re.compile(r"^[ \t>#*(]*(?P<number>\d{1,3})[.)](?=[*\s]+\S)", re.MULTILINE)
+"""What may number an entry of a list."""
+_REFERENCE = re.compile(r"\b(?:step|cell|figure|fig\.?|section|note|part)\s+$", re.IGNORECASE)
+"""Before the number of something that is no data."""
+_MONTHS = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DATE = re.compile(
+    r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
+    rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b\d{{1,2}}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
+    rf"|\b(?:{_MONTHS})\.?\s\d{{1,2}}\b(?!,?\d)(?:,?\s\d{{4}}\b)?",
+    re.IGNORECASE,
+)
+_LEVELS = frozenset(map(Decimal, ("0.01", "0.05", "0.1")))
+_LEVELS_PERCENT = frozenset(map(Decimal, (1, 5, 10, 90, 95, 99)))
+"""Usual levels of significance and of confidence."""
+_BEFORE_LEVEL = re.compile(
+    r"(?:\b(?:levels?|significance|confidence|alpha|below|threshold)|[α<])"
+    r"(?:\s+(?:of|the|usual|conventional))*[\s=:(]*$",
+    re.IGNORECASE,
+)
+_AFTER_LEVEL = re.compile(
+    r"[\s-]*(?:levels?|significance|confidence|alpha|threshold|CI)\b", re.IGNORECASE
+)
+_NEAR_CHARS = 40
+"""Characters before a number among which the words of a level stand."""
+
+_LONGEST = 300
+"""Characters of a number; what is longer is no quantity that anyone states."""
+_WIDE = Context(prec=1_000)
+"""Digits enough to round any such number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it is written in a text."""
+
+    text: str
+    digits: str
+    """Without separators, unit and scale, as `float` and `Decimal` read it."""
+    decimals: int
+    exponent: int
+    """Power of ten by which the words after the number scale it; -2 for a percentage."""
+    start: int
+    end: int
+    """Where it stands in the text."""
+
+    @property
+    def value(self) -> float:
+        """What is written, not scaled."""
+        return float(self.digits)
+
+    @property
+    def step(self) -> float:
+        """One unit of the last digit."""
+        return 10.0**-self.decimals
+
+    @property
+    def is_percentage(self) -> bool:
+        """Whether `%` or `percent` follows."""
+        return self.exponent == -2
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it may count something."""
+        return self.decimals == 0 and self.exponent == 0 and "e" not in self.digits.lower()
+
+    @property
+    def is_year(self) -> bool:
+        """Whether it is written as a year is."""
+        return self.text.isdigit() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
+
+
+def stated_numbers(text: str) -> frozenset[Decimal]:
+    """Returns the numbers of a text, each once, by what they are worth.
+
+    `1,200.0` is 1200, `1.2 thousand` as well; `45 %` and `45 percent` are 0.45.
+
+    Args:
+        text: what is stated.
+    """
+    return frozenset(
+        Decimal(number.digits).scaleb(number.exponent, context=_WIDE) for number in numbers_in(text)
+    )
+
+
+def claimed(answer: str) -> Iterator[Number]:
+    """Yields the numbers of an answer that say something of the data; dates are left out."""
+    markers = _list_markers(answer)
+    dates = dates_in(answer)
+    for number in numbers_in(answer):
+        before = answer[max(0, number.start - _NEAR_CHARS) : number.start]
+        is_ordinal = _ORDINAL.match(answer, number.end)
+        if is_ordinal or number.start in markers or _REFERENCE.search(before):
+            continue
+        if any(start <= number.start < end for start, end in dates):
+            continue
+        if not _is_level(answer, number, before):
+            yield number
+
+
+def dates_in(text: str) -> list[tuple[int, int]]:
+    """Returns where dates and times of day stand in a text."""
+    return [match.span() for match in _DATE.finditer(text)]
+
+
+def numbers_in(text: str) -> Iterator[Number]:
+    """Yields every number of a text, in order."""
+    for match in _NUMBER.finditer(text):
+        if len(match["number"]) > _LONGEST:
+            continue
+        digits = re.sub("[,\u202f\u00a0]", "", match["number"]).replace("−", "-")
+        unit = (match["unit"] or "").strip()
+        is_percentage = unit == "%" or unit.startswith("per")
+        scale = -2 if is_percentage else _SCALES.get(unit, 0)
+        yield Number(
+            match.group(0).strip(), digits, _decimals(digits), scale, match.start(), match.end()
+        )
+
+
+def _decimals(digits: str) -> int:
+    """How many digits stand behind the point, with what `e-3` adds to them."""
+    mantissa, _, power = digits.lower().partition("e")
+    behind = len(mantissa.partition(".")[2])
+    return max(0, behind - int(power or 0))
+
+
+def plain_numbers(text: str) -> list[str]:
+    """Returns how each number of a text is written, fast and without what follows it."""
+    return _PLAIN.findall(text)
+
+
+def plain_value(written: str) -> float:
+    """Returns what such a number is worth."""
+    return float(written.replace(",", "").replace("−", "-")) if len(written) <= _LONGEST else 0.0
+
+
+def magnitude(number: Number) -> float:
+    """Returns what one unit of the last digit other than a closing zero is worth: 100 for 5,100."""
+    if number.decimals or not number.digits.lstrip("+-").isdigit():
+        return number.step
+    digits = number.digits.lstrip("+-")
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return 10.0 ** min(zeros, max(0, len(digits) - 1))
+
+
+def _list_markers(text: str) -> frozenset[int]:
+    """Where the numbers stand that count the entries of lists: 1, and 2 where 1 came before."""
+    places, next_one = set(), 1
+    for match in _MARKER.finditer(text):
+        number = int(match["number"])
+        if number in (1, next_one):
+            places.add(match.start("number"))
+            next_one = number + 1
+    return frozenset(places)
+
+
+def _is_level(text: str, number: Number, before: str) -> bool:
+    """Whether it is a usual level of significance, with words that say so beside it."""
+    usual = _LEVELS_PERCENT if number.is_percentage else _LEVELS
+    return Decimal(number.digits) in usual and bool(
+        _BEFORE_LEVEL.search(before) or _AFTER_LEVEL.match(text, number.end)
+    )

@@ -1,0 +1,170 @@
+"""Words of answers and of labels in a form in which they compare, and the units they name."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["Unit", "content_words", "same_kind", "unit_after", "unit_of_label"]
+
+_WORD = re.compile(
+    r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
+)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_STOP = frozenset(
+    "a an the of in on at by for from to with and or is are was were be been has have had it its "
+    "this that these those their there as than then which who whose per each all any about around "
+    "roughly approximately nearly almost over under more less between into out up down not we "
+    "you so also only just both while whereas but however e g i ie eg np float int value data "
+    "dtype name object respectively".split()
+)
+_SAME = {
+    "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
+    "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
+    "stdev": "std", "variance": "var", "number": "count", "counts": "count", "n": "count",
+    "row": "count", "record": "count", "observation": "count", "entries": "count",
+    "entry": "count", "len": "count", "size": "count", "nunique": "count",
+    "percentage": "pct", "percent": "pct", "proportion": "share", "fraction": "share",
+    "correlation": "corr", "coefficient": "corr", "pearson": "corr", "p50": "median",
+    "50%": "median", "total": "sum", "amount": "sum", "f": "female", "women": "female",
+    "woman": "female", "men": "male", "man": "male", "female": "female", "male": "male",
+    "quantity": "qty", "rmse": "rmse", "revenue": "revenue", "weight": "mass", "weigh": "mass",
+    "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
+}  # fmt: skip
+_KEPT = frozenset((*_SAME.values(), "june"))
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_MONTH_OF = {month[:3]: month for month in _MONTHS} | {"sept": "september"}
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Returns the words of a text that tell it from others, lower case, singular, one name each.
+
+    A date gives its parts too, so that `2014-03-31` is met by `March 2014`.
+    """
+    return _content_words(text[:400])
+
+
+@lru_cache(maxsize=8_192)
+def _content_words(text: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for match in _WORD.finditer(_HUMP.sub(" ", text.replace("_", " "))):
+        written = match.group(0)
+        word = written.lower()
+        if word[0] == "#":
+            found.append(word)
+            continue
+        if word[0].isdigit():
+            found += _of_digits(word)
+            continue
+        word = re.sub(r"['’](?:s|t|re)?$", "", word)
+        if word in _STOP and not written.isupper():
+            continue
+        found.append(_SAME.get(word) or _month(word) or _singular(word))
+    return tuple(found)
+
+
+def _of_digits(word: str) -> tuple[str, ...]:
+    year, dash, rest = word.partition("-")
+    if dash and len(year) == 4 and rest[:2].isdigit() and 1 <= int(rest[:2]) <= 12:
+        return (word, year, _MONTHS[int(rest[:2]) - 1])
+    return (_SAME.get(word, word.replace("–", "-")),)
+
+
+def _month(word: str) -> str:
+    return _MONTH_OF.get(word, "") if len(word) <= 4 and word != "may" else ""
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 4 and word.endswith("es"):
+        word = _SAME.get(word[:-1], word[:-2])
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if len(word) > 5 and word.endswith("ed"):
+        word = word[:-2]
+    elif len(word) > 6 and word.endswith("ing"):
+        word = word[:-3]
+    word = _SAME.get(word, word)
+    return word[:-1] if len(word) > 3 and word.endswith("e") and word not in _KEPT else word
+
+
+Unit = tuple[str, float]
+"""What it measures, and how many of the smallest unit of that it is worth."""
+
+_UNITS: dict[str, Unit] = {}
+for _kind, _names in {
+    "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6,
+             "lb": 453.59237, "pound": 453.59237},
+    "length": {"mm": 1, "millimeter": 1, "millimetre": 1, "cm": 10, "centimeter": 10,
+               "centimetre": 10, "metre": 1e3, "meter": 1e3, "km": 1e6, "kilometer": 1e6,
+               "kilometre": 1e6, "mile": 1609344, "inch": 25.4, "ft": 304.8, "feet": 304.8},
+    "time": {"ms": 1e-3, "millisecond": 1e-3, "s": 1, "sec": 1, "second": 1, "minute": 60,
+             "mins": 60, "h": 3600, "hr": 3600, "hour": 3600, "day": 86400, "week": 604800},
+    "span": {"month": 1, "year": 12},
+    "celsius": {"°c": 1, "celsius": 1}, "fahrenheit": {"°f": 1, "fahrenheit": 1},
+    "dollar": {"$": 1, "usd": 1, "dollar": 1, "cent": 0.01}, "euro": {"€": 1, "eur": 1, "euro": 1},
+    "sterling": {"£": 1, "gbp": 1}, "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
+    "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
+                                                            "liter": 1e3},
+    "percent": {"%": 1, "pct": 1, "percent": 1, "percentage": 1},
+}.items():  # fmt: skip
+    _UNITS |= {name: (_kind, float(size)) for name, size in _names.items()}
+_AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
+_SHORT = frozenset("g h s l".split())
+"""Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
+_LASTING = frozenset("mean avg average median total delay time duration wait length".split())
+_BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
+
+
+def unit_after(text: str, start: int, end: int) -> Unit | None:
+    """Returns the unit of the number that stands at `start` to `end` of a text.
+
+    Args:
+        text: an answer or an output.
+        start: where the number begins; a sign of money may stand before it.
+        end: where it ends, `%` and the like included.
+    """
+    before = text[max(0, start - 2) : start].strip()[-1:]
+    if before and before in "$€£":
+        return _UNITS[before]
+    if text[start:end].rstrip().endswith(("%", "cent")):
+        return _UNITS["%"]
+    match = _AFTER.match(text, end)
+    if match and match["unit"] == "m" and text[end : end + 1].isspace():
+        return _UNITS["metre"]
+    return _named(match["unit"]) if match else None
+
+
+@lru_cache(maxsize=2_048)
+def unit_of_label(label: str) -> Unit | None:
+    """Returns the unit that a label of a column or of a line ends with or has in brackets."""
+    for inside in _BRACKETED.findall(label):
+        if unit := _named(inside):
+            return unit
+    words = re.split(r"[_\s.]+", label.strip().rstrip(":="))
+    last = words[-1] if len(words) > 1 else ""
+    if "per" in words[1:]:  # `kg_per_head`
+        last = words[words.index("per", 1) - 1]
+    if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
+        return _UNITS[f"°{last}"]
+    if last == "min":  # the least of something, or minutes
+        return _UNITS["minute"] if _LASTING & {word.lower() for word in words} else None
+    if "%" in label or {"pct", "percent", "percentage"} & {word.lower() for word in words}:
+        return _UNITS["%"]
+    return _named(last) if "_" in label or last not in _SHORT else None
+
+
+def _named(word: str) -> Unit | None:
+    lower = word.lower()
+    return _UNITS.get(lower) or (_UNITS.get(lower[:-1]) if len(lower) > 3 else None)
+
+
+def same_kind(one: Unit, other: Unit) -> bool | None:
+    """Returns whether two units measure the same; `None` where words may mean either."""
+    loose = {"time", "span"}
+    if one[0] in loose and other[0] in loose and one[0] != other[0]:
+        return None
+    return one[0] == other[0]
