@@ -18,7 +18,7 @@ from typing import Any
 from dm_jupyter.agent.grounding import ground
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "grounding"
-HALVES = ("a", "b", "c", "d")
+HALVES = ("a", "b", "c", "d", "e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--errors", action="store_true", help="show what is wrong on half a")
     settings = parser.parse_args()
     if settings.errors:
-        for pair in [*pairs("a"), *pairs("b"), *pairs("c")]:
+        for pair in [*pairs("a"), *pairs("b"), *pairs("c"), *pairs("d"), *pairs("e")]:
             wrong = [one for one in judged(pair) if one[2] != one[3]]
             if wrong:
                 print("\n\n".join(pair["outputs"]), pair["answer"], wrong, sep="\n", end="\n---\n")

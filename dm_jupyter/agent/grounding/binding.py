@@ -87,6 +87,12 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         for statement, (_, held) in zip(said, first, strict=True)
         if held
     ]
+    known += [
+        Known(statement.number.value, statement.number.text, 0, statement)
+        for statement, (verdict, _) in zip(said, first, strict=True)
+        if (verdict is None or verdict.verdict is Verdict.MISMATCHED)
+        and restates(statement, question)
+    ]
     turned = turned_around(answer, said)
     for statement, (verdict, _) in zip(said, first, strict=True):
         if statement.number.start in turned:
@@ -201,7 +207,8 @@ class _Binder:
 
     def _label(self, statement: Statement) -> Grounded:
         """A year or another name: it must occur in an output, or in the question."""
-        text = statement.number.text
+        number = statement.number
+        text = number.digits if number.is_percentage else number.text
         for source, output in reversed(list(enumerate(self.outputs.texts))):
             if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output):
                 return _verdict(statement, Verdict.SUPPORTED, source)
@@ -311,6 +318,10 @@ def _is_meant(
     """Whether the clause names one row, and nothing that only the value's own row is called."""
     more, less = theirs - mine, mine - theirs
     noun = set(content_words(statement.after[:30])[:1])
+    if (
+        more and not less and (block.is_table or block.parts)
+    ):  # `Very good` where the value is that of `Good`
+        return more <= statement.near and theirs <= statement.near
     if not more or not less or less & statement.near:
         return False
     if more <= statement.near:

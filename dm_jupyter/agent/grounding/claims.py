@@ -27,7 +27,7 @@ _RANK = re.compile(
 )
 _THRESHOLD = re.compile(
     r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|at most|than|up to|"
-    r"within|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
+    r"within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
     r"\s*(?:the\s)?[$€£]?\**\Z",
     re.I,
 )
@@ -37,13 +37,13 @@ _ABOVE = re.compile(
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
 _HIGH = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|fastest|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
     r"|peak(?:s|ed)?|leads with|top-selling|best-selling)\b",
     re.I,
 )
 _LOW = re.compile(
     r"\b(?:lightest|lowest|smallest|fewest|shortest|youngest|coldest|coolest|narrowest|minimum|"
-    r"slowest|weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
+    r"weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
     re.I,
 )
 _QUALIFIED = re.compile(
@@ -184,8 +184,8 @@ def _shares_word(statement: Statement, before: str, after: str, number: Number) 
 def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
     """Returns where numbers begin of `rose from 5 to 3`, and of a fall from 3 to 5."""
     found: set[int] = set()
-    for one, other in pairwise(said):
-        if one.is_label or other.is_label or one.number.exponent != other.number.exponent:
+    for one, other in pairwise([each for each in said if not each.is_label]):
+        if one.number.exponent != other.number.exponent:
             continue
         if not _FROM.search(one.tight) or not _TO.fullmatch(
             answer, one.number.end, other.number.start

@@ -28,13 +28,13 @@ _DOWN = (
     r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
 _CHANGE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+",
+    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|gap|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+",
     re.I,
 )
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|left|removed|saves?|cuts?|balance)\b|=",
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|removed|saves?|cuts?|balance)\b|=",
     re.I,
 )
 _MOVED = re.compile(
@@ -159,6 +159,12 @@ class _Pool:
     """Those of them that the sentence names."""
     totals: tuple[_Value, ...] = ()
     """What shares may be of."""
+    is_column: bool = False
+    """Whether they are one column of a table: shares are of their sum."""
+    is_told: bool = False
+    """Whether the clause names the one of the values that it is about."""
+    ratios: tuple[tuple[_Value, _Value], ...] = ()
+    """Twos of different kinds, of which one may be stated for each of the other."""
     is_ordered: bool = False
     """Whether the values follow each other in time."""
 
@@ -198,13 +204,35 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
                 values = tuple(_value(block, cell) for cell in cells)
                 alike = tuple(pair for pair in combinations(values, 2) if _are_alike(*pair))
                 whole = values if len(alike) == len(values) * (len(values) - 1) // 2 else ()
-                yield _Pool(values, alike, whole, totals=values)
+                is_told = any(block.column_words(cell.column) & statement.near for cell in cells)
+                every = tuple(combinations(values, 2))
+                yield _Pool(
+                    values, alike, whole, totals=values,
+                    ratios=every, is_told=is_told and bool(rows),
+                )  # fmt: skip
     yield _declared(blocks)
+    yield _across(blocks)
 
 
 def _are_alike(one: _Value, other: _Value) -> bool:
     """Whether two values of a row may be of one kind, by how they are written."""
     return ("." in one.text) == ("." in other.text)
+
+
+def _across(blocks: Sequence[Block]) -> _Pool:
+    """What lines of several cells have printed, in twos that their labels tie."""
+    lines = [
+        (block.row_words(cell.row), _value(block, cell))
+        for block in blocks
+        if not block.is_table and len(block.cells) <= _FEW
+        for cell in block.cells
+    ][:_POOL]
+    pairs = [
+        (one, other)
+        for (words, one), (more, other) in combinations(lines, 2)
+        if words & more and one.source != other.source
+    ]
+    return _Pool(tuple(value for _, value in lines), tuple(pairs))
 
 
 def _declared(blocks: Sequence[Block]) -> _Pool:
@@ -247,7 +275,15 @@ def _column_pool(
             if _are_alike(one, other) or labels[id(one)] & labels[id(other)]
         ]
         whole = whole if all(_are_alike(whole[0], other) for other in whole) else ()
-    return _Pool(values, tuple(pairs), whole, named, (*own, *totals), is_ordered)
+    return _Pool(
+        values,
+        tuple(pairs),
+        whole,
+        named,
+        (*own, *totals),
+        is_column=block.is_table and bool(whole),
+        is_ordered=is_ordered,
+    )
 
 
 def _pairs(
@@ -291,7 +327,11 @@ def _counts(blocks: Sequence[Block]) -> tuple[_Value, ...]:
             text = str(block.total_rows)
             found.setdefault(float(text), _Value(float(text), text, block.source))
         for cell in block.cells[:200]:
-            if cell.value == int_of(cell.value) and cell.value > 1 and block.words(cell) & _TOTAL:
+            if (
+                cell.value == int_of(cell.value)
+                and cell.value > 1
+                and (block.row_words(cell.row) & _TOTAL)
+            ):
                 found.setdefault(cell.value, _value(block, cell))
     return tuple(found.values())[:20]
 
@@ -348,9 +388,11 @@ def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation 
             if other is not one and other.value and fits.holds(scale * one.value / other.value):
                 if abs(one.value) <= abs(other.value):
                     return Derivation(f"{one.text} / {other.text}", one.source)
+    is_column = pool.is_column
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
-        if high.value and fits.holds(scale * low.value / high.value):
+        is_sibling = is_column and not (one in pool.named and other in pool.named)
+        if high.value and not is_sibling and fits.holds(scale * low.value / high.value):
             return Derivation(f"{low.text} / {high.text}", low.source)
     named = sum(one.value for one in pool.named)
     if len(pool.named) > 1 and total and fits.holds(scale * named / total):
@@ -369,7 +411,7 @@ def _rest(pool: _Pool, fits: Window, scale: float) -> Derivation | None:
 
 
 def _ratio(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
-    for one, other in pool.pairs:
+    for one, other in pool.ratios or pool.pairs:
         for over, under in ((one, other), (other, one)):
             if under.value and fits.holds(over.value / under.value):
                 return Derivation(f"{over.text} / {under.text}", over.source)
@@ -408,7 +450,7 @@ def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Der
     """What a whole column or row adds up to, which needs no word that says so."""
     total = sum(one.value for one in pool.whole)
     is_all = len(pool.named) in (0, 1, len(pool.whole))
-    if len(pool.whole) > 1 and is_all and fits.holds(total):
+    if len(pool.whole) > 1 and is_all and not pool.is_told and fits.holds(total):
         return Derivation(_sum_of(pool.whole), pool.whole[0].source)
     return None
 

@@ -40,10 +40,12 @@ _MONTHS = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _DATE = re.compile(
     r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
-    rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b\d{{1,2}}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
-    rf"|\b(?:{_MONTHS})\.?\s\d{{1,2}}\b(?!,?\d)(?:,?\s\d{{4}}\b)?",
+    rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b{_DAY}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
+    rf"|\b(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d),?\s\d{{4}}\b(?![.,]\d)"
+    rf"|\b(?:on|by|since|until|from|to)\s(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d)",
     re.IGNORECASE,
 )
 _LEVELS = frozenset(map(Decimal, ("0.01", "0.05", "0.1")))

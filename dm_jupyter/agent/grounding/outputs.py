@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from dm_jupyter.agent.grounding.numbers import Number, dates_in, numbers_in, plain_numbers
 from dm_jupyter.agent.grounding.statements import Vocabulary, scopes
@@ -39,11 +40,24 @@ _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
     r"|[A-Za-z_][\w.]*"
 )
-_KEYED = re.compile(r"\W*(?P<name>[^\W\d]+)[ _#]+(?P<key>\d+)\W*[:=(-]")
+_KEYED = re.compile(
+    r"\W*(?P<name>[^\W\d]+)[ #]+(?P<key>\d+)(?![.,]\d)(?P<rest>[^\d:=(]{0,30}[:=(]|\W*-)"
+)
+_PAIRED = re.compile(
+    r"(?P<head>[^:=,;]{1,60}?)\s*(?:->|=>|→|:|=)\s+(?P<value>[-+−$€£]?\d[\d.,eE+-]*\s?[^\s\d,;]{0,12})\s*$"
+)
+_NAMED = re.compile(r"\W*@(?P<head>[^\[\]]{1,60})\[(?P<value>[^\[\]]*)\]\s*$")
+_RANGE = re.compile(r"(?<![\w.,])\d+(?:\s?[-–]\s?\d+|\+)(?![\w.]*\d)")
+_ASSIGNED = re.compile(r"(?<![^\s,;(])([^\W\d][\w.%/]*)\s?=\s?[$€£]?\Z")
+"""Before a value, as in `mean=3.1 sd=0.2`."""
+_NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _QUANTILE = re.compile(r"p?(\d{1,2})%?")
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
-_JOINED = re.compile(r"(?<!\d)\d{1,3},\d{3}(?!\d)")
+_INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
+_OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
+_JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
+_TWO_TABLES = 4
 _UNIT_CHARS = 8
 _AROUND = " ,;:=-*(@[\"'>"
 _LONG_LINE, _LONG_GROUP = 1_000, 200
@@ -80,7 +94,7 @@ def read(texts: Sequence[str]) -> Outputs:
         if found.empty is None and _NOTHING.search(text[:10_000]):
             found.empty = source
         found.bare_from.append((len(found.bare), source))
-        for part in _parts(text):
+        for part in chain.from_iterable(map(_of_one_width, _parts(text))):
             if left <= 0:
                 found.bare += plain_numbers(text[part.start :])
                 break
@@ -135,6 +149,24 @@ def _parts(text: str) -> Iterator[_Part]:
         yield part
 
 
+def _of_one_width(part: _Part) -> list[_Part]:
+    """A table as it is, or two that follow each other without a line between, each as wide."""
+    if part.kind != "table" or len(part.lines) < _TWO_TABLES:
+        return [part]
+    widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
+    begin = next((at for at, width in enumerate(widths) if width), len(widths))
+    cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
+    rest = {width for width in widths[cut:]}
+    if not cut or cut - begin < 2 or len(widths) - cut < 2 or rest & {0, widths[begin]} or len(rest) > 1:
+        return [part]
+    first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
+    return [first, replace(part, lines=part.lines[cut:])]
+
+
+def _has_number(line: str) -> bool:
+    return any(number_of(cell) is not None for cell in line.split())
+
+
 def _closed(part: _Part, footer: re.Match[str]) -> Iterator[_Part]:
     """The lines above a footer, with what it says of them."""
     if footer["rows"]:
@@ -151,7 +183,7 @@ def _taken_over(part: _Part, line: str) -> list[str]:
     """The last line of the words before a table, where it is the table's head."""
     last = part.lines[-1] if part.lines else ""
     is_level = len(last.rstrip()) == len(line.rstrip()) and not last.rstrip().endswith((":", "."))
-    is_name = bool(re.fullmatch(r"[^\W\d]\w*", last)) and bool(line[:1].strip())
+    is_name = bool(_INDEX_NAME.fullmatch(last)) and bool(line[:1].strip())
     if last and (is_level or is_name):
         part.lines.pop()
         return [last]
@@ -170,7 +202,7 @@ def _kind(line: str, part: _Part) -> str:
         return "table"
     if part.kind == "table" and part.lines and len(line.rstrip()) == len(part.lines[-1].rstrip()):
         return "table" if len(stripped.split()) > 1 and stripped[-1] not in ".:" else "words"
-    is_listed = "," in line and ": " not in line and not re.search(r", \S|\. |[.:]$", line)
+    is_listed = "," in line and ": " not in line and not re.search(r", \S|[.:]$", line)
     return "," if is_listed else "words"
 
 
@@ -201,13 +233,15 @@ def _blocks(part: _Part, source: int) -> list[Block]:
 
 def _aligned(part: _Part, source: int) -> Block | None:
     """The table of aligned lines; the name of a series' index is not aligned."""
-    lines, index_name = part.lines, ""
-    if part.is_series and re.fullmatch(r"[^\W\d]\S*\s*", lines[0]) and len(lines) > 1:
-        index_name, lines = lines[0].strip(), lines[1:]
+    lines, index_name, is_series = part.lines, "", part.is_series
+    is_short = len(lines) > 1 and len(lines[0].rstrip()) < len(lines[1].rstrip())
+    is_name = len(lines) > 1 and bool(_INDEX_NAME.fullmatch(lines[0]))
+    if is_name and (is_series or (is_short and len(lines) > 2)):
+        index_name, lines, is_series = lines[0].strip(), lines[1:], True
     return table_of(
         _ragged_cells(lines) or text_cells(lines),
         source,
-        is_series=part.is_series,
+        is_series=is_series,
         name=part.name,
         index_name=index_name,
     )
@@ -234,8 +268,11 @@ def _describe(block: Block, part: _Part) -> None:
 
 def _joined_numbers(part: _Part, source: int) -> list[Block]:
     """`100,200` in a line of a csv file may be one number, too."""
-    joined = [line for line in part.lines if part.kind == "," and _JOINED.search(line)]
-    return [block for block in _words_blocks(joined, source) if block.cells]
+    if part.kind != ",":
+        return []
+    found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]
+    cells = [Cell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
+    return [Block(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
@@ -345,22 +382,37 @@ def _line(line: str) -> _Line:
         if not any(start <= number.start < end for start, end in dates)
     ]
     every = numbers
+    ranges = [match.span() for match in _RANGE.finditer(line)]
+    if len(numbers) > 1:
+        numbers = [
+            number
+            for number in numbers
+            if not any(start <= number.start < end for start, end in ranges)
+        ]
     numbers = [number for number in numbers if not _is_named_year(line, number, numbers)]
     found = _Line()
     keyed = _KEYED.match(line)
-    if keyed and len(numbers) > 1:
+    paired = _PAIRED.match(line) or _NAMED.match(line)
+    if paired and not keyed and re.search(r"\d", paired["head"]):
+        numbers = [number for number in numbers if number.start >= paired.start("value")]
+    if keyed and len(numbers) > 1 and keyed["name"].lower() not in _NO_NAMES:
         numbers = [number for number in numbers if number.start != keyed.start("key")]
         found.key_name = keyed["name"]
-        found.head = f"{keyed['name']} #{keyed['key']}"
+        found.head = f"{keyed['name']} #{keyed['key']} {keyed['rest'].strip(' :=(-')}".strip()
+    elif paired and len(numbers) == 1:
+        found.head = paired["head"].strip(_AROUND)
     elif headed := _HEADED.match(line):
-        found.head = headed[1] or headed[2]
+        found.head = (headed[1] or headed[2]).strip(_AROUND)
         numbers = [number for number in numbers if number.start >= len(found.head)]
     found.keys = [number.text for number in every if number not in numbers]
     found.numbers = numbers
-    start = keyed.end() - 1 if found.key_name and keyed else len(found.head)
+    start = keyed.end() - 1 if found.key_name and keyed else max(0, line.find(found.head))
+    start += 0 if found.key_name else len(found.head)
     for number, scope in zip(numbers, scopes(start, len(line), line, numbers), strict=True):
         before, after = line[slice(*scope.before)], line[slice(*scope.after)]
-        found.labels.append(f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip())
+        assigned = _ASSIGNED.search(line[: number.start])
+        label = f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip()
+        found.labels.append(assigned[1] if assigned and len(numbers) > 1 else label)
         found.units.append(unit_after(line, number.start, number.end))
         name = before.strip(_AROUND)
         behind = after.strip(" ,;)]")
@@ -388,7 +440,7 @@ def _split_numbers(number: Number) -> Iterator[Number]:
 def _literal(line: str, source: int) -> Block | None:
     """A list, tuple or dictionary with what each of its numbers belongs to; `None` for others."""
     opened = re.search(r"[\[{(]", line)
-    if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"@\w+\[", line):
+    if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"\W*@[^\[\]]+\[", line):
         return None
     prefix = line[: opened.start()]
     if re.search(r"\d", prefix) or not re.search(r"(?:^|[:=]\s*|\w)$", prefix):
@@ -403,22 +455,7 @@ def _literal(line: str, source: int) -> Block | None:
     ):
         return None
     block = Block(source, columns=[prefix.strip(" :=")], levels=1)
-    stack: list[list[str]] = [[]]
-    for at, token in enumerate(tokens):
-        following = tokens[at + 1] if at + 1 < len(tokens) else ""
-        if token in "[({":
-            stack.append([])
-        elif token in "])}":
-            stack = stack[:-1] or [[]]
-        elif token[0] in "'\"" or following == ":":
-            text = token.strip("'\"")
-            stack[-1] = [text] if following == ":" else [*stack[-1][-3:], text]
-            block.labels.append(text)
-        elif (value := number_of(token.replace("_", ""))) is not None:
-            names = tuple(one for level in stack[-4:] for one in level)
-            block.rows.append(", ".join(names))
-            block.parts.append(names)
-            block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+    _take_tokens(block, tokens)
     shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
     if shape:
         block.rows, block.parts = ["rows", "columns"], []
@@ -426,6 +463,29 @@ def _literal(line: str, source: int) -> Block | None:
     else:
         block.total_rows = len(block.rows) or len(block.labels)
     return block
+
+
+def _take_tokens(block: Block, tokens: list[str]) -> None:
+    """Takes the numbers of a literal into the block, with the names of all that they are in."""
+    levels: list[tuple[list[str], list[str]]] = [([], [])]
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else ""
+        texts, key = levels[-1]
+        if token in _OPENING:
+            levels.append(([], []))
+        elif token in _CLOSING:
+            levels = levels[:-1] or [([], [])]
+        elif following == ":":
+            key[:] = [token.strip("'\"")]
+            block.labels += key
+        elif token[0] in "'\"":
+            texts[:] = [*texts[-2:], token.strip("'\"")]
+            block.labels.append(texts[-1])
+        elif (value := number_of(token.replace("_", ""))) is not None:
+            names = tuple(one for level in levels[-4:] for half in level for one in half)
+            block.rows.append(", ".join(names))
+            block.parts.append(names)
+            block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
 
 
 def _continues(block: Block, literal: Block) -> bool:
@@ -450,6 +510,8 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
     labels: dict[str, None] = {}
     for block in blocks:
         labels |= dict.fromkeys(block.labels[:_MOST_LABELS])
+        if not block.is_table:
+            labels |= dict.fromkeys(block.rows[:_MOST_LABELS])
         keys |= set(block.keys[:_MOST_LABELS])
         for name in block.key_names:
             named = [word for word in content_words(name) if word not in _NUMBERING]
@@ -457,7 +519,7 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
-        phrase = content_words(label)
+        phrase = content_words(label, is_label=True)
         words |= set(phrase)
         if phrase and len(phrase) <= _LABEL_WORDS:
             alike = phrases.setdefault(phrase[0], {})
@@ -465,6 +527,8 @@ def _vocabulary(blocks: list[Block]) -> Vocabulary:
                 alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
             with_digits[label.lower()] = None
+            for part in _RANGE.findall(label):
+                with_digits[part] = None
     return Vocabulary(
         {first: list(found) for first, found in phrases.items()},
         frozenset(words),

@@ -137,7 +137,7 @@ class Statement:
     @property
     def tight(self) -> str:
         """The text just before it, for words that lead up to it."""
-        return self.before[-60:]
+        return max(self.since, self.before, key=len)[-60:]
 
 
 def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[Scope]:

@@ -84,7 +84,7 @@ class Block:
         found = self._words.get((row, -1))
         if found is None:
             text = self.rows[row]
-            found = frozenset(content_words(text) or text.lower().split()[:3])
+            found = frozenset(content_words(text, is_label=True) or text.lower().split()[:3])
             self._words[row, -1] = found
         return found
 
@@ -148,7 +148,7 @@ class Block:
     def part_words(self, row: int) -> list[frozenset[str]]:
         """What each label of a row says."""
         parts = self.parts[row] if self.parts else (self.rows[row],)
-        return [frozenset(content_words(part)) for part in parts]
+        return [frozenset(content_words(part, is_label=True)) for part in parts]
 
     def unit(self, cell: Cell) -> Unit | None:
         """The unit of a cell, where it or a label tells."""
@@ -232,6 +232,8 @@ def table_of(
     heads, body = _split(rows, is_series)
     if not body:
         return None
+    if is_series and not heads:  # spaces inside the labels of one index
+        body = [[" ".join(filter(None, row[:-1])), row[-1]] for row in body]
     heads, body = _merged(heads, body)
     index = _index_width(heads, body, is_series)
     block = Block(source, is_table=True, total_rows=len(body), levels=max(1, index))
@@ -274,22 +276,36 @@ def _merged(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The cells with those joined that a space inside a name or a text has split."""
     width = len(body[0])
+    if not heads:
+        return heads, body
     has_head = [any(head[at] for head in heads) for at in range(width)]
     has_body = [any(row[at] for row in body) for at in range(width)]
-    first = next((at for at in range(width) if has_head[at]), 0)
-    if first > 1 and all(row[0].isdigit() for row in body):
-        first = 1  # rows are numbered, the rest is text of the first column
+    is_text = [not any(_is_value(row[at]) for row in body) for at in range(width)]
+    first = has_head.index(True) if any(has_head) else width
+    is_named = len(heads) > 1 and not heads[-1][-1]
+    columns = next((at for at in range(width) if any(head[at] for head in heads[:-1])), 0)
+    columns = columns if is_named else 0
+    is_ranked = first > 0 and all(row[0].isdigit() for row in body)
+    with_next = [False] * width
+    for at in range(width - 1):  # which of the next two cells a lone one belongs to
+        if 0 < at + 1 < columns and not has_head[at + 1]:
+            with_next[at] = True  # a part of the labels, whose name stands above the first part
+        elif at < first:  # names of rows, or their numbers and a text
+            with_next[at] = not (is_ranked and at == 0) and (at + 1 < first or is_ranked)
+        elif at and not has_body[at] and not any(head[at] for head in heads[:-1]):
+            with_next[at - 1] = True  # a word of the index' name
+        elif not has_body[at] or (
+            at >= columns and not has_head[at] and is_text[at + 1] and has_body[at + 1]
+        ):
+            with_next[at] = True
+        if not has_head[at + 1] and at >= first and is_text[at] and is_text[at + 1]:
+            is_of_next = at + 2 < width and has_head[at + 2] and is_text[at + 2]
+            with_next[at] = with_next[at] or not is_of_next
     groups: list[list[int]] = [[]]
     for at in range(width):
         groups[-1].append(at)
-        is_last_of_index = at == first - 1
-        is_split = heads and not (has_head[at] and has_body[at]) and not is_last_of_index
-        texts = not any(_is_value(row[at]) for row in body)
-        is_loose = first == 1 and at > 0 and not has_head[at]  # a part of a text all the same
-        if not (is_split and (texts or is_loose)) and at < width - 1:
+        if not with_next[at] and at < width - 1:
             groups.append([])
-    if len(groups) == width:
-        return heads, body
 
     def joined(row: list[str]) -> list[str]:
         return [" ".join(filter(None, (row[at] for at in group))) for group in groups]

@@ -38,18 +38,23 @@ _MONTHS = (
 _MONTH_OF = {month[:3]: month for month in _MONTHS} | {"sept": "september"}
 
 
-def content_words(text: str) -> tuple[str, ...]:
+def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
     """Returns the words of a text that tell it from others, lower case, singular, one name each.
 
     A date gives its parts too, so that `2014-03-31` is met by `March 2014`.
+
+    Args:
+        text: of an answer, or a label.
+        is_label: whether single letters are kept, which name something in a label.
     """
-    return _content_words(text[:400])
+    return _content_words(text[:400], is_label)
 
 
 @lru_cache(maxsize=8_192)
-def _content_words(text: str) -> tuple[str, ...]:
+def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
-    for match in _WORD.finditer(_HUMP.sub(" ", text.replace("_", " "))):
+    text = _HUMP.sub(" ", text)
+    for match in _WORD.finditer(text.replace("_", " ")):
         written = match.group(0)
         word = written.lower()
         if word[0] == "#":
@@ -59,7 +64,9 @@ def _content_words(text: str) -> tuple[str, ...]:
             found += _of_digits(word)
             continue
         word = re.sub(r"['’](?:s|t|re)?$", "", word)
-        if word in _STOP and not written.isupper():
+        is_glued = "_" in text[max(0, match.start() - 1) : match.end() + 1]
+        is_letter = (is_label or is_glued) and len(word) == 1
+        if word in _STOP and not is_letter and not written.isupper():
             continue
         found.append(_SAME.get(word) or _month(word) or _singular(word))
     return tuple(found)
