@@ -55,7 +55,7 @@ def pairs(half: str) -> Iterator[dict[str, Any]]:
 
 
 def judged(pair: dict[str, Any]) -> Iterator[tuple[str, str, bool, bool]]:
-    """Yields each number of a pair: its text, why it is doubted, whether it is, whether it should."""
+    """Yields of each number its text, why it is doubted, whether it is and whether it should be."""
     found = ground(pair["answer"], pair["outputs"], pair["question"])
     for one in found:
         if not any(start < one.end and one.start < end for start, end in pair["ignored"]):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.compaction import folded_for, folded_further
-from dm_jupyter.agent.grounding import ground
+from dm_jupyter.agent.grounding import ground, stated_numbers
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
@@ -35,7 +36,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
-from dm_jupyter.core.grounded import Grounded, doubts
+from dm_jupyter.core.grounded import Grounded, Verdict, doubts
 from dm_jupyter.core.limits_met import SAME_LIMIT, limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -444,16 +445,20 @@ def _outputs(trajectory: Trajectory) -> list[CellResult]:
 def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     """Where each number of an answer comes from, by the step that showed it."""
     shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
-    outputs = [
-        "\n\n".join(
-            filter(None, (describe(result, limit_chars=1_000_000), facts_block(result.facts)))
-        )
-        for _, result in shown
-    ]
+    outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
     found = ground(answer, outputs, trajectory.task.question)
-    return tuple(
-        one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found
-    )
+    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
+    told = {at: facts_block(result.facts) for at, result in shown}
+    return tuple(_told_by_a_fact(one, told) if one.is_doubtful else one for one in placed)
+
+
+def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
+    """The number, borne out where the facts of a cell have it."""
+    mine = stated_numbers(number.text)
+    for at, facts in told.items():
+        if mine and mine <= stated_numbers(facts):
+            return replace(number, verdict=Verdict.SUPPORTED, cell=at, why="")
+    return number
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:

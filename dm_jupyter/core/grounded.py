@@ -1,4 +1,4 @@
-"""Where a number of an answer comes from: what a trajectory, the panel and a notebook keep of it."""
+"""Where a number of an answer comes from, as trajectory, panel and notebook keep it."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         and restates(statement, question)
     ]
     turned = turned_around(answer, said)
-    for statement, (verdict, _) in zip(said, first, strict=True):
+    for statement, (direct, _) in zip(said, first, strict=True):
+        verdict = direct
         if statement.number.start in turned:
             cell = verdict.cell if verdict else None
             found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
@@ -216,7 +217,7 @@ class _Binder:
             return _verdict(statement, Verdict.RESTATED)
         return _verdict(statement, Verdict.UNSUPPORTED)
 
-    def indirect(
+    def indirect(  # noqa: PLR0911 (the ways in which a number can follow, in their order)
         self,
         statement: Statement,
         others: list[Known],

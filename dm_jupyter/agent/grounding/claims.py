@@ -1,4 +1,4 @@
-"""Claims that no single value makes: counts of rows, ranks, superlatives, the question's numbers."""
+"""Claims that no single value makes: counts, ranks, superlatives, the question's numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dm_jupyter.agent.grounding.numbers import Number, numbers_in
+from dm_jupyter.agent.grounding.numbers import numbers_in
 from dm_jupyter.agent.grounding.sizes import Held
 from dm_jupyter.agent.grounding.statements import Statement
 from dm_jupyter.agent.grounding.tables import Block
@@ -26,8 +26,9 @@ _RANK = re.compile(
     r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I
 )
 _THRESHOLD = re.compile(
-    r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|at most|than|up to|"
-    r"within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
+    r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than"
+    r"|at most|than|up to|within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top"
+    r"|first|last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])"
     r"\s*(?:the\s)?[$€£]?\**\Z",
     re.I,
 )
@@ -37,18 +38,20 @@ _ABOVE = re.compile(
 _BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
 _HIGH = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|the most|most (?:expensive|populous|popular|frequent|common)"
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most"
+    r"|most (?:expensive|populous|popular|frequent|common)"
     r"|peak(?:s|ed)?|leads with|top-selling|best-selling)\b",
     re.I,
 )
 _LOW = re.compile(
     r"\b(?:lightest|lowest|smallest|fewest|shortest|youngest|coldest|coolest|narrowest|minimum|"
-    r"weakest|poorest|cheapest|driest|the least|least (?:expensive|populous|popular|frequent|common))\b",
+    r"weakest|poorest|cheapest|driest|the least"
+    r"|least (?:expensive|populous|popular|frequent|common))\b",
     re.I,
 )
 _QUALIFIED = re.compile(
-    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|almost|not|"
-    r"2nd|3rd|followed|both|within|excluding)\b|n't",
+    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly"
+    r"|almost|not|2nd|3rd|followed|both|within|excluding)\b|n't",
     re.I,
 )
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
@@ -95,9 +98,9 @@ def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     """Whether words name what the rows of a table are."""
     if _is_head(block):
         return False
-    heads = set(content_words(block.index_name)) | set(
+    heads = set(content_words(block.index_name)) | {
         word for name in block.key_names for word in content_words(name)
-    )
+    }
     if not block.is_table and len(block.labels) > 1 and len(block.labels) == len(block.rows):
         return bool(_THINGS & set(nouns))
     if not block.is_table and not block.rows:
@@ -169,12 +172,12 @@ def restates(statement: Statement, question: str) -> bool:
             return True
         if _THRESHOLD.search(statement.tight) and _THRESHOLD.search(before):
             return True
-        if _shares_word(statement, before, question[asked.end : asked.end + 40], number):
+        if _shares_word(statement, before, question[asked.end : asked.end + 40]):
             return True
     return False
 
 
-def _shares_word(statement: Statement, before: str, after: str, number: Number) -> bool:
+def _shares_word(statement: Statement, before: str, after: str) -> bool:
     """Whether the word beside a number is the same in answer and question."""
     mine = content_words(statement.after[:40])[:1], content_words(statement.tight)[-1:]
     theirs = content_words(after)[:1], content_words(before)[-1:]
@@ -192,13 +195,15 @@ def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
         ):
             continue
         rises = bool(_RISES.search(one.before)), bool(_FALLS.search(one.before))
-        if rises[0] != rises[1] and one.number.value != other.number.value:
-            if rises[0] != (other.number.value > one.number.value):
-                found |= {one.number.start, other.number.start}
+        is_told = rises[0] != rises[1] and one.number.value != other.number.value
+        if is_told and rises[0] != (other.number.value > one.number.value):
+            found |= {one.number.start, other.number.start}
     return frozenset(found)
 
 
-def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block]) -> str:
+def superlative_fault(  # noqa: PLR0911 (one line for each reason to say nothing)
+    held: Held, statement: Statement, blocks: Sequence[Block]
+) -> str:
     """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
 
     Args:

@@ -7,7 +7,7 @@ answer itself states. Any two numbers of all outputs would give nearly every res
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -28,13 +28,18 @@ _DOWN = (
     r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
 _CHANGE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|gap|\w+er than|jump(?:ed)?|spread|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b|(?:^|\s)\+",
+    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|gap|\w+er than|jump(?:ed)?|spread"
+    r"|improve(?:d|ment)?|cuts?|saves?|doubl\w*|margin|lift|removed|dropped|savings?|profit)\b"
+    r"|(?:^|\s)\+",
     re.I,
 )
 _ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|profit|after|before|years|step|jump|worth|earns?|earned|removed|saves?|cuts?|balance)\b|=",
+    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)"
+    r"|net|surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without"
+    r"|non|profit|after|before|years|step|jump|worth|earns?|earned|removed|saves?|cuts?"
+    r"|balance)\b|=",
     re.I,
 )
 _MOVED = re.compile(
@@ -48,7 +53,8 @@ _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
 )
 _SUM = re.compile(
-    r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly|add(?:s|ed)? up|plus|accounts?)\b|=|\+",
+    r"\b(?:total(?:s|l?ing)?|sum|combined|together|in all|altogether|overall|both|jointly"
+    r"|add(?:s|ed)? up|plus|accounts?)\b|=|\+",
     re.I,
 )
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
@@ -191,7 +197,7 @@ def _columns(statement: Statement, blocks: Sequence[Block]) -> Iterator[_Pool]:
     words = statement.near | statement.wide
     totals = _counts(blocks)
     for block in blocks:
-        if not 1 < len(block.cells) or len(block.rows) > _MOST_ROWS:
+        if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
             continue
         rows = block.rows_named(words)
         columns = _columns_meant(block, words)
@@ -351,7 +357,8 @@ def _change(pool: _Pool, fits: Window, statement: Statement, context: str) -> De
     ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
-        if pool.is_ordered and ups != downs and (high is other) != ups:
+        is_one_way = ups is not downs
+        if pool.is_ordered and is_one_way and ups is not (high is other):
             continue
         if low.value and (ups or not downs) and fits.holds(100 * (high.value / low.value - 1)):
             return Derivation(f"{high.text} / {low.text} - 1", high.source)
@@ -364,15 +371,17 @@ def _change(pool: _Pool, fits: Window, statement: Statement, context: str) -> De
     return None
 
 
-def _share(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _share(pool: _Pool, fits: Window, _: Statement, context: str) -> Derivation | None:
     return _part(pool, fits, 100.0, bool(_REST.search(context)))
 
 
-def _fraction(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _fraction(pool: _Pool, fits: Window, _: Statement, context: str) -> Derivation | None:
     return _part(pool, fits, 1.0, bool(_REST.search(context)))
 
 
-def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation | None:
+def _part(  # noqa: PLR0911 (the ways in which a value is a part, in their order)
+    pool: _Pool, fits: Window, scale: float, is_rest: bool
+) -> Derivation | None:
     """A value as a part of a total: of its column, of one that is told, of another value."""
     if pool.values and all(abs(one.value) <= 1 for one in pool.values):
         several = sum(one.value for one in pool.named)
@@ -385,9 +394,9 @@ def _part(pool: _Pool, fits: Window, scale: float, is_rest: bool) -> Derivation 
         if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
             return Derivation(f"{one.text} / {_sum_of(pool.whole)}", one.source)
         for other in pool.totals:
-            if other is not one and other.value and fits.holds(scale * one.value / other.value):
-                if abs(one.value) <= abs(other.value):
-                    return Derivation(f"{one.text} / {other.text}", one.source)
+            is_part = other is not one and other.value and abs(one.value) <= abs(other.value)
+            if is_part and fits.holds(scale * one.value / other.value):
+                return Derivation(f"{one.text} / {other.text}", one.source)
     is_column = pool.is_column
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
@@ -410,7 +419,7 @@ def _rest(pool: _Pool, fits: Window, scale: float) -> Derivation | None:
     return None
 
 
-def _ratio(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _ratio(pool: _Pool, fits: Window, *_: object) -> Derivation | None:
     for one, other in pool.ratios or pool.pairs:
         for over, under in ((one, other), (other, one)):
             if under.value and fits.holds(over.value / under.value):
@@ -438,7 +447,7 @@ def _adds(one: _Value, other: _Value, fits: Window) -> bool:
     return min(abs(one.value), abs(other.value)) > fits.high - fits.low
 
 
-def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _sum(pool: _Pool, fits: Window, *_: object) -> Derivation | None:
     pairs = (pair for pair in pool.pairs if _adds(*pair, fits))
     for values in (pool.named, pool.whole, *pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values)):
@@ -446,7 +455,7 @@ def _sum(pool: _Pool, fits: Window, statement: Statement, context: str) -> Deriv
     return None
 
 
-def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _whole(pool: _Pool, fits: Window, *_: object) -> Derivation | None:
     """What a whole column or row adds up to, which needs no word that says so."""
     total = sum(one.value for one in pool.whole)
     is_all = len(pool.named) in (0, 1, len(pool.whole))
@@ -455,7 +464,7 @@ def _whole(pool: _Pool, fits: Window, statement: Statement, context: str) -> Der
     return None
 
 
-def _mean(pool: _Pool, fits: Window, statement: Statement, context: str) -> Derivation | None:
+def _mean(pool: _Pool, fits: Window, *_: object) -> Derivation | None:
     for values in (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)
@@ -468,7 +477,7 @@ def _sum_of(values: Sequence[_Value]) -> str:
     return f"({' + '.join(one.text for one in values)})"
 
 
-_ROLES = {
+_ROLES: dict[str, Callable[[_Pool, Window, Statement, str], Derivation | None]] = {
     "change": _change, "share": _share, "ratio": _ratio, "fraction": _fraction,
     "difference": _difference, "sum": _sum, "whole": _whole, "mean": _mean,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The numbers of a text: what they are worth, how exactly they are stated, and which claim nothing."""
+"""The numbers of a text: their worth, how exactly they are stated, and which claim nothing."""
 
 from __future__ import annotations
 

@@ -156,8 +156,9 @@ def _of_one_width(part: _Part) -> list[_Part]:
     widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
     begin = next((at for at, width in enumerate(widths) if width), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
-    rest = {width for width in widths[cut:]}
-    if not cut or cut - begin < 2 or len(widths) - cut < 2 or rest & {0, widths[begin]} or len(rest) > 1:
+    rest = set(widths[cut:])
+    is_short = not cut or cut - begin < 2 or len(widths) - cut < 2
+    if is_short or rest & {0, widths[begin]} or len(rest) > 1:
         return [part]
     first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
     return [first, replace(part, lines=part.lines[cut:])]
@@ -276,7 +277,8 @@ def _joined_numbers(part: _Part, source: int) -> list[Block]:
 
 
 def _lines(lines: list[str], source: int) -> list[Block]:
-    found, words = [], []
+    found: list[Block] = []
+    words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
         literal = None if entries else _literal(line, source)
@@ -314,7 +316,7 @@ class _Line:
 def _words_blocks(lines: Iterable[str], source: int) -> list[Block]:
     """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
     read_lines = [_line(line) for line in lines]
-    blocks = []
+    blocks: list[Block] = []
     for is_table, run in _runs([line for line in read_lines if line.numbers]):
         block = Block(source, columns=[""])
         if is_table:

@@ -140,7 +140,9 @@ def readings(statement: Statement, units: frozenset[Unit]) -> list[Reading]:
     return found
 
 
-def misfit(held: Held, statement: Statement) -> str | None:
+def misfit(  # noqa: PLR0911 (one line for each way of reading)
+    held: Held, statement: Statement
+) -> str | None:
     """Returns why the unit of a value that fits in size rules it out; `""` where none does.
 
     `None` says that the reading is not for such values at all.

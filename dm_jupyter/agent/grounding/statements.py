@@ -14,16 +14,20 @@ __all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
-    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus"
+    r"|vs\.?|followed|against|than|or|to)\s"
 )
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
 _JOINED = re.compile(
-    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
+    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
+    r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
-    "over": r"(?:just |slightly |well |a little )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
+    "over": (
+        r"(?:just |slightly |well |a little )?(?:over|more than|above|exceed(?:s|ing)?|at least)"
+    ),
     "under": r"nearly|almost|(?:just |slightly |a little )?(?:under|less than|below|up to|at most)",
 }
 _HEDGE = {
@@ -39,7 +43,8 @@ _LOWEST = re.compile(r"\b(?:lowest|smallest|least|youngest|shortest|cheapest)\b"
 _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
 _WITHIN = re.compile(
-    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|(?:quart|percent|quant)ile)\b"
+    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster"
+    r"|(?:quart|percent|quant)ile)\b"
 )
 _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
@@ -54,7 +59,7 @@ _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
-_ORDINALS = {word: at for at, word in enumerate("first second third fourth fifth".split(), 1)}
+_ORDINALS = {word: at for at, word in enumerate(("first", "second", "third", "fourth", "fifth"), 1)}
 _ORDINAL = re.compile(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
 )
@@ -159,7 +164,9 @@ def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[S
     return found
 
 
-def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
+def _cut(  # noqa: PLR0911 (what ends a number's words, the strongest sign first)
+    text: str, start: int, end: int, *, is_last: bool
+) -> tuple[int, int]:
     """Where the words behind one number end, and where those before the next one begin."""
     between = text[start:end]
     opened = between.find("(")
@@ -171,7 +178,7 @@ def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
     match = _BOUNDARY.search(between)
     if match and opened >= 0 and opened < match.start():
         closed = between.find(")", opened)
-        if 0 <= closed:
+        if closed >= 0:
             return start + closed, start + closed + 1
     if match:
         turns = list(_TURN.finditer(between, match.start()))
@@ -333,8 +340,11 @@ class _Reader:
             column = self._columns[at] if at < len(self._columns) else ""
             near = frozenset(content_words(f"{texts} {column}")) | self._heading
             unit = unit_after(self._answer, number.start, number.end)
-            found.append(Statement(number, texts, "", column, f"{texts} {column}", near, near, unit, "",
-                                   number.start in self._tokens))  # fmt: skip
+            is_label = number.start in self._tokens
+            whole = f"{texts} {column}"
+            found.append(
+                Statement(number, texts, "", column, whole, near, near, unit, "", is_label)
+            )
         return found
 
     def _statement(self, number: Number, start: int, end: int, *, is_label: bool) -> Statement:
@@ -376,7 +386,9 @@ def _hedge(before: str) -> str:
     return next((name for name, pattern in _HEDGE.items() if pattern.search(before)), "")
 
 
-def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
+def _label_numbers(  # noqa: C901, PLR0912 (the ways in which a number is a name)
+    answer: str, vocabulary: Vocabulary
+) -> dict[int, str]:
     """Where numbers stand that are names, and the name; empty where other words have it."""
     found: dict[int, str] = {}
     for number in numbers_in(answer):

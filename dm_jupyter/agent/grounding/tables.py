@@ -271,7 +271,7 @@ def _split(rows: list[list[str]], is_series: bool) -> tuple[list[list[str]], lis
     return rows[:count], rows[count:]
 
 
-def _merged(
+def _merged(  # noqa: C901 (where a lone cell of a split name belongs)
     heads: list[list[str]], body: list[list[str]]
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The cells with those joined that a space inside a name or a text has split."""
@@ -412,7 +412,7 @@ def _is_key(
 
 
 def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
-    """Whether the first column is whole numbers, no two alike, as `class` in a table without index."""
+    """Whether the first column is whole numbers, no two alike: `class`, where there is no index."""
     cells = columns[at]
     return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 

@@ -11,13 +11,14 @@ _WORD = re.compile(
     r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_STOP = frozenset(
+_LITTLE_WORDS = (
     "a an the of in on at by for from to with and or is are was were be been has have had it its "
     "this that these those their there as than then which who whose per each all any about around "
     "roughly approximately nearly almost over under more less between into out up down not we "
     "you so also only just both while whereas but however e g i ie eg np float int value data "
-    "dtype name object respectively".split()
+    "dtype name object respectively"
 )
+_STOP = frozenset(_LITTLE_WORDS.split())
 _SAME = {
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
     "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
@@ -32,9 +33,10 @@ _SAME = {
     "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
 }  # fmt: skip
 _KEPT = frozenset((*_SAME.values(), "june"))
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december"
 )
+_MONTHS = tuple(_MONTH_NAMES.split())
 _MONTH_OF = {month[:3]: month for month in _MONTHS} | {"sept": "september"}
 
 
@@ -101,8 +103,7 @@ def _singular(word: str) -> str:
 Unit = tuple[str, float]
 """What it measures, and how many of the smallest unit of that it is worth."""
 
-_UNITS: dict[str, Unit] = {}
-for _kind, _names in {
+_KINDS: dict[str, dict[str, float]] = {
     "mass": {"mg": 1e-3, "g": 1, "gram": 1, "kg": 1e3, "kilogram": 1e3, "kilo": 1e3, "tonne": 1e6,
              "lb": 453.59237, "pound": 453.59237},
     "length": {"mm": 1, "millimeter": 1, "millimetre": 1, "cm": 10, "centimeter": 10,
@@ -117,12 +118,16 @@ for _kind, _names in {
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
                                                             "liter": 1e3},
     "percent": {"%": 1, "pct": 1, "percent": 1, "percentage": 1},
-}.items():  # fmt: skip
-    _UNITS |= {name: (_kind, float(size)) for name, size in _names.items()}
+}  # fmt: skip
+_UNITS: dict[str, Unit] = {
+    name: (kind, float(size)) for kind, names in _KINDS.items() for name, size in names.items()
+}
 _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
-_SHORT = frozenset("g h s l".split())
+_SHORT = frozenset("ghsl")
 """Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
-_LASTING = frozenset("mean avg average median total delay time duration wait length".split())
+_LASTING = frozenset(
+    ("mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length")
+)
 _BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
 
 
