@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import runpy
 
-for name in ("profile_speed", "help_speed", "server_start", "sandbox"):
+for name in ("profile_speed", "help_speed", "server_start", "ledger", "sandbox"):
     print(f"\n== {name}")
     runpy.run_module(f"benchmarks.{name}", run_name="__main__")

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from kernel_sandbox.ledger.facts import LEDGER, facts_from
 from kernel_sandbox.outputs import Change, OutputCollector
 from kernel_sandbox.teardown import shielded
 from kernel_sandbox.types import CellResult, CellStatus, Limits
@@ -85,6 +86,8 @@ class CellRun:
         kernel: RunningKernel,
         limits: Limits,
         on_change: Callable[[Change], None] = lambda _: None,
+        *,
+        keeps_ledger: bool = True,
     ) -> None:
         """Sends nothing yet.
 
@@ -92,10 +95,12 @@ class CellRun:
             kernel: a started kernel on which nothing runs.
             limits: of time and output.
             on_change: gets each change of the cell's outputs, as it happens.
+            keeps_ledger: whether a kernel of ours notes what happens to the data.
         """
         self._kernel = kernel
         self._limits = limits
-        self._execution = Execution(OutputCollector(limits.output_bytes, on_change))
+        collector = OutputCollector(limits.output_bytes, on_change)
+        self._execution = Execution(collector, keeps_ledger=keeps_ledger)
         self._was_interrupted = False
         self._work: asyncio.Task[None] | None = None
 
@@ -130,6 +135,7 @@ class CellRun:
             message=message,
             state_lost=self._kernel.dead.is_set(),
             ended_by=ended_by,
+            facts=facts_from(reply.get(LEDGER)),
         )
 
     def _peak(self, seen: int | None) -> int | None:

@@ -39,6 +39,8 @@ _KEPT_FOR_PIP = (
     *("PIP_NO_CACHE_DIR", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_KEYRING_PROVIDER"),
 )
 
+_STYLE = "matplotlibrc"
+
 # The kernel launcher of Jupyter, shells and the C locale start-up of Python each set one.
 _SET_BY_OTHERS = frozenset({"JPY_PARENT_PID", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"})
 
@@ -106,7 +108,16 @@ def find_program(name: str) -> str | None:
 
 def font_caches() -> tuple[Path, ...]:
     """Returns matplotlib's font lists of this user: a copy saves each kernel a second."""
+    return tuple(sorted(_matplotlib_folder("XDG_CACHE_HOME", ".cache").glob("fontlist-*.json")))
+
+
+def chart_style() -> Path:
+    """Returns the `matplotlibrc` of this user, or ours where they have none."""
+    own = _matplotlib_folder("XDG_CONFIG_HOME", ".config") / _STYLE
+    return own if own.is_file() else Path(__file__).with_name(_STYLE)
+
+
+def _matplotlib_folder(variable: str, default: str) -> Path:
     own = os.environ.get("MPLCONFIGDIR")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(own) if own else cache / "matplotlib"
-    return tuple(sorted(folder.glob("fontlist-*.json")))
+    base = Path(os.environ.get(variable) or Path.home() / default)
+    return Path(own) if own else base / "matplotlib"

@@ -1,21 +1,38 @@
 """What a figure shows, in words: put beside its picture, for whoever reads text alone.
 
 A restricted kernel imports this; in any other it is run as source, so that it imports nothing of
-ours. matplotlib is not loaded by it: IPython calls it once a figure is shown.
+ours. matplotlib is not loaded by it: IPython calls it once a figure is shown. Figures that come as
+JSON are put in the same words, outside of the kernel.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["describe_figure", "tell_figures"]
+__all__ = [
+    "MOST_AXES",
+    "MOST_SERIES",
+    "axes_text",
+    "axis_text",
+    "categories_text",
+    "describe_figure",
+    "figure_text",
+    "heat_map_text",
+    "pie_text",
+    "quoted",
+    "series_text",
+    "short",
+    "tell_figures",
+]
 
-_MOST_AXES, _MOST_SERIES = 4, 6
-_NAME_CHARS, _MOST_CHARS = 60, 1_200
+MOST_AXES, MOST_SERIES = 4, 6
+_NAME_CHARS, _MOST_CHARS, _MOST_WORDS = 60, 1_200, 8
+_Extreme = tuple[float, str]
+"""A value, and where it stands; empty where it is the only one."""
 
 
 def tell_figures(formatter: Any) -> None:
@@ -47,36 +64,106 @@ def describe_figure(figure: Any) -> str:
     """
     title = figure.get_suptitle() if hasattr(figure, "get_suptitle") else ""
     axes = [one for one in figure.axes if one.get_label() != "<colorbar>"]
-    parts = [_axes_text(one) for one in axes[:_MOST_AXES]]
-    if len(axes) > _MOST_AXES:
-        parts.append(f"and {len(axes) - _MOST_AXES} more axes")
-    head = f"Figure {_quoted(title)}" if title else "Figure"
+    return figure_text(title, [_axes_text(one) for one in axes[:MOST_AXES]], len(axes))
+
+
+def figure_text(title: object, axes: Sequence[str], count: int) -> str:
+    """Returns the words of a figure.
+
+    Args:
+        title: of all of it; may be empty.
+        axes: what the first of its axes show.
+        count: of its axes.
+    """
+    parts = [*axes, f"and {count - len(axes)} more axes"] if count > len(axes) else list(axes)
+    head = f"Figure {quoted(title)}" if title else "Figure"
     return f"{head}: {'. Next: '.join(parts) or 'nothing is drawn in it'}"[:_MOST_CHARS]
+
+
+def axes_text(title: object, labels: Sequence[str], series: Sequence[str], count: int) -> str:
+    """Returns the words of one pair of axes.
+
+    Args:
+        title: above it; may be empty.
+        labels: what `axis_text` returned.
+        series: what the first of its series show.
+        count: of its series.
+    """
+    shown = [*series, f"and {count - len(series)} more"] if count > len(series) else series
+    drawn = "; ".join(shown) or "nothing is drawn in it"
+    return "; ".join([*filter(None, (quoted(title), *labels)), drawn])
+
+
+def axis_text(name: str, label: object, span: str) -> str:
+    """Returns the words of an axis; empty for one without label and range."""
+    head = f"{name} {quoted(label)}".strip()
+    return f"{head}: {span}" if span else head if label else ""
+
+
+def categories_text(words: Sequence[str]) -> str:
+    """Returns the range of an axis whose ticks have words."""
+    more = ", …" if len(words) > _MOST_WORDS else ""
+    return f"{len(words)} ticks ({', '.join(words[:_MOST_WORDS])}{more})"
+
+
+def series_text(
+    head: str, count: str, lowest: _Extreme | None, highest: _Extreme | None, missing: int = 0
+) -> str:
+    """Returns the words of a series.
+
+    Args:
+        head: its kind, and its name if it has one.
+        count: how many values are there.
+        lowest: `None` for a series without any value.
+        highest: as `lowest`.
+        missing: how many values are none.
+    """
+    if lowest is None or highest is None:
+        return f"{head}: all {missing} values are missing" if missing else f"{head}: no point"
+    ends = [
+        f"{name} {short(value)} at {place}" if place else f"{name} {short(value)}"
+        for name, (value, place) in (("lowest", lowest), ("highest", highest))
+    ]
+    text = f"{head} of {count}: {', '.join(ends)}"
+    return f"{text}, {missing} missing" if missing else text
+
+
+def heat_map_text(shape: Sequence[int], lowest: float | None, highest: float | None) -> str:
+    """Returns the words of a heat map; `None` for one without any value."""
+    if lowest is None or highest is None:
+        return "heat map: all values are missing"
+    return f"heat map of {' x '.join(map(str, shape))}: {short(lowest)} to {short(highest)}"
+
+
+def pie_text(shares: Sequence[tuple[str, float]], count: int) -> str:
+    """Returns the words of a pie.
+
+    Args:
+        shares: names of its first wedges and their parts of the whole, in percent.
+        count: of its wedges.
+    """
+    told = (f"{name} {share:.1f} %".strip() for name, share in shares[:_MOST_WORDS])
+    return f"pie of {count}: {', '.join(told)}"
 
 
 def _axes_text(axes: Any) -> str:
     series = list(_series(axes))
-    more = len(series) - _MOST_SERIES
-    shown = series[:_MOST_SERIES] + ([f"and {more} more"] if more > 0 else [])
-    title = _quoted(axes.get_title())
-    parts = [title, _axis_text(axes.xaxis, "x"), _axis_text(axes.yaxis, "y")]
-    drawn = "; ".join(shown) or "nothing is drawn in it"
-    return "; ".join([*filter(None, parts), drawn])
+    labels = [_axis_text(axes.xaxis, "x"), _axis_text(axes.yaxis, "y")]
+    return axes_text(axes.get_title(), labels, series[:MOST_SERIES], len(series))
 
 
 def _axis_text(axis: Any, name: str) -> str:
     """The axis's label, and its range: in words where it has categories; empty without ticks."""
     words = _categories(axis)
     if words:
-        span = f"{len(words)} ticks ({', '.join(words[:8])}{', …' if len(words) > 8 else ''})"
+        span = categories_text(words)
     else:
         ends = [
             axis.get_major_formatter().format_data_short(end) for end in axis.get_view_interval()
         ]
         low, high = (end.strip().replace("\N{MINUS SIGN}", "-") for end in ends)
         span = f"{low} to {high}" if low and high else ""
-    label = _quoted(axis.get_label_text())
-    return f"{name} {label}: {span}".replace(" :", ":") if span or label else ""
+    return axis_text(name, axis.get_label_text(), span)
 
 
 def _categories(axis: Any) -> list[str]:
@@ -116,15 +203,14 @@ def _series(axes: Any) -> Iterator[str]:
 
 
 def _points(axes: Any, kind: str, drawn: Any, x: Any, y: Any) -> str:
-    head = f"{kind} {_quoted(_name(drawn))}".strip()
+    head = f"{kind} {quoted(_name(drawn))}".strip()
     values, there = _values(y)
     missing = len(values) - there
     if not there:
-        return f"{head}: all {missing} values are missing" if missing else f"{head}: no point"
+        return series_text(head, "", None, None, missing)
     low, high = int(_numpy().nanargmin(values)), int(_numpy().nanargmax(values))
-    text = f"{head} of {there} points: lowest {_short(values[low])} at {_place(axes, x[low])}, "
-    text += f"highest {_short(values[high])} at {_place(axes, x[high])}"
-    return f"{text}, {missing} missing" if missing else text
+    lowest, highest = ((values[end], _place(axes, x[end])) for end in (low, high))
+    return series_text(head, f"{there} points", lowest, highest, missing)
 
 
 def _bars(axes: Any, bars: Any) -> str:
@@ -132,35 +218,32 @@ def _bars(axes: Any, bars: Any) -> str:
     sizes = [one.get_width() if is_flat else one.get_height() for one in bars.patches]
     words = _categories(axes.yaxis if is_flat else axes.xaxis)
     names = words if len(words) == len(sizes) else [_middle(one, is_flat) for one in bars.patches]
-    head = f"bars {_quoted(_name(bars))}".strip()
+    head = f"bars {quoted(_name(bars))}".strip()
     pairs = zip(map(float, sizes), names, strict=True)
     told = [(size, name) for size, name in pairs if math.isfinite(size)]
     if not told:
-        return f"{head}: all {len(sizes)} values are missing"
-    low, high = min(told), max(told)
-    text = f"{head} of {len(sizes)}: lowest {_short(low[0])} at {low[1]}, "
-    return f"{text}highest {_short(high[0])} at {high[1]}"
+        return series_text(head, "", None, None, len(sizes))
+    return series_text(head, str(len(sizes)), min(told), max(told))
 
 
 def _middle(bar: Any, is_flat: bool) -> str:
     if is_flat:
-        return _short(bar.get_y() + bar.get_height() / 2)
-    return _short(bar.get_x() + bar.get_width() / 2)
+        return short(bar.get_y() + bar.get_height() / 2)
+    return short(bar.get_x() + bar.get_width() / 2)
 
 
 def _heat_map(drawn: Any) -> str:
     array = drawn.get_array()
     values, there = _values(array.ravel())
     if not there:
-        return "heat map: all values are missing"
-    shape = " x ".join(map(str, array.shape[:2]))
+        return heat_map_text((), None, None)
     low, high = _numpy().nanmin(values), _numpy().nanmax(values)
-    return f"heat map of {shape}: {_short(low)} to {_short(high)}"
+    return heat_map_text(array.shape[:2], low, high)
 
 
 def _pie(wedges: list[Any]) -> str:
-    shares = (f"{_name(one)} {(one.theta2 - one.theta1) / 3.6:.1f} %".strip() for one in wedges[:8])
-    return f"pie of {len(wedges)}: {', '.join(shares)}"
+    shares = [(_name(one), (one.theta2 - one.theta1) / 3.6) for one in wedges]
+    return pie_text(shares, len(wedges))
 
 
 def _name(drawn: Any) -> str:
@@ -168,14 +251,16 @@ def _name(drawn: Any) -> str:
     return "" if label.startswith("_") else label
 
 
-def _quoted(text: object) -> str:
+def quoted(text: object) -> str:
+    """Returns a name on one line and in quotes; empty for none."""
     words = " ".join(str(text).split())[:_NAME_CHARS]
     return f"'{words}'" if words else ""
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Returns a number in few characters."""
     value = float(value)
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _place(axes: Any, value: Any) -> str:
@@ -188,7 +273,7 @@ def _place(axes: Any, value: Any) -> str:
     if hasattr(value, "isoformat") or "datetime" in str(getattr(value, "dtype", "")):
         return str(value)[:10]
     try:
-        return _short(value)
+        return short(value)
     except (TypeError, ValueError):
         return str(value)[:_NAME_CHARS]
 

@@ -22,6 +22,8 @@ from ipykernel.zmqshell import ZMQInteractiveShell as Shell
 from traitlets import Type
 
 from kernel_sandbox.figures import tell_figures
+from kernel_sandbox.ledger.facts import LEDGER
+from kernel_sandbox.ledger.hook import Ledger
 from kernel_sandbox.open_files import CellFiles
 
 __all__ = ["InterruptibleKernel", "RestrictedApp"]
@@ -62,6 +64,7 @@ class InterruptibleKernel(IPythonKernel):
         """
         super().__init__(**kwargs)
         self._files = CellFiles()
+        self._ledger = Ledger(self.shell)
 
     def pre_handler_hook(self) -> None:
         """Called by ipykernel before each message; listening starts later, with the code."""
@@ -94,8 +97,11 @@ class InterruptibleKernel(IPythonKernel):
             *args: as ipykernel passes them.
             **kwargs: as ipykernel passes them.
         """
-        with self._files.of_a_cell():
-            return await self._execute(*args, **kwargs)
+        asked = kwargs.get("cell_meta")
+        is_wanted = isinstance(asked, dict) and asked.get(LEDGER) is True
+        with self._files.of_a_cell(), self._ledger.of_a_cell(is_wanted):
+            reply = await self._execute(*args, **kwargs)
+        return {**reply, LEDGER: self._ledger.facts} if is_wanted else reply
 
     async def _execute(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:

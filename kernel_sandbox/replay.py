@@ -126,6 +126,7 @@ class ReplayRunner(Closing):
             self._inputs,
             isolate=options.isolate,
             overlay=options.overlay,
+            keeps_ledger=options.keeps_ledger,
         )
 
     def branch(self) -> ReplayRunner:

@@ -63,5 +63,6 @@ def furnish_home(home: Path) -> None:
     """
     fonts = home / "matplotlib"
     fonts.mkdir()
-    for cache in environment.font_caches():
-        shutil.copyfile(cache, fonts / cache.name)
+    style = environment.chart_style()
+    for file in (*environment.font_caches(), style):
+        shutil.copyfile(file, fonts / file.name)

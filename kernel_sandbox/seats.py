@@ -134,6 +134,7 @@ class PersistentSeat(Closing):
             self._inputs,
             isolate=options.isolate,
             overlay=options.overlay,
+            keeps_ledger=options.keeps_ledger,
         )
         self._worker = worker  # from here on, who ends the seat ends it too
         try:

@@ -68,6 +68,7 @@ class CellSession(Closing):
         require: Iterable[str] = (),
         *,
         screened: bool = True,
+        keeps_ledger: bool = True,
     ) -> None:
         """Prepares a session; entering the context starts it.
 
@@ -76,6 +77,7 @@ class CellSession(Closing):
             inputs: the files that the code may read, by the names under which it does.
             require: the layers that must be active, or the start fails.
             screened: whether a cell is screened before it runs; the layers hold without it.
+            keeps_ledger: whether the kernel notes what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
@@ -84,6 +86,7 @@ class CellSession(Closing):
         self._inputs = dict(inputs or {})
         self._require = tuple(require)
         self._screened = screened
+        self._keeps_ledger = keeps_ledger
         unknown = sorted(set(self._require) - set(LAYER_NAMES))
         if unknown:
             known = ", ".join(LAYER_NAMES)
@@ -155,7 +158,7 @@ class CellSession(Closing):
         async with self._lock:
             self._refuse_closed()
             kernel, notice = await self._living()
-            self._cell = CellRun(kernel, self.limits)
+            self._cell = CellRun(kernel, self.limits, keeps_ledger=self._keeps_ledger)
             try:
                 result = await self._cell.run(source)
             finally:
@@ -266,7 +269,7 @@ async def settled(layer: WorkspaceLayer | None) -> tuple[FileChange, ...]:
 class KernelSession(CellSession):
     """Runs cells in one restricted Jupyter kernel."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (those of a session, and how it is started)
         self,
         limits: Limits | None = None,
         inputs: Mapping[str, Path] | None = None,
@@ -275,6 +278,7 @@ class KernelSession(CellSession):
         isolate: bool = True,
         screened: bool = True,
         overlay: Path | None = None,
+        keeps_ledger: bool = True,
     ) -> None:
         """Prepares a session; entering the context starts it.
 
@@ -285,11 +289,12 @@ class KernelSession(CellSession):
             isolate: whether to use namespaces where the machine has them.
             screened: whether a cell is screened before it runs; the layers hold without it.
             overlay: the folder of added packages that the code may import.
+            keeps_ledger: whether the kernel notes what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
         """
-        super().__init__(limits, inputs, require, screened=screened)
+        super().__init__(limits, inputs, require, screened=screened, keeps_ledger=keeps_ledger)
         self._isolate = isolate
         self._overlay = overlay
 

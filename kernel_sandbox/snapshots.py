@@ -265,7 +265,7 @@ class SnapshotTree(Closing):
     async def _run_in(
         self, state: LiveState, source: str, on_cell: Callable[[CellRun], None] = lambda _: None
     ) -> CellResult:
-        cell = CellRun(state, self._limits)
+        cell = CellRun(state, self._limits, keeps_ledger=self._options.keeps_ledger)
         on_cell(cell)
         try:
             return await cell.run(source)

@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from kernel_sandbox.ledger.facts import Fact, facts_from
+
 __all__ = [
     "CellError",
     "CellResult",
@@ -201,6 +203,8 @@ class CellResult:
     that died otherwise. Empty for a cell that ended by itself or that the caller stopped."""
     files: tuple[FileChange, ...] = ()
     """What it did to the files of a working folder that was given."""
+    facts: tuple[Fact, ...] = ()
+    """What happened to the data, as its kernel noted it, in order; the code may have forged it."""
 
     @property
     def ok(self) -> bool:
@@ -235,6 +239,7 @@ class CellResult:
             "state_lost": self.state_lost,
             "ended_by": self.ended_by,
             "files": [change.to_json() for change in self.files],
+            "facts": [fact.to_json() for fact in self.facts],
         }
 
     @classmethod
@@ -248,6 +253,7 @@ class CellResult:
         fields = {**raw, "status": CellStatus(raw["status"])}
         fields["outputs"] = tuple(output_from_nbformat(output) for output in raw["outputs"])
         fields["files"] = tuple(map(FileChange.from_json, raw.get("files", ())))
+        fields["facts"] = facts_from(raw.get("facts", ()))
         return cls(**fields)
 
 

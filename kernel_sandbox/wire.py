@@ -15,6 +15,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.session import Session
 from zmq.utils.monitor import recv_monitor_message
 
+from kernel_sandbox.ledger.facts import LEDGER
 from kernel_sandbox.messages import (
     MESSAGE_BYTES,
     OUTPUTS,
@@ -138,6 +139,8 @@ class Execution:
     started: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the kernel begins with the cell: before that, an interrupt passes by."""
     messages: int = 0
+    keeps_ledger: bool = True
+    """Whether a kernel of ours notes what happens to the data."""
 
 
 class Wire:
@@ -193,7 +196,8 @@ class Wire:
             "stop_on_error": False,
         }
         try:
-            execution.reply = await self._request("execute_request", content, execution)
+            asked = {LEDGER: execution.keeps_ledger}
+            execution.reply = await self._request("execute_request", content, execution, asked)
             await _until_idle(execution)
         finally:
             self._running = None
@@ -236,11 +240,15 @@ class Wire:
         self._client.stop_channels()
 
     async def _request(
-        self, kind: str, content: _Message, execution: Execution | None = None
+        self,
+        kind: str,
+        content: _Message,
+        execution: Execution | None = None,
+        metadata: _Message | None = None,
     ) -> _Message:
         """Sends a request and returns the content of its reply."""
         session = self._client.session
-        message = session.msg(kind, content)
+        message = session.msg(kind, content, metadata=metadata)
         message_id = message["header"]["msg_id"]
         if execution is not None:
             self._running = (message_id, execution)

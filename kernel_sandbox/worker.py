@@ -30,6 +30,7 @@ class CellWorker(CellSession):
         isolate: bool = True,
         overlay: Path | None = None,
         screened: bool = True,
+        keeps_ledger: bool = True,
     ) -> None:
         """Prepares a worker; entering the context forks it.
 
@@ -41,11 +42,12 @@ class CellWorker(CellSession):
             isolate: whether to use namespaces where the machine has them.
             overlay: a folder of added packages that the code may import.
             screened: whether a cell is screened before it runs; the layers hold without it.
+            keeps_ledger: whether it notes what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
         """
-        super().__init__(limits, inputs, require, screened=screened)
+        super().__init__(limits, inputs, require, screened=screened, keeps_ledger=keeps_ledger)
         self._zygote = zygote
         self._options = WorkerOptions(isolate=isolate, overlay=overlay)
 

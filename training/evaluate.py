@@ -22,6 +22,7 @@ from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.agent.search.strategies import React, Strategy, Vote
 from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
@@ -111,6 +112,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
         max_tokens=arguments.max_tokens,
         max_seconds=arguments.max_seconds,
         turn_tokens=arguments.turn_tokens,
+        assistance=arguments.assist or Assistance.for_dialect(arguments.dialect),
     )
     if arguments.temperature is None:
         return settings
@@ -120,7 +122,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 def _manifest(
     options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: Standing
 ) -> Manifest:
-    first = begin(Trajectory(Task("", ""), options.dialect), policy)
+    first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     strategy: dict[str, Any] = {"name": options.strategy.name}
     if isinstance(options.strategy, Search):
         strategy |= asdict(options.strategy.settings)

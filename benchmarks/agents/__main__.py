@@ -2,9 +2,8 @@
 
 The same model answers the same questions in each shape, through the same loop and the same
 sandbox: InfiAgent's (`react-published`), Jupiter's and DataMind's tags (`datamind-published`).
-They go without our profile of the files and our hints after errors, as they were published. What
-the loop does for all stays: its limits, the higher temperature after a turn that came to nothing,
-the end of a turn that goes in circles, and outputs without the warnings of libraries.
+They go without any of our help (`Assistance.none()`), as they were published. What stays for all is
+the loop's limits, and that half a cell, cut at its limit of length, does not run.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.core.task import Task
@@ -83,7 +83,9 @@ def _options(dialect: str, arguments: argparse.Namespace) -> EvalOptions:
         limit=arguments.limit,
         seed=arguments.seed,
         dialect=dialect,
-        run=RunSettings(max_turns=turns, max_cells=turns),
+        run=RunSettings(
+            max_turns=turns, max_cells=turns, assistance=Assistance.for_dialect(dialect)
+        ),
     )
 
 
@@ -97,7 +99,7 @@ def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape
         trials=options.trials,
         model=policy.name,
         dialect=dialect,
-        prompts=dict(begin(Trajectory(Task("", ""), dialect), policy).prompts),
+        prompts=dict(begin(Trajectory(Task("", ""), dialect), policy, options.run).prompts),
         strategy={"name": options.strategy.name},
         settings=asdict(options.run),
         profile=arguments.profile,

@@ -32,11 +32,13 @@ class Shape:
     manifest: Manifest
     compact: Path | None = None
     """A file that gets the outcomes alone, and that a run on another machine goes on from."""
+    label: str = ""
+    """What to call it; empty for the dialect's name."""
 
     @property
     def name(self) -> str:
-        """The dialect's name."""
-        return self.options.dialect
+        """The dialect's name, or what else tells the shapes of a run apart."""
+        return self.label or self.options.dialect
 
     def claim(self) -> None:
         """Makes the folders; takes over what the compact file holds of the draw, and adds to it.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dm_jupyter.agent.capabilities import HIDDEN
-from dm_jupyter.agent.repetition import is_looping
+from dm_jupyter.assist.repetition import is_looping
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.trajectory import Completion
 
@@ -148,6 +148,8 @@ class AnswerStream:
     """Stop strings that the endpoint does not take."""
     is_continued: bool = False
     """Whether the answers go on from an opening."""
+    cuts_repetition: bool = True
+    """Whether an answer that goes round in circles is cut."""
     replies: dict[int, Reply] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -166,7 +168,8 @@ class AnswerStream:
             piece = reply.take(choice)
             text += piece if choice.index == 0 else ""
             is_due = "\n" in piece or len(reply.pieces) % _LOOK_EACH == 0
-            if not reply.finish_reason and is_due and is_looping("".join(reply.pieces)):
+            is_due = is_due and self.cuts_repetition and not reply.finish_reason
+            if is_due and is_looping("".join(reply.pieces)):
                 reply.finish_reason = "repetition"
             reply.seconds = time.monotonic() - self.started
         return text

@@ -12,6 +12,7 @@ from dm_jupyter.agent.database_tables import database_tables
 from dm_jupyter.agent.profile import FileProfile, TableProfile, render
 from dm_jupyter.agent.profile.links import links_text
 from dm_jupyter.agent.profile_reader import ProfileReader
+from dm_jupyter.core.schema import LoadedTable
 from dm_jupyter.core.trajectory import Brief
 
 __all__ = ["BriefRoom", "brief_of", "brief_room"]
@@ -74,7 +75,8 @@ def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief
     chars = room.profile_chars
     share = chars if len(profiles) == 1 else 2 * chars // len(profiles)
     text = "\n\n".join(render(profile, max_chars=share) for profile in profiles)
-    loads = _loads(profiles)
+    frames = _frames(profiles)
+    loads = [frame.load for frame in frames]
     columns = [
         column for profile in profiles for table in profile.tables for column in table.columns
     ]
@@ -84,6 +86,7 @@ def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief
         columns=tuple(dict.fromkeys(column.name for column in columns)),
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
+        frames=tuple(frames),
         tables=tuple(table for profile in profiles for table in database_tables(profile)),
         links=links_text(question, profiles, chars=room.links_chars, shown=text),
     )
@@ -110,8 +113,8 @@ def _trimmed(profile: FileProfile) -> FileProfile:
     return replace(profile, tables=(replace(table, columns=columns, load_code=load),))
 
 
-def _loads(profiles: list[FileProfile]) -> list[str]:
-    """One loading line a table, each into a variable of its own."""
+def _frames(profiles: list[FileProfile]) -> list[LoadedTable]:
+    """The tables that code loads, each in a variable of its own."""
     tables = [
         (profile, table)
         for profile in profiles
@@ -119,9 +122,14 @@ def _loads(profiles: list[FileProfile]) -> list[str]:
         if table.load_code and not table.is_hidden
     ]
     if len(tables) == 1:
-        return [str(tables[0][1].load_code)]
+        return [_frame(tables[0][1], "df", str(tables[0][1].load_code))]
     taken: set[str] = set()
-    return [_renamed(table, _variable(profile, table, taken)) for profile, table in tables]
+    named = [(table, _variable(profile, table, taken)) for profile, table in tables]
+    return [_frame(table, name, _renamed(table, name)) for table, name in named]
+
+
+def _frame(table: TableProfile, variable: str, load: str) -> LoadedTable:
+    return LoadedTable(variable, load, tuple(column.name for column in table.columns))
 
 
 def _renamed(table: TableProfile, variable: str) -> str:

@@ -30,6 +30,8 @@ class Call:
     """The opening that was really sent."""
     own_stop: tuple[str, ...]
     """Stop strings that the endpoint does not take: the answer is cut at them here."""
+    cuts_repetition: bool = True
+    """Whether a turn that goes round in circles is cut."""
 
     @property
     def shows_pictures(self) -> bool:
@@ -89,4 +91,5 @@ def build_call(
         optional[known.token_limit] = min(tokens, known.most_tokens or tokens)
     tools = tuple(tool.to_json() for tool in request.tools) if known.tools is not False else ()
     own_stop = stop if "stop" not in optional else ()
-    return Call(model, tuple(messages), optional, tools, prefill, own_stop)
+    cuts = request.cuts_repetition
+    return Call(model, tuple(messages), optional, tools, prefill, own_stop, cuts)

@@ -74,6 +74,15 @@ class Episode:
         """
         return await self.notebook.run(cell, thought)
 
+    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+        """Runs the last cell again in its place, corrected.
+
+        Raises:
+            SandboxError: no process could be started for it.
+            asyncio.CancelledError: cancelled; the cell has been stopped.
+        """
+        return await self.notebook.rerun(cell, why)
+
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[Episode]:
         """Opens an episode that goes on from here by itself, its notebook a copy of this one."""

@@ -374,7 +374,7 @@ class HttpPolicy:
         on_text: Callable[[str], None],
         on_begun: Callable[[], None] = lambda: None,
     ) -> AnswerStream:
-        answers = AnswerStream(call.own_stop, is_continued=bool(call.prefill))
+        answers = AnswerStream(call.own_stop, bool(call.prefill), call.cuts_repetition)
 
         def begin() -> None:
             on_begun()

@@ -1,7 +1,8 @@
 """Source that runs silently in a person's kernel to list its variables; never imported here.
 
-It calls nothing that a variable's own class defines but what pandas and numpy define, so that
-looking has no effect. Texts that are called like keys, or look like them, are left out.
+It calls nothing that a variable's own class defines but what pandas, numpy and the standard
+library define, so that looking has no effect. Texts that are called like keys, or look like them,
+are left out.
 """
 
 
@@ -23,11 +24,19 @@ def variables(names: dict[str, object]) -> object:
         if name.startswith("_") or name in hidden:
             continue
         if isinstance(value, frames):
-            told = _table(name, value) if len(tables) < 20 else None  # type: ignore[no-untyped-call]
-            tables += [told] if told else []
+            if len(tables) < 20:
+                _add_table(tables, values, name, value)  # type: ignore[no-untyped-call]
         elif len(values) < 30 and (text := _told(name, value)):  # type: ignore[no-untyped-call]
             values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
     return Text(json.dumps({"tables": tables[::-1], "values": values[::-1]}))
+
+
+def _add_table(tables, values, name, value):  # type: ignore[no-untyped-def]
+    try:
+        tables.append(_table(name, value))  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001  (a subclass of a person's; the others are told all the same)
+        text = "a table that can't be looked at"
+        values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
 
 
 def _table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known here
@@ -36,9 +45,9 @@ def _table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known 
     values = head.to_numpy(dtype=object)  # all at once: a column at a time takes four times as long
     columns = [
         {
-            "name": str(column)[:80],
+            "name": _shown(column)[:80],  # type: ignore[no-untyped-call]
             "dtype": str(dtype)[:80],
-            "samples": [str(item)[:40] for item in values[:, place].tolist()],
+            "samples": [_shown(item)[:40] for item in values[:, place].tolist()],  # type: ignore[no-untyped-call]
         }
         for place, (column, dtype) in enumerate(zip(head.columns, head.dtypes, strict=True))
     ]
@@ -50,13 +59,36 @@ def _table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known 
     }
 
 
+def _shown(item):  # type: ignore[no-untyped-def]  # of any class
+    """An item of a table as text; what a class of the person's, or a long value, would say is not.
+
+    No text of theirs may take long: the kernel answers nobody meanwhile.
+    """
+    kind = type(item)
+    plain = (bool, int, float, complex, str, type(None))
+    known = ("numpy", "datetime", "decimal", "uuid", "fractions", "pandas", "ipaddress")
+    is_long = kind is int and item.bit_length() > 256
+    if kind in (list, tuple, dict, set, frozenset):
+        parts = [*item, *item.values()] if kind is dict and len(item) <= 8 else item
+        is_short = len(item) <= 16 and all(
+            type(part) in plain and not (type(part) is int and part.bit_length() > 256)
+            for part in parts
+        )
+        return str(item) if is_short else f"{len(item)} items"
+    module = str(kind.__module__)
+    is_array = hasattr(kind, "__len__" if module.startswith("pandas") else "__array_finalize__")
+    if kind in plain or (module.startswith(known) and not is_array):
+        return "a long number" if is_long else str(item)
+    return str(item[:40]) if kind is bytes else f"<{kind.__name__}>"
+
+
 def _told(name, value):  # type: ignore[no-untyped-def]  # of any class
     """What a value is, in a few words; empty for one that is nobody's business."""
     import re
 
     kind = type(value)
     if kind in (bool, int, float, complex):
-        return repr(value)[:40]
+        return _shown(value)[:40]  # type: ignore[no-untyped-call]
     if kind is str:
         private = r"(?i)key|token|secret|passw|pwd|credential|auth|cookie|url"
         is_secret = len(value) > 20 or re.search(private, name)

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.compaction import folded_for, folded_further
-from dm_jupyter.agent.grounding import ground
+from dm_jupyter.agent.grounding import ground, stated_numbers
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
-from dm_jupyter.core import objections, prompts
+from dm_jupyter.assist import critique
+from dm_jupyter.assist.advice import advised
+from dm_jupyter.assist.hints import hint_for
+from dm_jupyter.assist.repair import repair_of
+from dm_jupyter.core import prompts
+from dm_jupyter.core.assistance import Assistance, Finding
+from dm_jupyter.core.data_facts import absent_data, facts_block
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
@@ -29,8 +36,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
-from dm_jupyter.core.grounded import Grounded, doubts
-from dm_jupyter.core.hints import hint_for
+from dm_jupyter.core.grounded import Grounded, Verdict, doubts
 from dm_jupyter.core.limits_met import SAME_LIMIT, limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -67,12 +73,12 @@ class RunSettings:
     """Length to which the output of a cell is cut for the model."""
     context_tokens: int = 0
     """Length of the model's context, prompt and answer together; 0 where nobody knows it."""
-    compacts: bool = True
-    """Whether a full context is made shorter, and the run goes on; else it ends there."""
     shows_pictures: bool = False
     """Whether the last cell's figures are sent, too, and not only told in words."""
     stop_on_void: bool = False
     """Whether a turn without code or answer ends the run, as in training (DataMind §4)."""
+    assistance: Assistance | None = None
+    """The help that the model gets; `None` for the dialect's default."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -84,34 +90,45 @@ class RunSettings:
 
 
 _PROMPTS = (
+    "answer_absent",
     "answer_unsupported",
     "answer_uncomputed",
     "cell_changed",
     "cell_objection",
     "figure_shown",
     "turn_cut",
-    *objections.PROMPTS,
+    *critique.PROMPTS,
 )
 SILENCE_S = 10
 """After which whoever waits is told that the model has not said anything."""
 _RETRY_TEMPERATURE = 0.7
 """Sampling after a turn that was not good enough."""
+_MOST_REPAIRS = 3
+"""Of one cell, each after a failure of its own."""
 _MOST_VOIDS = 3
 """In a row: a model that says nothing so often has lost the thread."""
 
 
-def begin(trajectory: Trajectory, policy: Policy) -> Trajectory:
-    """Returns the trajectory with the model's name and the prompts' fingerprints recorded.
+def begin(trajectory: Trajectory, policy: Policy, settings: RunSettings) -> Trajectory:
+    """Returns the trajectory with the model, its help and the prompts' fingerprints recorded.
 
     Raises:
         UsageError: there is no dialect of that name.
     """
     names = (*dialect_named(trajectory.dialect).prompts, *_PROMPTS)
     return replace(
-        trajectory,
+        _assisted(trajectory, settings),
         policy=policy.name,
         prompts={name: prompts.fingerprint(name) for name in names},
     )
+
+
+def _assisted(trajectory: Trajectory, settings: RunSettings) -> Trajectory:
+    """The trajectory with the help that the settings give; one that has begun keeps its own."""
+    if trajectory.assistance is not None:
+        return trajectory
+    given = settings.assistance or trajectory.assists
+    return advised(replace(trajectory, assistance=given))
 
 
 async def run(
@@ -127,7 +144,7 @@ async def run(
         asyncio.CancelledError: the run was cancelled.
         UsageError: there is no dialect of that name.
     """
-    trajectory = begin(trajectory, policy)
+    trajectory = begin(trajectory, policy, settings)
     emit(RunStarted(trajectory))
     deadline = time.monotonic() + settings.max_seconds
     try:
@@ -144,7 +161,7 @@ async def run(
                 if not scope.expired():
                     raise
             except ContextFullError:
-                shorter = folded_further(trajectory) if settings.compacts else None
+                shorter = folded_further(trajectory) if trajectory.assists.compaction else None
                 detail = "the model's context is full"
                 trajectory = shorter or give_up(trajectory, StopReason.BUDGET, detail)
     except asyncio.CancelledError:
@@ -160,6 +177,7 @@ async def run(
 
 def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
     """Returns what the next step asks the model."""
+    trajectory = _assisted(trajectory, settings)
     dialect = dialect_named(trajectory.dialect)
     prefill = dialect.prefill(trajectory)
     messages = dialect.messages(trajectory)
@@ -173,6 +191,7 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
         top_p=settings.top_p,
         max_tokens=settings.turn_tokens,
         seed=settings.seed + trajectory.turns,
+        cuts_repetition=trajectory.assists.repetition,
     )
 
 
@@ -198,6 +217,7 @@ async def step(
         SandboxError: the kernel could not run the cell.
         asyncio.CancelledError: the step was cancelled; the cell it ran was interrupted.
     """
+    trajectory = _assisted(trajectory, settings)
     dialect = dialect_named(trajectory.dialect)
     request = request_for(trajectory, settings)
     completion = await _sampled(policy, request, emit)
@@ -205,19 +225,49 @@ async def step(
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
-            ran = await notebook.run(cell, taken.turn.thought)
-            emit(CellFinished(ran.cell, ran.result))
-            turn = replace(taken.turn, action=ran.cell)
-            taken = replace(taken, turn=turn, result=ran.result, is_edited=ran.cell != cell)
+            taken = await _run_cell(trajectory, taken, cell, notebook, emit)
+            assert isinstance(taken.turn.action, RunCell)  # noqa: S101
+            assert taken.result is not None  # noqa: S101
+            emit(CellFinished(taken.turn.action, taken.result))
             after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
             after = _after_answer(trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
-    if settings.compacts and settings.context_tokens and after.stop is None:
+    if trajectory.assists.compaction and settings.context_tokens and after.stop is None:
         after = folded_for(after, settings.context_tokens, settings.turn_tokens)
     emit(StepFinished(after.steps[-1], after))
     return after
+
+
+async def _run_cell(
+    trajectory: Trajectory, taken: Step, cell: RunCell, notebook: Notebook, emit: Emit
+) -> Step:
+    """Runs the cell as it was written; where it fails for a slip, corrected once more.
+
+    A cell that a person has changed is theirs: it is not corrected.
+    """
+    ran = await notebook.run(cell, taken.turn.thought)
+    is_edited, findings = ran.cell != cell, list[Finding]()
+    while not is_edited and len(findings) < _MOST_REPAIRS:
+        found = repair_of(ran.cell, ran.result, trajectory)
+        if found is None or found.edit is None:
+            break
+        findings.append(found)
+        corrected, seconds = replace(cell, source=found.edit), ran.result.seconds
+        emit(CellFinished(ran.cell, ran.result))
+        emit(CellStarted("", corrected))
+        ran = await notebook.rerun(corrected, found.suggestion)
+        ran = replace(ran, result=replace(ran.result, seconds=seconds + ran.result.seconds))
+        is_edited = ran.cell != corrected
+    return replace(
+        taken,
+        turn=replace(taken.turn, action=ran.cell),
+        result=ran.result,
+        is_edited=is_edited,
+        written=cell if ran.cell != cell else None,
+        findings=tuple(findings),
+    )
 
 
 async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:
@@ -309,20 +359,29 @@ def _after_cell(
     result, cell = taken.result, taken.turn.action
     assert result is not None  # noqa: S101
     assert isinstance(cell, RunCell)  # noqa: S101
-    answer = dialect.printed_answer(trajectory, result)
-    objection = ""
-    if dialect.is_aided and result.ok and not any(step.objection for step in trajectory.steps):
-        objection = objections.objection_to(trajectory, cell, answer)
+    answer, assists = dialect.printed_answer(trajectory, result), trajectory.assists
+    against: tuple[Finding, ...] = ()
+    if result.ok and not any(step.objection for step in trajectory.steps):
+        against = critique.critique_of(trajectory, cell, answer)
+    objection = " ".join(finding.suggestion for finding in against)
+    taken = replace(taken, findings=(*taken.findings, *against))
     if answer is not None and not objection:
-        return replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
-    text = describe(result, settings.observation_chars)
+        ended = replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
+        return replace(ended, rests_on=_absent(ended, answer))
+    text = describe(result, settings.observation_chars, is_quiet=assists.quiet_output)
+    facts = facts_block(result.facts) if assists.ledger else ""
+    if text and facts:
+        text, facts = f"{text}\n\n{facts}", ""
     if objection:
         told = prompts.fill("cell_objection", output=text, objection=objection)
         taken = replace(taken, objection=objection)
         return trajectory.extended(_told(taken, cell, told, settings))
-    is_hinted = dialect.is_aided and not result.ok
-    hint = hint_for(result, cell.source, trajectory.brief) if is_hinted else ""
-    observation = dialect.observation(trajectory, result, f"{text}\n{hint}".strip())
+    if assists.hints and not result.ok:
+        hint = hint_for(result, cell.source, trajectory.brief)
+        taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
+    observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
+    if facts:  # below the word that nothing was shown
+        observation = f"{observation}\n\n{facts}"
     return trajectory.extended(_told(taken, cell, observation, settings))
 
 
@@ -338,20 +397,33 @@ def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -
 
 def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
+    absent = _absent(trajectory, text)
     grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
     unsupported = tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful))
     sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
-    if unsupported and not sent_back:
+    is_open = not sent_back and not trajectory.task.is_closed_form
+    if unsupported and is_open and trajectory.assists.grounding:
         reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
         told = prompts.fill(reason, numbers="\n".join(f"- {line}" for line in doubts(grounding)))
+        return trajectory.extended(replace(taken, observation=told))
+    if absent and is_open and trajectory.assists.ledger:
+        told = prompts.fill("answer_absent", absent=". ".join(absent))
         return trajectory.extended(replace(taken, observation=told))
     return replace(
         trajectory.extended(taken),
         stop=StopReason.ANSWERED,
         answer=text,
         unsupported=unsupported,
+        rests_on=absent,
         grounding=grounding,
     )
+
+
+def _absent(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    """What the answer rests on that the data do not have."""
+    task = trajectory.task
+    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
+    return absent_data(answer, asked, _outputs(trajectory))
 
 
 def _after_void(
@@ -359,7 +431,7 @@ def _after_void(
 ) -> Trajectory:
     if settings.stop_on_void:
         return replace(trajectory.extended(taken), stop=StopReason.VOID)
-    if taken.completion.finish_reason == "length":
+    if taken.completion.finish_reason == "length" and trajectory.assists.cut_reminder:
         reminder = prompts.text_of("turn_cut")
     else:
         reminder = dialect.void_reminder(trajectory.extended(taken))
@@ -375,17 +447,26 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
     found = ground(answer, outputs, trajectory.task.question)
-    return tuple(
-        one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found
-    )
+    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
+    told = {at: facts_block(result.facts) for at, result in shown}
+    return tuple(_told_by_a_fact(one, told) if one.is_doubtful else one for one in placed)
+
+
+def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
+    """The number, borne out where the facts of a cell have it."""
+    mine = stated_numbers(number.text)
+    for at, facts in told.items():
+        if mine and mine <= stated_numbers(facts):
+            return replace(number, verdict=Verdict.SUPPORTED, cell=at, why="")
+    return number
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
     """Higher after a turn that was not good enough: else a small model takes it again."""
     last = trajectory.steps[-1] if trajectory.steps else None
-    if last is None or isinstance(last.turn.action, Answer):
+    if not trajectory.assists.retry_temperature:
         return settings.temperature
-    if dialect_named(trajectory.dialect).tools:  # for larger models
+    if last is None or isinstance(last.turn.action, Answer):
         return settings.temperature
     if last.result is not None and last.result.ok and last.result.outputs and not last.objection:
         return settings.temperature

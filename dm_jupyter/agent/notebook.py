@@ -91,8 +91,28 @@ class HeadlessNotebook:
         if definition := self._sql.definition(cell):
             await self._define(definition)
         source = self._sql.python(cell)
-        position = len(self.document.cells)
         self._write(new_code_cell(source))
+        return await self._run_last(cell, source)
+
+    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+        """Runs the last cell again in its place, corrected; the metadata says what was.
+
+        Raises:
+            NotebookError: the file can't be written.
+            SandboxError: the kernel can't run cells.
+            asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
+        """
+        before = self.document.cells[-1].metadata.get("dm_jupyter", {}).get("corrected", [])
+        self.document.cells[-1] = new_code_cell(cell.source)
+        self.save()
+        ran = await self._run_last(cell, cell.source)
+        self.document.cells[-1].metadata["dm_jupyter"] = {"corrected": [*before, why]}
+        self.save()
+        return ran
+
+    async def _run_last(self, cell: RunCell, source: str) -> RanCell:
+        """Runs what the last cell holds and keeps its outputs."""
+        position = len(self.document.cells) - 1
         result = await self._runner.run(source)
         if result.state_lost:
             self._sql.knows_function = False
@@ -200,6 +220,8 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     shown = (*result.outputs, cut) if cut else result.outputs
     outputs = (inert_output(output.to_nbformat()) for output in shown)
     cell.outputs = [nbformat.from_dict(output) for output in outputs]
+    if result.facts:
+        cell.metadata["dm_jupyter"] = {"facts": [fact.to_json() for fact in result.facts]}
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
     return cell

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from dm_jupyter.agent.figure_words import figure_mark, figure_of_text, figure_words, is_figure
 from dm_jupyter.agent.observe import shorten
 
 __all__ = [
@@ -29,8 +30,8 @@ __all__ = [
     "without_secrets",
 ]
 
-PartKind = Literal["selection", "variables", "cells", "files"]
-"""What of a notebook the model is told, and each can be switched off."""
+PartKind = Literal["selection", "variables", "cells", "files", "earlier"]
+"""What of a notebook the model is told, and each can be switched off; the last are its runs."""
 _LOCAL_CHARS = 1_600
 """Of what a model on this machine is told of the notebook: it reads some 40 tokens a second."""
 _ENDPOINT_CHARS = 12_000
@@ -78,6 +79,8 @@ class NotebookCell:
     role: str = ""
     """What it is to an earlier run of the analyst: `cell`, `answer`, …; empty for the person's."""
     id: str = ""
+    figures: tuple[str, ...] = ()
+    """Its figures that are no pictures: each a bundle of media types as JSON, in no words yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class ContextPart:
     """A piece of what the model is told, which a person can look at and switch off."""
 
     kind: str
-    """One of `PartKind`; of a run also `data`, `links`, `earlier` and `changes`."""
+    """One of `PartKind`; of a run also `data`, `links` and `changes`."""
     text: str
 
 
@@ -264,9 +267,9 @@ def _output_text(output: Mapping[str, Any]) -> str:
     if output.get("output_type") == "error":
         return f"{output.get('ename')}: {output.get('evalue')}"
     data = output.get("data") or {}
-    if any(str(kind).startswith("image/") for kind in data):
-        words = _joined(data.get("text/plain"))
-        return "[a figure]" if words.startswith("<") or not words else f"[a figure. {words}]"
+    words = figure_words(data)
+    if words or is_figure(data):
+        return figure_mark(words)
     return _joined(output.get("text") or data.get("text/plain"))
 
 
@@ -277,8 +280,10 @@ def _joined(text: object) -> str:
 
 
 def _cleaned(cell: NotebookCell) -> NotebookCell:
-    source, output = without_secrets(cell.source), without_secrets(cell.output)
-    return replace(cell, source=source, output=output)
+    words = map(figure_of_text, cell.figures)
+    shown = "\n".join([*filter(None, [cell.output]), *words])
+    source, output = without_secrets(cell.source), without_secrets(shown)
+    return replace(cell, source=source, output=output, figures=())
 
 
 def without_secrets(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.limits_met import SAME_LIMIT
 from dm_jupyter.core.task import Task
@@ -31,6 +32,8 @@ def closing_words(trajectory: Trajectory) -> str:
         words = f"## Answer\n\n{_plain_dollars(trajectory.answer or '')}"
         for line in doubt_words(trajectory.unsupported, trajectory.grounding):
             words += f"\n\n> {line}"
+        if trajectory.rests_on:
+            words += f"\n\n> {rests_words(trajectory.rests_on)}"
         return words + _files_of(trajectory)
     why = why_no_answer(trajectory).rstrip(".")
     words = f"## No answer\n\n{why[:1].upper()}{why[1:]}. {_way_out(trajectory.stop)}"

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 
+from dm_jupyter.agent.figure_words import figure_words, is_figure
 from dm_jupyter.core.limits_met import is_own_error, limit_met
 from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 __all__ = ["describe", "figures_in", "pictures_in", "shorten"]
 
-_FIGURE_CHARS = 1_200
+_WARNING = re.compile(r"(?:\S.*?:\d+: )?(?P<kind>\w*Warning): ?(?P<text>.*)")
+_NOISE_KIND = re.compile(
+    r"(?:Future|Deprecation|PendingDeprecation|VisibleDeprecation|\w*Deprecated|Pandas\w*|Performance|Dtype"
+    r"|Import|Resource)Warning"
+)
+"""Of a library's versions, its speed and its own types."""
+_NOISE_TEXT = re.compile(
+    r"\bfindfont:|Glyph \d+.*missing from|font family|Matplotlib is building the font cache"
+)
 _MOST_PICTURES, _PICTURE_CHARS = 2, 1_500_000
 _PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 """Types that every endpoint takes, with the bytes that such a file begins with."""
@@ -27,14 +36,16 @@ def shorten(text: str, limit_chars: int) -> str:
     return f"{text[:head]}\n[… {cut:,} characters cut …]\n{text[-tail:]}"
 
 
-def describe(result: CellResult, limit_chars: int = 4000) -> str:
+def describe(result: CellResult, limit_chars: int = 4000, *, is_quiet: bool = True) -> str:
     """Returns what a cell printed, showed and raised, in order, as plain text.
 
     Args:
         result: what became of the cell.
         limit_chars: the length that the output is cut to; an error is kept whole beside it.
+        is_quiet: whether named noise of libraries is left out; what speaks of the data never is.
     """
-    shown = "\n".join(filter(None, (_shown(output) for output in result.outputs)))
+    said = (_shown(output, is_quiet=is_quiet) for output in result.outputs)
+    shown = "\n".join(filter(None, said))
     parts = [shorten(shown, limit_chars)] if shown else []
     if result.cut_bytes:
         parts.append(f"[… {result.cut_bytes:,} more bytes of output were not kept …]")
@@ -50,9 +61,9 @@ def describe(result: CellResult, limit_chars: int = 4000) -> str:
 
 
 def figures_in(result: CellResult) -> list[str]:
-    """Returns what the figures of a cell show, as their kernel has told it in words."""
+    """Returns what the figures of a cell show, in words."""
     shown = [output for output in result.outputs if isinstance(output, Display)]
-    return [words for output in shown if (words := _figure_words(output))]
+    return [words for output in shown if (words := figure_words(output.data))]
 
 
 def pictures_in(result: CellResult) -> tuple[str, ...]:
@@ -82,35 +93,34 @@ def _picture(data: object, begin: bytes) -> str:
         return ""
 
 
-def _figure_words(output: Display) -> str:
-    """What stands beside a picture; nothing for the name of a class, as most libraries put it."""
-    if not any(media_type.startswith("image/") for media_type in output.data):
-        return ""
-    words = " ".join(str(output.data.get("text/plain", "")).split())
-    return "" if words.startswith("<") else words[:_FIGURE_CHARS]
-
-
-def _shown(output: Stream | Display | CellError) -> str:
+def _shown(output: Stream | Display | CellError, *, is_quiet: bool) -> str:
     if isinstance(output, Stream):
         text = without_colours(output.text).rstrip("\n")
-        return text if output.name == "stdout" else _without_warnings(text)
+        return text if output.name == "stdout" or not is_quiet else _without_noise(text)
     if isinstance(output, Display):
-        if any(media_type.startswith("image/") for media_type in output.data):
-            words = _figure_words(output)
+        words = figure_words(output.data)
+        if words or is_figure(output.data):
             return f"[a figure was shown. {words}]" if words else "[a figure was shown]"
         return str(output.data.get("text/plain", f"[shown as {', '.join(output.data)}]"))
     return ""
 
 
-def _without_warnings(text: str) -> str:
-    """Standard error without the warnings of libraries, which mislead small models."""
-    lines = text.splitlines()
-    kept = [
-        line
-        for before, line in zip(["", *lines], lines, strict=False)
-        if not re.search(r"\w*Warning:", line)
-        and not (line.startswith("  ") and "Warning:" in before)
-    ]
+def _without_noise(text: str) -> str:
+    """Standard error without what libraries say of themselves, which misleads small models.
+
+    Every other warning stays, such as `Mean of empty slice`: without the place in the library.
+    """
+    kept: list[str] = []
+    is_warned = False
+    for line in text.splitlines():
+        if is_warned and line.startswith("  "):  # the library's own line
+            continue
+        warned = _WARNING.match(line)
+        is_warned = warned is not None
+        said = f"{warned['kind']}: {warned['text']}" if warned else line
+        is_noise = _NOISE_TEXT.search(line) or (warned and _NOISE_KIND.fullmatch(warned["kind"]))
+        if not is_noise and not (warned and said in kept):
+            kept.append(said)
     return "\n".join(kept).strip()
 
 

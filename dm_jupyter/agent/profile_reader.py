@@ -13,20 +13,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
+import os
 import sys
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dm_jupyter.agent.profile import FileProfile, check_file, from_json, profile_file, to_json
 from dm_jupyter.agent.profile.signatures import PROMISED
+from dm_jupyter.agent.profile.source import Effort
 from dm_jupyter.core.errors import DataFileError
 from kernel_sandbox.forks.zygote_client import Zygote
 from kernel_sandbox.teardown import Closing
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 from kernel_sandbox.worker import CellWorker
 
-__all__ = ["READING", "ProfileReader", "print_profile"]
+__all__ = ["READING", "ProfileReader", "print_profile", "reading_for"]
 
 READING = Limits(
     memory_bytes=2048 * MIB,
@@ -38,6 +43,11 @@ READING = Limits(
     output_bytes=8 * MIB,
 )
 """What reading one file may take; a file of an archive is unpacked to the worker's own disk."""
+_REST_S, _PASS_SHARE = 7.0, 0.65
+"""What everything but the passes over a large file may take, and of a short time the other part."""
+_PROGRESS = "progress"
+"""The file in the worker's folder that says how far a pass is."""
+_TELL_EVERY_S = 0.5
 _IDLE_S = 300.0
 _AT_ONCE = 2
 _REMEMBERED = 32
@@ -64,21 +74,45 @@ _BESIDE = ("-wal", "-shm", "-journal", ".wal")
 _Key = tuple[str, Path, int, int, int]
 
 
-def print_profile(path: str, name: str) -> None:
+def reading_for(seconds: float) -> Limits:
+    """Returns the limits for a file that may be read so long."""
+    return replace(READING, wall_s=seconds, cpu_s=max(READING.cpu_s, math.ceil(3 * seconds)))
+
+
+def print_profile(path: str, name: str, seconds: float = READING.wall_s) -> None:
     """Prints one line of JSON, as a worker does: the profile, or what is wrong with the file.
+
+    How far a pass over a large file is, it writes to a file of the folder it works in.
 
     Args:
         path: the file, as this process reaches it.
         name: how the code will call it.
+        seconds: that reading it may take in all.
     """
+    effort = Effort(max(_PASS_SHARE * seconds, seconds - _REST_S), _Told())
     try:
-        said: dict[str, object] = {"profile": to_json(profile_file(Path(path), name=name))}
+        profile = profile_file(Path(path), name=name, effort=effort)
+        said: dict[str, object] = {"profile": to_json(profile)}
     except DataFileError as error:
         said = {"fault": str(error)}
     text = json.dumps(said, default=str)
     for at in range(0, len(text), _PIECE_CHARS):  # a message of a worker may not be longer
         sys.stdout.write(text[at : at + _PIECE_CHARS])
         sys.stdout.flush()
+
+
+class _Told:
+    """Writes how far a pass is, twice a second at most."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _TELL_EVERY_S
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _TELL_EVERY_S
+        with contextlib.suppress(OSError):
+            Path(_PROGRESS).write_text(f"{share:.3f}", "ascii")
 
 
 class ProfileReader(Closing):
@@ -103,7 +137,12 @@ class ProfileReader(Closing):
         self._ending: asyncio.Task[None] | None = None
         self._known: OrderedDict[_Key, FileProfile] = OrderedDict()
 
-    async def profile(self, path: Path, name: str | None = None) -> FileProfile:
+    async def profile(
+        self,
+        path: Path,
+        name: str | None = None,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> FileProfile:
         """Returns the profile of a file; one that has not changed is not read again.
 
         A file that can't be read within the limits has a profile without tables, whose warning
@@ -112,6 +151,7 @@ class ProfileReader(Closing):
         Args:
             path: of the file; absolute, without links.
             name: how the code will call it; `None` for the file's own name.
+            on_progress: is called with the share of a large file that was read, 0 to 1.
 
         Raises:
             DataFileError: it is no data file, or a link by now; the message says the way out.
@@ -124,7 +164,7 @@ class ProfileReader(Closing):
             self._known.move_to_end(key)
             return self._known[key]
         async with self._turns, self._worked():
-            result = await self._read(path, shown)
+            result = await self._read(path, shown, on_progress)
         profile = await asyncio.to_thread(_said, result, path, shown, self._limits)
         if key is not None:
             self._known[key] = profile
@@ -132,14 +172,25 @@ class ProfileReader(Closing):
                 self._known.popitem(last=False)
         return profile
 
-    async def _read(self, path: Path, name: str) -> CellResult:
+    async def _read(
+        self, path: Path, name: str, on_progress: Callable[[float], None] | None
+    ) -> CellResult:
         beside = (path.with_name(path.name + end) for end in _BESIDE)
         inputs = {str(file): file for file in (path, *beside) if file.is_file()}
-        async with CellWorker(await self._warm(), self._limits, inputs, screened=False) as worker:
+        async with CellWorker(
+            await self._warm(), self._limits, inputs, screened=False, keeps_ledger=False
+        ) as worker:
             if any(str(real) != given for given, real in worker.workspace.inputs.items()):
                 raise DataFileError(f"{name}: a link has taken its place; name the file itself.")
-            source = f"from {__name__} import print_profile"
-            return await worker.run(f"{source}\nprint_profile({str(path)!a}, {name!a})")
+            words = f"{str(path)!a}, {name!a}, {self._limits.wall_s!r}"
+            source = f"from {__name__} import print_profile\nprint_profile({words})"
+            if on_progress is None:
+                return await worker.run(source)
+            watching = asyncio.create_task(_watch(worker.workspace.path / _PROGRESS, on_progress))
+            try:
+                return await worker.run(source)
+            finally:
+                watching.cancel()
 
     async def _warm(self) -> Zygote:
         if self._zygote is None:
@@ -173,6 +224,21 @@ class ProfileReader(Closing):
         if self._ending is not None:
             self._ending.cancel()
         await self._end()
+
+
+async def _watch(path: Path, on_progress: Callable[[float], None]) -> None:
+    """Passes on what the worker writes of its progress, without end."""
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        # The worker reads files of strangers: what it writes is no more than a hint, never a link.
+        with contextlib.suppress(OSError, ValueError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                share = float(os.read(descriptor, 16))
+            finally:
+                os.close(descriptor)
+            if 0 <= share <= 1:
+                on_progress(share)
 
 
 def _key(name: str, path: Path) -> _Key | None:

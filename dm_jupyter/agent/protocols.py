@@ -30,6 +30,8 @@ class SampleRequest:
     top_p: float = 0.95
     max_tokens: int = 1_000
     seed: int = 0
+    cuts_repetition: bool = True
+    """Whether a turn that goes round in circles is cut."""
     urgency: Urgency = Urgency.QUESTION
     """Who waits for it; a model of this machine that has several to answer goes by that."""
     on_wait: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
@@ -84,4 +86,13 @@ class Notebook(Protocol):
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it, keeps and returns what became of it."""
+        ...
+
+    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+        """Runs the last cell again in its place, corrected. Called when it has just failed.
+
+        Args:
+            cell: the corrected cell.
+            why: what was corrected, for the person.
+        """
         ...

@@ -1,8 +1,7 @@
 """What the loop takes a model's text for, once the dialect has parsed it.
 
-Repetitions say nothing, and small slips of a cell are mended before it runs: an import that it
-forgot, a column that it spells otherwise than the file. Comments that the opening of a turn puts
-into the model's mouth are for the model alone: the cell that runs goes without them.
+Repetitions say nothing. Comments that the opening of a turn puts into the model's mouth are for the
+model alone: the cell that runs goes without them.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dm_jupyter.core.dialect import Dialect
-from dm_jupyter.core.forgotten_imports import with_imports
-from dm_jupyter.core.misspelt_columns import with_columns
 from dm_jupyter.core.trajectory import Answer, Completion, RunCell, Trajectory, Turn, Void
 
 __all__ = ["turn_of"]
@@ -32,18 +29,11 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
     turn = dialect.parse(completion.text)
     if completion.finish_reason == "length" and _is_cut(dialect, completion.text, turn):
         return Turn("", Void("cut off at its limit of length"))
-    if dialect.answers_in_words and _is_said_again(dialect, turn, trajectory):
+    is_plain = dialect.answers_in_words and trajectory.assists.said_again
+    if is_plain and _is_said_again(dialect, turn, trajectory):
         is_told = bool(turn.thought) and not turn.thought.endswith(":")
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
-    turn = _without_notes(turn, completion.prefill, dialect.prefill(trajectory))
-    match turn.action:
-        case RunCell(language="python") as cell if dialect.is_aided:
-            earlier, brief = _ran(trajectory), trajectory.brief
-            source = with_imports(cell.source, earlier, brief.variables)
-            if not brief.variables:  # those have columns of their own
-                source = with_columns(source, brief.columns, earlier)
-            return replace(turn, action=replace(cell, source=source))
-    return turn
+    return _without_notes(turn, completion.prefill, dialect.prefill(trajectory))
 
 
 def _without_notes(turn: Turn, *openings: str) -> Turn:
@@ -87,17 +77,3 @@ def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool
     has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
     shown = last.turn.action if last.is_edited else dialect.parse(last.completion.text).action
     return has_shown and shown == turn.action and not last.objection
-
-
-def _ran(trajectory: Trajectory) -> list[str]:
-    """The python cells whose names the kernel holds: they ended well, and it was not emptied."""
-    sources: list[str] = []
-    for step in trajectory.steps:
-        if step.result is None:
-            continue
-        if step.result.state_lost:
-            sources.clear()
-        match step.turn.action:
-            case RunCell(source, language="python") if step.result.ok:
-                sources.append(source)
-    return sources

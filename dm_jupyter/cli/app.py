@@ -145,12 +145,16 @@ def profile(
             help="a csv, tsv, Excel, ods, json, parquet, SQLite, Stata, SPSS, SAS … or zip file"
         ),
     ],
+    seconds: Annotated[
+        float,
+        typer.Option(min=1, help="how long a large file is read; what is not seen by then is said"),
+    ] = 20.0,
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
 ) -> None:
     """Print what the model would be shown of a data file."""
     from dm_jupyter.cli.profile import print_profile  # noqa: PLC0415
 
-    raise typer.Exit(print_profile(file, as_json=as_json))
+    raise typer.Exit(print_profile(file, seconds=seconds, as_json=as_json))
 
 
 @app.command(epilog=DOCTOR_EXIT_CODES)

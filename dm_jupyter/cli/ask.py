@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.analysis import (
     Analysis,
@@ -30,17 +30,21 @@ from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import StopReason
+from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.commands import own_command
 from kernel_sandbox.install.overlay import Overlay
 from kernel_sandbox.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
+
+if TYPE_CHECKING:  # the pool: most questions are asked once
+    from dm_jupyter.agent.search.try_harder import Rehearsal
 
 __all__ = ["AskOptions", "ask_files"]
 
@@ -234,8 +238,7 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
         return
     _print_answer(analysis)
     if analysis.rehearsal is not None:
-        rehearsal = analysis.rehearsal
-        print(f"tries that agree: {rehearsal.agreeing} of {rehearsal.tries}")
+        _print_agreement(analysis.rehearsal, analysis.trajectory)
     if analysis.notebook.has_cells:
         print(f"notebook: {analysis.notebook.path}")
     elif analysis.fault is None:
@@ -250,10 +253,22 @@ def _print_answer(analysis: Analysis) -> None:
         print(harmless_text(trajectory.answer))
     for line in doubt_words(trajectory.unsupported, trajectory.grounding):
         _tell(f"{line[:1].lower()}{line[1:]}")
+    if trajectory.rests_on:
+        _tell(rests_words(trajectory.rests_on))
     if analysis.fault is not None:
         _tell(str(analysis.fault))
     elif trajectory.stop is not StopReason.ANSWERED:
         _tell(f"no answer: {why_no_answer(trajectory)}")
+
+
+def _print_agreement(rehearsal: Rehearsal, ended: Trajectory) -> None:
+    agreeing = rehearsal.agreeing_with(ended)
+    print(f"tries that agree: {agreeing} of {rehearsal.tries}")
+    if agreeing > 1 or ended.answer is None:
+        return
+    for other in rehearsal.differing_from(ended):
+        print(harmless_text(f"another try says: {' '.join(other.split())}"))
+    _tell("no two tries agree: check the answer, or say in the question what is meant")
 
 
 def _tell(text: str) -> None:
@@ -265,6 +280,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
     return {
         "answer": trajectory.answer,
         "unsupported": list(trajectory.unsupported),
+        "rests_on": list(trajectory.rests_on),
         "numbers": [asdict(one) for one in trajectory.grounding],
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
@@ -280,13 +296,14 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _tries(analysis: Analysis) -> dict[str, int] | None:
+def _tries(analysis: Analysis) -> dict[str, Any] | None:
     if analysis.rehearsal is None:
         return None
     rehearsal = analysis.rehearsal
     return {
         "tries": rehearsal.tries,
-        "agreeing": rehearsal.agreeing,
+        "agreeing": rehearsal.agreeing_with(analysis.trajectory),
+        "others": list(rehearsal.differing_from(analysis.trajectory)),
         "tokens": rehearsal.tokens,
     }
 

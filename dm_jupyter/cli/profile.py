@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["print_profile"]
 
+_TITLE_CHARS = 60
 
-def print_profile(file: Path, *, as_json: bool) -> int:
-    """Prints the profile; returns the exit code."""
+
+def print_profile(file: Path, *, seconds: float, as_json: bool) -> int:
+    """Prints the profile; returns the exit code.
+
+    Args:
+        file: the data file.
+        seconds: that reading it may take; progress is shown meanwhile, on a terminal.
+        as_json: whether to print everything as JSON.
+    """
     with reporting() as outcome:
         from dm_jupyter.agent.profile import render, to_json  # noqa: PLC0415
         from dm_jupyter.agent.profile.values import without_values  # noqa: PLC0415
 
-        profile = asyncio.run(_read(Path(os.path.realpath(file)), file.name))
+        profile = asyncio.run(_read(Path(os.path.realpath(file)), file.name, seconds))
         if as_json:
             print(
                 json.dumps(
@@ -35,8 +45,23 @@ def print_profile(file: Path, *, as_json: bool) -> int:
     return outcome.code
 
 
-async def _read(file: Path, name: str) -> FileProfile:
-    from dm_jupyter.agent.profile_reader import ProfileReader  # noqa: PLC0415
+async def _read(file: Path, name: str, seconds: float) -> FileProfile:
+    from dm_jupyter.agent.profile_reader import ProfileReader, reading_for  # noqa: PLC0415
 
-    async with ProfileReader() as reader:
-        return await reader.profile(file, name)
+    show = _shown(name) if sys.stderr.isatty() else None
+    async with ProfileReader(reading_for(seconds)) as reader:
+        try:
+            return await reader.profile(file, name, show)
+        finally:
+            if show is not None:
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _shown(name: str) -> Callable[[float], None]:
+    """Returns what writes over a line of the terminal how much of a file was read."""
+    title = " ".join(harmless_text(name).split())[:_TITLE_CHARS]
+
+    def show(share: float) -> None:
+        print(f"\r\033[KReading {title}: {share:.0%}", end="", file=sys.stderr, flush=True)
+
+    return show

@@ -17,6 +17,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from dm_jupyter.agent.observe import describe
+from dm_jupyter.core.data_facts import notable_words
 from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
@@ -160,6 +161,7 @@ def _headline(trajectory: Trajectory) -> RenderableType:
 
 def _outcome(result: CellResult) -> RenderableType:
     text = describe(result, _OUTPUT_CHARS) or "(no output)"
+    text = "\n".join([text, *(f"- {line}" for line in notable_words(result.facts))])
     style = "green" if result.ok else "red"
     peak = f" · {result.peak_bytes / 2**20:.0f} MiB" if result.peak_bytes else ""
     title = Text(f"{result.status} · {result.seconds:.1f} s{peak}")

@@ -73,20 +73,13 @@ class Dialect(Protocol):
     """How one family of models is asked and how its text is read.
 
     Called by `step` only. An implementation is stateless and pure, and may not assume anything
-    about the text it is given: `parse` and `is_well_formed` never raise.
+    about the text it is given: `parse` and `is_well_formed` never raise. Of the help for a model it
+    shows what the trajectory holds and `trajectory.assists` allows, and adds none by itself.
     """
 
     @property
     def name(self) -> str:
         """The name that trajectories record and settings choose by."""
-        ...
-
-    @property
-    def is_aided(self) -> bool:
-        """Whether the model gets what is ours: the files' profile, and hints after errors.
-
-        The prompt shapes that others published go without, so that a comparison is fair.
-        """
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""The tables of a database as a query sees them: names, and which columns point where."""
+"""Tables as code sees them: those of a database, with which columns point where, and frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DatabaseTable", "Join", "Link", "join_path"]
+__all__ = ["DatabaseTable", "Join", "Link", "LoadedTable", "join_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,29 @@ class DatabaseTable:
             for link in raw["links"]
         )
         return cls(raw["name"], tuple(raw["columns"]), tuple(links))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table of a data file in the variable that the loading code puts it in."""
+
+    variable: str
+    load: str
+    """The code."""
+    columns: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as plain JSON values."""
+        return {"variable": self.variable, "load": self.load, "columns": list(self.columns)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> LoadedTable:
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError: a field is missing.
+        """
+        return cls(raw["variable"], raw["load"], tuple(raw["columns"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from dm_jupyter.core.addresses import shown_host
+from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
-from dm_jupyter.core.schema import DatabaseTable
+from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
 
@@ -102,6 +103,15 @@ class Step:
     """Why a cell that worked was sent back, if it was."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
+    written: RunCell | None = None
+    """The cell as the model wrote it, where the action, which is what ran last, is another."""
+    findings: tuple[Finding, ...] = ()
+    """What the help for the model noticed, and did, about this turn."""
+
+    @property
+    def hint(self) -> str:
+        """What usually corrects the cell's error; empty where nobody knows, or hints are off."""
+        return next((one.suggestion for one in self.findings if one.rule == "hints"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,8 @@ class Brief:
     """Names of a person's tables in the kernel that the question is about."""
     tables: tuple[DatabaseTable, ...] = ()
     """Of the databases, with the keys that tie them."""
+    frames: tuple[LoadedTable, ...] = ()
+    """The tables that the loading code makes, each in its variable."""
     links: str = ""
     """What the question's words are in the data, one line each; the only part that depends on the
     question, so it follows behind it."""
@@ -164,6 +176,8 @@ class Trajectory:
     answer: str | None = None
     unsupported: tuple[str, ...] = ()
     """Numbers of the answer that the outputs don't bear out."""
+    rests_on: tuple[str, ...] = ()
+    """What the answer rests on that the data do not have, such as a selection without rows."""
     grounding: tuple[Grounded, ...] = ()
     """Each number of a free answer, with the step whose output it comes from."""
     policy: str = ""
@@ -176,6 +190,17 @@ class Trajectory:
     """What the kernel was restricted by, layer by layer."""
     folds: tuple[Fold, ...] = ()
     """Where the conversation was shortened; the last one holds for the next turn."""
+    assistance: Assistance | None = None
+    """The help that the model gets; `None` before a run begins, and in records of old releases."""
+    advice: tuple[str, ...] = ()
+    """Names of the prompts that help with this task."""
+
+    @property
+    def assists(self) -> Assistance:
+        """The help that the model gets: as recorded, else the dialect's default."""
+        if self.assistance is None:
+            return Assistance.for_dialect(self.dialect)
+        return self.assistance
 
     @property
     def digest(self) -> str:
@@ -256,18 +281,22 @@ class Trajectory:
                 "incomplete": list(self.brief.incomplete),
                 "variables": list(self.brief.variables),
                 "tables": [table.to_json() for table in self.brief.tables],
+                "frames": [frame.to_json() for frame in self.brief.frames],
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
             "stop_detail": self.stop_detail,
             "answer": self.answer,
             "unsupported": list(self.unsupported),
+            "rests_on": list(self.rests_on),
             "grounding": [asdict(one) for one in self.grounding],
             "policy": self.policy,
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
             "containment": dict(self.containment),
             "folds": [asdict(fold) for fold in self.folds],
+            "assistance": self.assistance.to_json() if self.assistance else None,
+            "advice": list(self.advice),
         }
 
     @classmethod
@@ -298,6 +327,8 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "observation": step.observation,
         "objection": step.objection,
         "is_edited": step.is_edited,
+        "written": asdict(step.written) if step.written else None,
+        "findings": [asdict(finding) for finding in step.findings],
     }
 
 
@@ -318,6 +349,8 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
         observation=raw["observation"],
         objection=raw.get("objection", ""),
         is_edited=raw.get("is_edited", False),
+        written=RunCell(**raw["written"]) if raw.get("written") else None,
+        findings=tuple(Finding(**finding) for finding in raw.get("findings", ())),
     )
 
 
@@ -334,6 +367,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
             tuple(brief.get("incomplete", ())),
             tuple(brief.get("variables", ())),
             tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
+            tuple(map(LoadedTable.from_json, brief.get("frames", ()))),
             brief.get("links", ""),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
@@ -341,10 +375,13 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         stop_detail=raw["stop_detail"],
         answer=raw["answer"],
         unsupported=tuple(raw["unsupported"]),
+        rests_on=tuple(raw.get("rests_on", ())),
         grounding=tuple(map(Grounded.from_json, raw.get("grounding", ()))),
         policy=raw["policy"],
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),
         containment=dict(raw["containment"]),
         folds=tuple(Fold(**fold) for fold in raw.get("folds", ())),
+        assistance=Assistance.from_json(raw["assistance"]) if raw.get("assistance") else None,
+        advice=tuple(raw.get("advice", ())),
     )

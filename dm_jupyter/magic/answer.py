@@ -12,6 +12,7 @@ import nbformat
 
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
@@ -84,4 +85,5 @@ class Answer:
 
     def _doubt(self) -> str:
         lines = doubt_words(self.trajectory.unsupported, self.trajectory.grounding)
-        return "".join(f"\n\n{line}" for line in lines)
+        rests = rests_words(self.trajectory.rests_on)
+        return "".join(f"\n\n{line}" for line in filter(None, (*lines, rests)))

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from IPython.core import magic_arguments
 from IPython.core.error import UsageError as IPythonUsageError
@@ -18,6 +18,9 @@ from dm_jupyter.core.errors import UsageError
 __all__ = ["Request", "request_from", "takes_arguments"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_Part = Literal["variables", "cells", "files", "earlier"]
+_NOTEBOOK: tuple[_Part, ...] = get_args(_Part)
+"""What the model is told of the notebook, where a cell asks."""
 
 _EXAMPLE = """
 Examples::
@@ -48,8 +51,8 @@ class Request:
     temperature: float | None = None
     into: Literal["cells", "output"] | None = None
     """`None` tries cells first, unless an option is for the output alone."""
-    is_alone: bool = False
-    """Whether the model is told nothing of the notebook around the question."""
+    without: tuple[_Part, ...] = ()
+    """What of the notebook around the question the model is not told."""
 
     @property
     def for_output_alone(self) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
         dialect=given.dialect,
         turn_tokens=given.turn_tokens,
         temperature=given.temperature,
-        is_alone=given.alone,
+        without=_NOTEBOOK if given.alone else given.without,
         into=given.into,
     )
 
@@ -135,16 +138,30 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument("--turn-tokens", type=_count, help="the most of one turn (default 1000)"),
         argument("--temperature", type=float, help="of the sampling (default 0.2)"),
         argument("--alone", action="store_true", help="tell nothing of this notebook"),
+        argument("--without", type=_parts, default=(), help=_WITHOUT_HELP),
         argument("--into", choices=("cells", "output"), help=_INTO_HELP),
     )
 
 
 _FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
+_WITHOUT_HELP = (
+    "tell nothing of these parts of this notebook: variables, cells, files, earlier (the runs "
+    "before); several with commas between"
+)
 _INTO_HELP = (
     "cells: new cells below, where JupyterLab with dm-jupyter shows the notebook (the default "
     "there, unless --format, --base-url, --api-key-file, --max-turns, --seed, --dialect, "
     "--turn-tokens or --temperature is given); output: all in the output of this cell"
 )
+
+
+def _parts(text: str) -> tuple[_Part, ...]:
+    named = [name.strip() for name in text.split(",")]
+    for name in named:
+        if name not in _NOTEBOOK:
+            known = ", ".join(_NOTEBOOK)
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {known}")
+    return tuple(part for part in _NOTEBOOK if part in named)
 
 
 def _count(text: str) -> int:

@@ -89,7 +89,9 @@ async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff
     with faults_in_one_line():
         task = None  # a restricted kernel does not see every file that the other side does
         if not _is_restricted():
-            alive = alive_from_text("" if request.is_alone else variables_text(shell.user_ns))
+            alive = alive_from_text(
+                "" if "variables" in request.without else variables_text(shell.user_ns)
+            )
             if not request.files and not alive.tables:
                 raise UsageError(f"give at least one data file, then the question: {_SHAPE}")
             task = task_about(

@@ -3,7 +3,7 @@
 This side opens the comm `dm-jupyter` with `question`, `files` (as they were written), `folder`
 (what they are relative to), `cell_id` (`None` where the client names no cells), `request_id`,
 `options` (the model's name, where one was given), `variables` (as a kernel tells them that is asked
-for them) and `is_alone` (whether the model is told of neither variables nor cells). The other side
+for them) and `withheld` (what of the notebook the model is not told). The other side
 says `{"kind": "seen"}` at once, this side `{"kind": "waits"}`: only then the other side begins, and
 this side never works on the question itself. The other side then answers with one message,
 `{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`, however long it takes to
@@ -148,9 +148,9 @@ def _question(shell: InteractiveShell, request: Request) -> dict[str, Any]:
         "cell_id": _cell_id(shell),
         "request_id": uuid.uuid4().hex,
         "options": {"model": request.model} if request.model else {},
-        "is_alone": request.is_alone,
+        "withheld": list(request.without),
         # The kernel is busy with this cell, so nobody could ask it for them.
-        "variables": "" if request.is_alone else variables_text(shell.user_ns),
+        "variables": "" if "variables" in request.without else variables_text(shell.user_ns),
     }
 
 

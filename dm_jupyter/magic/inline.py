@@ -73,11 +73,11 @@ async def answer_here(
 
 @contextmanager
 def _copies(shell: InteractiveShell, request: Request, chars: int) -> Iterator[Copies | None]:
-    """The person's variables, unless the question stands alone."""
-    if request.is_alone:
+    """The person's variables and cells, unless the question goes without both."""
+    if {"variables", "cells"} <= set(request.without):
         yield None
         return
-    copies = Copies(shell, chars)
+    copies = Copies(shell, chars, request.without)
     try:
         yield copies
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from dm_jupyter.agent.kernel_tables import (
     variables_expression,
     variables_text,
 )
-from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, notebook_context
+from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, PartKind, notebook_context
 from kernel_sandbox.session import KernelSession
 
 __all__ = ["Copies"]
@@ -51,16 +51,21 @@ class Copies:
     document: Any = None
     content: bytes | None = None
 
-    def __init__(self, shell: InteractiveShell, chars: int) -> None:
+    def __init__(
+        self, shell: InteractiveShell, chars: int, withheld: Sequence[PartKind] = ()
+    ) -> None:
         """Copies what can be copied.
 
         Args:
             shell: whose variables and cells they are.
             chars: the most that the model is told of them.
+            withheld: what it is not told; variables that are withheld are not copied either.
         """
         self._chars = chars
+        self._withheld = withheld
         self._cells = _cells_of(shell)
-        alive = alive_from_text(variables_text(shell.user_ns))
+        is_told = "variables" not in withheld
+        alive = alive_from_text(variables_text(shell.user_ns)) if is_told else Alive()
         self._folder = tempfile.TemporaryDirectory(prefix="dm-copies-")
         self._file = Path(self._folder.name) / _FILE
         self._file.write_bytes(pickle.dumps(_copied(shell.user_ns, alive)))
@@ -80,7 +85,9 @@ class Copies:
         text = await kernel.evaluate("", variables_expression(), _LOAD_S)
         alive = alive_from_text(text or "")
         view = NotebookView(cells=self._cells, tables=alive.tables, values=alive.values)
-        return "\n\n".join(part.text for part in notebook_context(view, self._chars))
+        return "\n\n".join(
+            part.text for part in notebook_context(view, self._chars, self._withheld)
+        )
 
     def close(self) -> None:
         """Removes the file of copies."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from dm_jupyter.agent.analysis import warnings_of
 from dm_jupyter.agent.observe import describe, shorten
+from dm_jupyter.core.data_facts import notable_words
 from dm_jupyter.core.events import (
     CellFinished,
     CellStarted,
@@ -117,6 +118,8 @@ def _outcome(result: CellResult) -> Iterator[Bundle]:
         yield from _output(output)
     if trouble := describe(replace(result, outputs=errors)):
         yield _line(harmless_text(trouble), "color: var(--jp-error-color1, #c62828)")
+    for fact in notable_words(result.facts):
+        yield _line(harmless_text(fact), "color: var(--jp-warn-color1, #b26a00)")
 
 
 def _output(output: Output) -> Iterator[Bundle]:

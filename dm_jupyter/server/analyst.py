@@ -60,6 +60,7 @@ from dm_jupyter.server.wire import (
     ServerMessage,
     Stop,
     TakeOver,
+    Tells,
     Undo,
     WantedFile,
 )
@@ -205,6 +206,8 @@ class Analyst:
                 self._tasks.spawn(self._ask_for(message, tab.send))
             case ReadAhead() if not self._runs:  # a run needs the model for itself
                 self._ahead.begin(message)
+            case Tells():
+                self.desks.tell(message, tab)
             case Ack():
                 self.desks.acknowledge(message)
             case Rebuild(run_id=run_id):
@@ -373,6 +376,7 @@ class Analyst:
             if self.desks.is_elsewhere(path):
                 raise RefusedError("notebook", f"{path}: a link has taken its place; remove it")
             with self._reserved.hold(path):
+                send(Phase(run_id, 0, "waiting for the kernel"))
                 kernel = await self.kernels.attach(await self.kernels.kernel_of(path))
                 async for line in rebuild(self.desks.contents, path, kernel):
                     send(Phase(run_id, 0, line))
@@ -404,6 +408,7 @@ class Analyst:
                 self.desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
             ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
+            ask = replace(ask, withheld=(*ask.withheld, *self.desks.withheld(path)))
             if not self.kernels.is_restricted(kernel_id):
                 ask = replace(ask, approval="ask")  # nobody has agreed to anything there
             if not self.desks.is_elsewhere(path):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dm_jupyter.server.desk import Tab
-from dm_jupyter.server.wire import Attach, Refused, Renamed, client_message, to_text
+from dm_jupyter.server.wire import Attach, Refused, Renamed, Tells, client_message, to_text
 
 if TYPE_CHECKING:
     from dm_jupyter.server.analyst import Analyst
@@ -37,7 +37,7 @@ class Connection:
             return
         if isinstance(message, Attach | Renamed):
             self._tab.client_id = message.client_id
-        elif not self._tab.client_id:
+        elif not self._tab.client_id and not isinstance(message, Tells):
             return
         self._analyst.receive(message, self._tab)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dm_jupyter.agent.notebook_context import PartKind
 from dm_jupyter.server.wire import ServerMessage
 
 __all__ = ["Desk", "Tab"]
@@ -18,6 +19,8 @@ class Tab:
     send: Callable[[ServerMessage], None]
     seen: dict[str, int] = field(default_factory=dict)
     """Run id to the last `seq` it has."""
+    withheld: tuple[PartKind, ...] | None = None
+    """What its settings keep from the model; `None` before it has said so."""
 
 
 class Desk:

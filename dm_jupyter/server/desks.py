@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dm_jupyter.agent.notebook_context import PartKind
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.desk import Desk, Tab
 from dm_jupyter.server.file_sink import write_file
@@ -28,6 +29,7 @@ from dm_jupyter.server.wire import (
     Renamed,
     RunOpened,
     ServerMessage,
+    Tells,
 )
 
 __all__ = ["Desks"]
@@ -64,6 +66,8 @@ class Desks:
         self._lay: dict[str, str] = {}
         """Where each notebook's file was when a tab or a run came to it first."""
         self._writing = asyncio.Lock()
+        self._withheld: tuple[PartKind, ...] = ()
+        """What the tab that spoke last keeps from the model."""
 
     def __iter__(self) -> Iterator[Desk]:
         """The desks that have a tab."""
@@ -74,6 +78,21 @@ class Desks:
         desk = self._desks.get(path)
         if desk is not None:
             desk.publish(message)
+
+    def tell(self, message: Tells, tab: Tab) -> None:
+        """Takes note of what a tab's settings keep from the model."""
+        self._withheld = tab.withheld = message.withheld
+
+    def withheld(self, path: str) -> tuple[PartKind, ...]:
+        """Returns what the settings keep from the model for a question that no tab sends.
+
+        Of several tabs on the notebook what any of them keeps; without one, what a tab said last.
+        """
+        desk = self._desks.get(path)
+        said = [tab.withheld for tab in desk.tabs.values()] if desk is not None else []
+        known = [parts for parts in said if parts is not None]
+        found = [part for parts in known for part in parts] if known else self._withheld
+        return tuple(dict.fromkeys(found))
 
     def attach(self, message: Attach, tab: Tab) -> Desk:
         """Takes a tab to a notebook, and sends it what it has missed; returns the desk."""

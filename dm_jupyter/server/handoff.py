@@ -12,12 +12,13 @@ the person's click in the panel.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from jupyter_core.utils import ensure_async
 
@@ -31,7 +32,7 @@ from dm_jupyter.server.wire import Ask, WantedFile
 __all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
 
 _log = logging.getLogger(__name__)
-_PARTS: tuple[PartKind, ...] = ("selection", "variables", "cells", "files")
+_PARTS: tuple[PartKind, ...] = get_args(PartKind)
 
 TARGET = "dm-jupyter"
 _MAX_CHARS = 20_000
@@ -169,8 +170,8 @@ class Handover:
     model: str = ""
     alive: Alive = field(default_factory=Alive)
     """The kernel's variables."""
-    is_alone: bool = False
-    """Whether the model is told nothing of the notebook."""
+    withheld: tuple[PartKind, ...] = ()
+    """What of the notebook the cell keeps from the model."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Handover:
@@ -195,7 +196,7 @@ class Handover:
             request_id=_name(data.get("request_id")),
             model=_name(model),
             alive=alive_from_text(_text(data.get("variables"), _MAX_VARIABLES_CHARS) or ""),
-            is_alone=data.get("is_alone") is True,
+            withheld=tuple(part for part in _PARTS if part in _list(data.get("withheld"))),
         )
 
     def ask(self, notebook_path: str, files: tuple[str, ...], agreed: tuple[str, ...] = ()) -> Ask:
@@ -217,7 +218,7 @@ class Handover:
             kernel="own",
             # What the kernel names was looked up with its rights; its words name nothing more.
             without_data=True,
-            withheld=_PARTS if self.is_alone else (),
+            withheld=self.withheld,
         )
 
 
@@ -231,7 +232,7 @@ async def around(contents: Any, ask: Ask) -> Ask:
     try:
         model = await ensure_async(contents.get(ask.notebook_path, content=True, type="notebook"))
         raw = model["content"]
-        cells = [_shortened(cell) for cell in cells_of_document(raw)]
+        cells = await asyncio.to_thread(_cells_of, raw)  # a figure in words takes a moment
         ids = [str(cell.get("id", "")) for cell in raw["cells"]]
     except Exception as error:  # noqa: BLE001  (whatever lies there: the question goes without)
         _log.debug("the cells of %s can't be told: %s", ask.notebook_path, error)
@@ -246,9 +247,17 @@ async def around(contents: Any, ask: Ask) -> Ask:
     return replace(ask, cells=tuple(cells), selected=selected)
 
 
+def _cells_of(document: Mapping[str, Any]) -> list[NotebookCell]:
+    return [_shortened(cell) for cell in cells_of_document(document)]
+
+
 def _shortened(cell: NotebookCell) -> NotebookCell:
     source, output = shorten(cell.source, _CELL_CHARS), shorten(cell.output, _CELL_CHARS)
     return replace(cell, source=source, output=output)
+
+
+def _list(value: object) -> list[object]:
+    return value[: len(_PARTS)] if isinstance(value, list) else []
 
 
 def _text(value: object, most: int) -> str | None:

@@ -41,6 +41,8 @@ _log = logging.getLogger(__name__)
 _REVIVAL_S = 20.0
 _REVIVAL_POLL_S = 0.1
 _VARIABLES_S = 2.0
+_ALIVE_S = 8.0
+"""For all that it takes to ask a kernel: attaching waits for whatever the kernel does by then."""
 _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
 
 
@@ -265,12 +267,13 @@ class Kernels:
     async def alive(self, kernel_id: str) -> Alive:
         """Returns the kernel's variables; none while it is busy, which is known without asking."""
         try:
-            if await self._is_busy(kernel_id):
-                return Alive()
-            attached = await self.attach(kernel_id)
-        except (KernelStartError, KeyError):
+            async with asyncio.timeout(_ALIVE_S):
+                if await self._is_busy(kernel_id):
+                    return Alive()
+                attached = await self.attach(kernel_id)
+                text = await attached.evaluate("", variables_expression(), _VARIABLES_S)
+        except (KernelStartError, KeyError, TimeoutError):
             return Alive()
-        text = await attached.evaluate("", variables_expression(), _VARIABLES_S)
         return alive_from_text(text or "")
 
     async def _is_busy(self, kernel_id: str) -> bool:

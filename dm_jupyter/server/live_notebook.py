@@ -17,6 +17,7 @@ from nbformat.corpus.words import generate_corpus_id
 from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.core.data_facts import notable_words
 from dm_jupyter.core.grounded import AnswerNumber, located
 from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.limits_met import limit_met
@@ -138,6 +139,21 @@ class LiveNotebook:
             self._sql.knows_function = False
         return RanCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
+    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+        """Runs the last cell again in its place, corrected; the person is asked again, as before.
+
+        Raises:
+            KernelStartError: the kernel ended and did not come back.
+            NotebookError: the run can't be kept.
+            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
+        """
+        written = next(one for one in reversed(self._written) if one.is_code)
+        written.source = cell.source
+        self._journal.operate(SetSource(written.cell_id, cell.source))
+        missing = await self._packages.missing(cell.source)
+        ran, result = await self._run_written(written, missing, cell.language, corrected=why)
+        return RanCell(replace(cell, source=ran), result)
+
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the answer, or why there is none; takes all out where no cell ran.
 
@@ -162,6 +178,20 @@ class LiveNotebook:
         """Returns the source as the person left it, and what became of it."""
         missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
+        return await self._run_written(written, missing, language, thought, is_hidden=is_hidden)
+
+    async def _run_written(
+        self,
+        written: _Written,
+        missing: Missing | None,
+        language: str,
+        thought: str = "",
+        *,
+        is_hidden: bool = False,
+        corrected: str = "",
+    ) -> tuple[str, CellResult]:
+        """Runs a cell that stands in the notebook, once the person agrees where that is asked."""
+        source = written.source
         asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
         self._journal.add(
             CellOpened,
@@ -170,6 +200,7 @@ class LiveNotebook:
             thought=thought,
             language=language,
             waits_because=asked,
+            corrected=corrected,
         )
         result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
         is_skipped = False
@@ -194,6 +225,7 @@ class LiveNotebook:
                 state_lost=result.state_lost,
                 files=result.files,
                 cut_bytes=result.cut_bytes,
+                facts=notable_words(result.facts),
             )
 
     async def _decided(self, written: _Written) -> bool:

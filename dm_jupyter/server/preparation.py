@@ -181,7 +181,7 @@ class Preparation:
         earlier = past.result()
         named = [table for table in alive.tables if table["name"] in ask.variables]
         view = NotebookView(
-            cells=without_told(ask.cells, earlier),
+            cells=without_told(ask.cells, () if "earlier" in ask.withheld else earlier),
             selected=ask.selected,
             tables=[table for table in alive.tables if table not in named],
             values=alive.values,
@@ -189,7 +189,8 @@ class Preparation:
         )
         chars = context_chars(is_local=self._models.choice(ask.model).is_local)
         around = notebook_context(view, chars, ask.withheld)
-        return (*before(earlier, now, ask.cells, chars), *tables_told(named), *around)
+        runs = () if "earlier" in ask.withheld else before(earlier, now, ask.cells, chars)
+        return (*runs, *tables_told(named), *around)
 
     def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
         """Data files in the notebook's folder that the question is not about, with their sizes."""
@@ -257,7 +258,7 @@ class Preparation:
             return ask
         if meant := tables_in(ask.question, tables):
             return replace(ask, variables=meant)
-        if any(cell.output and not cell.role for cell in ask.cells):
+        if any((cell.output or cell.figures) and not cell.role for cell in ask.cells):
             return ask  # it may be about what the person's own cells show
         folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
         near = await asyncio.to_thread(self._files.search.matching, "", folder, _MOST_CANDIDATES)

@@ -17,6 +17,7 @@ from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
@@ -364,6 +365,9 @@ class Run:
                 tokens=self._tries.tokens(trajectory),
                 seconds=seconds,
                 agreeing=self._tries.agreeing(trajectory),
+                tries=self._tries.ran,
+                others=self._tries.others(trajectory),
+                rests_on=rests_words(trajectory.rests_on),
             )
         )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.events import Event, RunFinished, StepFinished
 from dm_jupyter.core.trajectory import Trajectory
@@ -23,6 +24,8 @@ __all__ = ["Tries", "limits_of_tries"]
 
 _SHARE_OF_TIME = 0.5
 """Of a run's clock time: the rest is left for the notebook, where cells may wait for the person."""
+_OTHER_CHARS = 500
+"""Of an answer that was not taken, as the panel shows it."""
 
 
 class Tries:
@@ -108,6 +111,18 @@ class Tries:
     def agreeing(self, ended: Trajectory) -> int:
         """Returns how many tries say what the run's answer says."""
         return self._rehearsal.agreeing_with(ended) if self._rehearsal is not None else 0
+
+    @property
+    def ran(self) -> int:
+        """How many tries ran: fewer than allowed where two of them agreed."""
+        return self._rehearsal.tries if self._rehearsal is not None else self._ended
+
+    def others(self, ended: Trajectory) -> tuple[str, ...]:
+        """Returns what the tries say that say something else than the run's answer, cut to size."""
+        if self._rehearsal is None or ended.answer is None:
+            return ()
+        found = self._rehearsal.differing_from(ended)
+        return tuple(shorten(answer, _OTHER_CHARS) for answer in found)
 
 
 def _nobody(_: int) -> None:

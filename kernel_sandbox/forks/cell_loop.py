@@ -18,6 +18,7 @@ from typing import Any
 from kernel_sandbox.forks.frames import FrameError
 from kernel_sandbox.forks.shell import ZMQInteractiveShell, no_getpass, no_input
 from kernel_sandbox.forks.worker_channel import Channel, TextStream
+from kernel_sandbox.ledger.facts import LEDGER
 
 __all__ = ["CellLoop"]
 
@@ -37,6 +38,7 @@ class CellLoop:  # pragma: no cover (runs in the worker)
         self.channel = channel
         """The way to the parent."""
         self._shell = shell
+        self._ledger = shell.ledger
         self._out = TextStream(channel, "stdout")
         self._err = TextStream(channel, "stderr")
         sys.stdout, sys.stderr = self._out, self._err
@@ -81,24 +83,29 @@ class CellLoop:  # pragma: no cover (runs in the worker)
         for stream in (self._out, self._err):
             stream.begin_cell()
         builtins.input, getpass.getpass = no_input, no_getpass
+        is_noted = content.get(LEDGER) is True
+        with self._ledger.of_a_cell(is_noted):  # outside of what an interrupt can reach
+            reply = self._executed(content["source"])
+        self._out.drain()
+        self._err.drain()
+        facts = {LEDGER: self._ledger.facts} if is_noted else {}
+        self.channel.send("reply", {"id": content["id"], **reply, **facts})
+
+    def _executed(self, source: str) -> _Content:
+        """Runs the code, which an interrupt ends; returns the reply."""
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 self.channel.send("started", {})
                 # One context for all cells: what a library keeps in it lives from cell to cell.
-                cell = self._loop.create_task(
-                    self._execute(content["source"]), context=self._context
-                )
-                reply = self._loop.run_until_complete(cell)
+                cell = self._loop.create_task(self._execute(source), context=self._context)
+                return self._loop.run_until_complete(cell)
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
         except (KeyboardInterrupt, asyncio.CancelledError):  # just before or after the cell's code
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             count = self._shell.execution_count
-            reply = {"status": "error", "ename": "KeyboardInterrupt", "execution_count": count}
-        self._out.drain()
-        self._err.drain()
-        self.channel.send("reply", {"id": content["id"], **reply})
+            return {"status": "error", "ename": "KeyboardInterrupt", "execution_count": count}
 
     async def _execute(self, source: str) -> _Content:
         shell, failed = self._shell, None

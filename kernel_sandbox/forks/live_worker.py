@@ -45,6 +45,8 @@ class WorkerOptions:
     """Whether its memory is watched; not where its forks are states, watched one by one."""
     group_bytes: int | None = None
     """What its control group may hold, bytes; `None` for the memory that it may use."""
+    keeps_ledger: bool = True
+    """Whether it notes what its cells do to the data."""
 
 
 class LiveWorker(ForkedProcess):

@@ -23,6 +23,7 @@ from traitlets.config import Config
 
 from kernel_sandbox.figures import tell_figures
 from kernel_sandbox.forks.worker_channel import Channel, TextStream
+from kernel_sandbox.ledger.hook import Ledger
 
 __all__ = ["ZMQInteractiveShell", "make_shell", "no_getpass", "no_input"]
 
@@ -156,6 +157,8 @@ class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the wo
     keepkernel_on_exit: bool | None = None
     last_traceback: list[str] | None = None
     has_failed_display = False
+    ledger = AnyTrait()
+    """Of what its cells do to the data; made before the fork, which copies it."""
 
     @default("exiter")
     def _default_exiter(self) -> ZMQExitAutocall:
@@ -253,7 +256,9 @@ def make_shell() -> ZMQInteractiveShell:  # pragma: no cover
     config.HistoryManager.enabled = False  # a database file and a thread, read by nobody
     # Libraries look for this to find out that they draw in a notebook.
     config.IPKernelApp.connection_file = ""
-    return ZMQInteractiveShell.instance(config=config)
+    shell = ZMQInteractiveShell.instance(config=config)
+    shell.ledger = Ledger(shell)
+    return shell
 
 
 def no_input(prompt: object = "") -> NoReturn:  # noqa: ARG001

@@ -19,6 +19,7 @@ from typing import Any
 
 from kernel_sandbox.forks.frames import Decoder, FrameError, encode
 from kernel_sandbox.forks.stream_order import StreamOrder
+from kernel_sandbox.ledger.facts import LEDGER
 from kernel_sandbox.outputs import OutputCollector
 from kernel_sandbox.wire import Execution
 
@@ -99,7 +100,9 @@ class WorkerWire:
             execution: gathers what comes.
         """
         try:
-            execution.reply = await self._request("run", {"source": source}, execution)
+            execution.reply = await self._request(
+                "run", {"source": source, LEDGER: execution.keeps_ledger}, execution
+            )
         except FrameError as error:
             reply = {"ename": "ValueError", "evalue": str(error), "traceback": [str(error)]}
             execution.collector.add("error", reply)

@@ -27,6 +27,7 @@ from typing import Any
 
 from kernel_sandbox.contain import privileges
 from kernel_sandbox.contain.confine import prepare
+from kernel_sandbox.environment import chart_style
 from kernel_sandbox.forks.jail import Jailer, children_elsewhere, send_children, split_off
 from kernel_sandbox.forks.worker_life import DESCRIPTORS, WorkerOrder, live
 from kernel_sandbox.policy import Policy
@@ -213,6 +214,10 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
         for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    if "matplotlib" in sys.modules:  # a kernel that is not forked finds it in its home
+        sys.modules["matplotlib"].rc_file(chart_style())
+    with contextlib.suppress(Exception):  # of another pandas: then there is no ledger
+        shell.ledger.prepare()
     shell.run_cell("pass")  # leaves no trace: no value, no history
     try:
         raise LookupError("not a failure")

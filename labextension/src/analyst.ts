@@ -19,7 +19,7 @@ import {
   notebookView,
   placeOf
 } from './cells';
-import { Choices, approvalOf } from './choices';
+import { Choices, approvalOf, tellWithheld } from './choices';
 import { ChannelClient } from './client';
 import { saveAlone } from './disk';
 import { Drafts, questionOf } from './draft';
@@ -56,6 +56,7 @@ export class Analyst implements IAnalyst {
     this.contents = services.contents;
     this.rest = new AnalystRest(serverSettings);
     this._client = new ChannelClient(serverSettings);
+    tellWithheld(this.choices, this._client);
     this._sessions = new NotebookSessions(
       _tracker,
       this._client,

@@ -7,6 +7,7 @@ import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { isError } from '@jupyterlab/nbformat';
 import type { IError } from '@jupyterlab/nbformat';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { MARK, indexOfCell } from './operations';
 import type { IAsk, INotebookCell, PartKind } from './protocol.gen';
@@ -20,8 +21,15 @@ const NOTHING: INotebookCell = {
   output: '',
   count: null,
   role: '',
-  id: ''
+  id: '',
+  figures: []
 };
+/** Figures that the server puts in words: they come as JSON, or in a page with a script. */
+const FIGURE_TYPE = /^application\/vnd\.(plotly|vegalite|vega)\.v[\d.]+\+json$/;
+const FIGURE_PAGE = /vega-embed|Plotly\.newPlot\(/;
+const MOST_FIGURES = 12;
+/** Of the figures of all cells together; the server takes a little more. */
+const MOST_FIGURE_CHARS = 900_000;
 
 /** An error that stands in a cell's outputs. */
 export interface ICellError {
@@ -80,7 +88,33 @@ export function notebookView(
   const cells = near.map((cell, place) =>
     isTold(first + place) ? told(cell) : { ...NOTHING }
   );
-  return { cells, selected: active - first, withheld };
+  return {
+    cells: withFewFigures(cells, active - first),
+    selected: active - first,
+    withheld
+  };
+}
+
+/** Keeps the figures nearest to a cell; of the others it is said that they are too large. */
+function withFewFigures(
+  cells: INotebookCell[],
+  selected: number
+): INotebookCell[] {
+  let count = MOST_FIGURES;
+  let chars = MOST_FIGURE_CHARS;
+  const keep = (figure: string) => {
+    const fits = count > 0 && figure.length <= chars;
+    count -= 1;
+    chars -= fits ? figure.length : 0;
+    return fits ? figure : '';
+  };
+  const kept = [...cells];
+  const far = (place: number) => Math.abs(place - selected);
+  for (const place of [...cells.keys()].sort((a, b) => far(a) - far(b))) {
+    const figures = cells[place].figures.slice(0, MOST_FIGURES).map(keep);
+    kept[place] = { ...cells[place], figures };
+  }
+  return kept;
 }
 
 function told(cell: Cell): INotebookCell {
@@ -93,11 +127,37 @@ function told(cell: Cell): INotebookCell {
     output: isCode ? cut(outputText(model)) : '',
     count: isCode ? model.executionCount : null,
     role: own?.role ?? '',
-    id: model.id
+    id: model.id,
+    figures: isCode ? figuresOf(model) : []
   };
 }
 
-/** The cell's outputs as a model reads them: texts, errors, a word for a figure. */
+/** The bundles of a cell's figures that are no pictures, as JSON. */
+function figuresOf(cell: ICodeCellModel): string[] {
+  const found: string[] = [];
+  for (let index = 0; index < cell.outputs.length; index += 1) {
+    const { data } = cell.outputs.get(index);
+    const type = figureType(data);
+    if (type) {
+      found.push(JSON.stringify({ [type]: data[type] }));
+    }
+  }
+  return found;
+}
+
+/** The media type in which an output holds a figure; none for a picture and for what is no figure. */
+function figureType(data: ReadonlyPartialJSONObject): string | undefined {
+  const kinds = Object.keys(data);
+  const page = data['text/html'];
+  return (
+    kinds.find(kind => FIGURE_TYPE.test(kind)) ??
+    (typeof page === 'string' && FIGURE_PAGE.test(page)
+      ? 'text/html'
+      : undefined)
+  );
+}
+
+/** The cell's outputs as a model reads them: texts, errors, a word for a picture. */
 function outputText(cell: ICodeCellModel): string {
   const texts: string[] = [];
   for (let index = 0; index < cell.outputs.length; index += 1) {
@@ -110,6 +170,8 @@ function outputText(cell: ICodeCellModel): string {
     if (type === 'error' && error) {
       const { ename, evalue } = error as unknown as IError;
       texts.push(`${ename}: ${evalue}`);
+    } else if (figureType(data)) {
+      continue; // the server puts it in words
     } else if (Object.keys(data).some(kind => kind.startsWith('image/'))) {
       // A restricted kernel tells what it shows; others give the name of a class.
       const isTold = typeof text === 'string' && !text.startsWith('<');

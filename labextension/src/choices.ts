@@ -6,18 +6,23 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
+import type { ChannelClient } from './client';
 import type { Approval, IAsk, PartKind } from './protocol.gen';
 import type { IQuestion } from './tokens';
 
 /** The setting's own default, which holds until the settings are read. */
 const LONG_TEXT = 200_000;
 
+/** What a new connection was told of the settings. */
+const NEVER = '?';
+
 /** What of the notebook can be switched off. */
 export const PARTS: readonly PartKind[] = [
   'selection',
   'variables',
   'cells',
-  'files'
+  'files',
+  'earlier'
 ];
 
 /** What goes with a question, as it was chosen when the person asked it. */
@@ -95,6 +100,11 @@ export class Choices {
     return this._withheld;
   }
 
+  /** Whether the settings are read: before that nobody knows what they switch off. */
+  get isRead(): boolean {
+    return this._settings !== null;
+  }
+
   /** Tells the model of a part of the notebook from now on, or no longer. */
   tell(part: PartKind, isTold: boolean): void {
     this._withheld = PARTS.filter(one =>
@@ -151,6 +161,30 @@ export class Choices {
   private _opensPanel = false;
   private _longText = LONG_TEXT;
   private _changed = new Signal<this, void>(this);
+}
+
+/**
+ * Tells the server what is withheld, with each connection and as it changes: a question that a cell
+ * hands over does not pass through the page.
+ */
+export function tellWithheld(
+  choices: Choices,
+  client: Pick<ChannelClient, 'connectionChanged' | 'isConnected' | 'send'>
+): void {
+  let told = NEVER;
+  const tell = () => {
+    const { isRead, withheld } = choices;
+    const text = withheld.join();
+    if (isRead && client.isConnected && text !== told) {
+      client.send({ kind: 'tells', withheld });
+      told = text;
+    }
+  };
+  client.connectionChanged.connect(() => {
+    told = NEVER;
+    tell();
+  });
+  choices.changed.connect(tell);
 }
 
 /** From the choice that asks most often to the one that asks least. */

@@ -128,7 +128,15 @@ async function placeFor(
   const panel = analyst.panel(path);
   if (place === 'rerun' && panel) {
     const onProgress = (line: string) => analyst.model.preparing(ask, line);
-    await restartRestricted(panel, workspace, onProgress, trans);
+    const left = await restartRestricted(panel, workspace, onProgress, trans);
+    if (left > 0) {
+      const words = trans._n(
+        '%1 cell with %analyze was not run again: what it returned is not there.',
+        '%1 cells with %analyze were not run again: what they returned is not there.',
+        left
+      );
+      analyst.model.notify(path, words);
+    }
   } else if (place === 'switch') {
     await panel?.sessionContext.changeKernel({ name: RESTRICTED_KERNEL });
   } else if (place === 'new') {

@@ -47,12 +47,23 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
           {agreeing}
         </p>
       )}
+      {agreeing &&
+        run.others.map(other => (
+          <p key={other} className="jp-dm-Warning" data-testid="dm-other">
+            {trans.__('Another try says: %1', other)}
+          </p>
+        ))}
       {run.answer &&
         doubtWords(run, trans).map(words => (
           <p key={words} className="jp-dm-Warning">
             {words}
           </p>
         ))}
+      {run.answer && run.restsOn && (
+        <p className="jp-dm-Warning" data-testid="dm-rests-on">
+          {run.restsOn}
+        </p>
+      )}
       {reason && <p className="jp-dm-Warning">{reason}</p>}
       {run.state === 'undone' && (
         <p>{trans.__('This run’s cells were taken out of the notebook.')}</p>

@@ -11,6 +11,8 @@ export interface IOutputPicture {
   /** A bitmap as a `data:` address; empty where there is none. */
   readonly image: string;
   readonly isError: boolean;
+  /** Whether it is nothing that the panel can show: a figure with a script, a widget. */
+  readonly isElsewhere: boolean;
 }
 
 export type Outputs = { readonly [cellId: string]: readonly IOutputPicture[] };
@@ -63,7 +65,13 @@ function appended(
 
 /** The kernel made the output: nothing in it is sure to be there, or to be what it should be. */
 function pictureOf(output: { [key: string]: unknown }): IOutputPicture {
-  const empty = { stream: '', text: '', image: '', isError: false };
+  const empty = {
+    stream: '',
+    text: '',
+    image: '',
+    isError: false,
+    isElsewhere: false
+  };
   switch (output.output_type) {
     case 'stream':
       return {
@@ -79,11 +87,10 @@ function pictureOf(output: { [key: string]: unknown }): IOutputPicture {
       };
     default: {
       const data = (output.data ?? {}) as { [type: string]: unknown };
-      return {
-        ...empty,
-        text: shortened(textOf(data['text/plain'])),
-        image: imageOf(data)
-      };
+      const text = shortened(textOf(data['text/plain']));
+      const image = imageOf(data);
+      const isElsewhere = !text && !image && Object.keys(data).length > 0;
+      return { ...empty, text, image, isElsewhere };
     }
   }
 }

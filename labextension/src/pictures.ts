@@ -42,10 +42,14 @@ export interface IStepPicture {
   readonly status: StepStatus;
   readonly waitsBecause: string;
   readonly isEdited: boolean;
+  /** What was corrected in the cell after it had failed; empty where it ran as written. */
+  readonly corrected: string;
   readonly message: string;
   readonly isStateLost: boolean;
   /** Bytes of the cell's output that were not kept. */
   readonly cutBytes: number;
+  /** What the cell did to the data, a line each, where that is worth a look. */
+  readonly facts: readonly string[];
   /** What the cell did to files of the notebook's folder, or is to do once the person agrees. */
   readonly files: readonly IFileChange[];
   /** Paths of those that were dropped because nobody said yes to them. */
@@ -107,7 +111,13 @@ export interface IRunPicture {
   readonly answer: string | null;
   /** Tries that say what the answer says. */
   readonly agreeing: number;
+  /** Tries that ran: fewer than `tries` where two agreed before. */
+  readonly tried: number;
+  /** What tries say that say something else, shortened. */
+  readonly others: readonly string[];
   readonly unsupported: readonly string[];
+  /** Which data the answer rests on that are not there, in a sentence; empty for none. */
+  readonly restsOn: string;
   /** The numbers of the answer, with the cells that they come from. */
   readonly numbers: readonly IAnswerNumber[];
 }
@@ -175,9 +185,11 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     status: 'thinking',
     waitsBecause: '',
     isEdited: false,
+    corrected: '',
     message: '',
     isStateLost: false,
     cutBytes: 0,
+    facts: [],
     files: [],
     discarded: [],
     tokens: 0,

@@ -7,7 +7,7 @@ export type Decision = 'approve' | 'skip';
 
 export type KernelChoice = 'restricted' | 'own';
 
-export type PartKind = 'selection' | 'variables' | 'cells' | 'files';
+export type PartKind = 'selection' | 'variables' | 'cells' | 'files' | 'earlier';
 
 /** A file that is read only when the person agrees. */
 export interface IWantedFile {
@@ -39,6 +39,7 @@ export interface INotebookCell {
   count: number | null;
   role: string;
   id: string;
+  figures: string[];
 }
 
 /** A piece of what the model is told, which a person can look at and switch off. */
@@ -218,6 +219,12 @@ export interface IRebuild {
   run_id: string;
 }
 
+/** What the person's settings switch off; sent with each connection, and when it changes. */
+export interface ITells {
+  kind: 'tells';
+  withheld: PartKind[];
+}
+
 /** A run began. */
 export interface IRunOpened {
   kind: 'run_opened';
@@ -277,6 +284,7 @@ export interface ICellOpened {
   thought: string;
   language: string;
   waits_because: string;
+  corrected: string;
 }
 
 /** The person has decided on a cell that waited. */
@@ -326,6 +334,7 @@ export interface ICellClosed {
   state_lost: boolean;
   files: IFileChange[];
   cut_bytes: number;
+  facts: string[];
 }
 
 /** A turn is over. */
@@ -357,6 +366,9 @@ export interface IRunClosed {
   tokens: number;
   seconds: number;
   agreeing: number;
+  tries: number;
+  others: string[];
+  rests_on: string;
   numbers: IAnswerNumber[];
 }
 
@@ -503,4 +515,5 @@ export type ClientMessage =
   | IDecideFiles
   | IOwnCell
   | IUndo
-  | IRebuild;
+  | IRebuild
+  | ITells;

@@ -157,7 +157,7 @@ export class QuestionQueue {
       return;
     }
     // The question is about the notebook with all that the run before wrote.
-    await this._options.caughtUp(path);
+    await this._options.caughtUp(path).catch(() => undefined);
     const next = this._next(path);
     if (!next) {
       return;
@@ -165,8 +165,20 @@ export class QuestionQueue {
     this._due.delete(path);
     const { waiting } = this.get(path);
     this._update(path, { waiting: waiting.slice(1) });
-    if (!(await this._options.send(path, next.question))) {
+    if (!(await this._sent(path, next.question))) {
       this.putFirst(path, next.question, 'refused');
+    }
+  }
+
+  /** Sends a question; whatever goes wrong, it is not lost and keeps no other one waiting. */
+  private async _sent(path: string, question: IQuestion): Promise<boolean> {
+    const { model, send } = this._options;
+    try {
+      return await send(path, question);
+    } catch (error) {
+      model.settle(path);
+      model.notify(path, (error as Error).message ?? String(error));
+      return false;
     }
   }
 

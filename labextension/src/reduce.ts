@@ -89,7 +89,10 @@ function opened(message: IRunOpened): IRunPicture {
     detail: '',
     answer: null,
     agreeing: 0,
+    tried: 0,
+    others: [],
     unsupported: [],
+    restsOn: '',
     numbers: []
   };
 }
@@ -189,14 +192,22 @@ function streamed(run: IRunPicture, message: ITextDelta): IRunPicture {
 }
 
 function cellOpened(run: IRunPicture, message: ICellOpened): IRunPicture {
-  return withStep(run, message.step, message.at, step => ({
+  const corrected = message.corrected ?? '';
+  const next = withStep(run, message.step, message.at, step => ({
     ...step,
     cellId: message.cell_id,
-    thought: message.thought,
+    thought: message.thought || step.thought,
     language: message.language,
     waitsBecause: message.waits_because,
+    corrected: [step.corrected, corrected].filter(Boolean).join('; '),
     status: message.waits_because ? 'waiting' : 'running'
   }));
+  if (!corrected) {
+    return next;
+  }
+  // The same cell again: it counts once.
+  const { totals } = next;
+  return { ...next, totals: { ...totals, cells: totals.cells - 1 } };
 }
 
 function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
@@ -208,6 +219,7 @@ function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {
     message: message.message,
     isStateLost: message.state_lost,
     cutBytes: message.cut_bytes ?? 0,
+    facts: message.facts ?? [],
     files: message.files
   }));
   const isCounted = message.status !== 'skipped';
@@ -244,7 +256,10 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     detail: message.detail,
     answer: message.answer,
     agreeing: message.agreeing,
+    tried: message.tries || run.tries,
+    others: message.others,
     unsupported: message.unsupported,
+    restsOn: message.rests_on ?? '',
     numbers: message.numbers,
     totals: {
       turns: message.turns,

@@ -20,6 +20,8 @@ interface IRanCell {
 }
 
 /**
+ * Returns how many cells were left out because they ask the analyst.
+ *
  * Runs the cells that have run without an error, in their order, in a new restricted kernel, and
  * switches the notebook to it. What the notebook shows stays as it is.
  *
@@ -31,10 +33,11 @@ export async function restartRestricted(
   workspace: Workspace,
   onProgress: (line: string) => void,
   trans: TranslationBundle
-): Promise<void> {
+): Promise<number> {
   onProgress(trans.__('Starting a restricted kernel…'));
   const { context, sessionContext } = panel;
-  const cells = ranCells(panel);
+  const ran = ranCells(panel);
+  const cells = ran.filter(({ source }) => !ASKS.test(source));
   const kernel = await workspace.startRestrictedKernel(context.localPath);
   try {
     for (const [place, cell] of cells.entries()) {
@@ -44,6 +47,7 @@ export async function restartRestricted(
       await runAgain(kernel, cell, trans);
     }
     await sessionContext.changeKernel({ id: kernel.id });
+    return ran.length - cells.length;
   } catch (error) {
     await kernel.shutdown().catch(() => undefined);
     throw error;
@@ -60,8 +64,7 @@ function ranCells(panel: NotebookPanel): IRanCell[] {
     .map(model => ({
       count: model.executionCount ?? 0,
       source: model.sharedModel.getSource()
-    }))
-    .filter(({ source }) => !ASKS.test(source));
+    }));
 }
 
 function hasFailed({ outputs }: ICodeCellModel): boolean {

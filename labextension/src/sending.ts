@@ -66,6 +66,7 @@ export async function sendDraft(
     }
   } catch (error) {
     putBack();
+    analyst.model.settle(target);
     analyst.model.notify(target, (error as Error).message ?? String(error));
   }
   return null;

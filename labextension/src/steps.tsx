@@ -192,10 +192,28 @@ function StepBody(
       )}
       {says && <Markdown source={step.thought} />}
       {step.isEdited && <p>{trans.__('You changed this cell.')}</p>}
+      {step.corrected && (
+        <p>
+          {trans.__(
+            'The cell failed as it was written and ran again, corrected: %1',
+            step.corrected
+          )}
+        </p>
+      )}
       {source && !isWaiting && (
         <Code source={source} language={step.language} />
       )}
       {outputs.length > 0 && <CellOutputs outputs={outputs} />}
+      {step.facts.length > 0 && (
+        <ul
+          aria-label={trans.__('What happened to the data')}
+          data-testid="dm-facts"
+        >
+          {step.facts.map(fact => (
+            <li key={fact}>{fact}</li>
+          ))}
+        </ul>
+      )}
       {step.message && (
         <p className={isLimit ? 'jp-dm-Warning' : undefined}>
           {asSentence(step.message)}
@@ -245,6 +263,8 @@ function CellOutputs(props: {
             src={output.image}
             alt={output.text || trans.__('A picture that the cell drew')}
           />
+        ) : output.isElsewhere ? (
+          <p key={index}>{trans.__('The notebook shows the output.')}</p>
         ) : (
           output.text.trim() && (
             <pre key={index} data-tone={output.isError ? 'failed' : undefined}>
@@ -260,13 +280,22 @@ function CellOutputs(props: {
 function StateLost(props: { runId: string; step: IStepPicture }): ReactElement {
   const { analyst, trans } = usePanel();
   const { runId, step } = props;
+  const rebuild = () =>
+    analyst.rebuild(runId).catch((error: unknown) => {
+      const why = (error as Error).message ?? String(error);
+      const path = analyst.model.pathOf(runId) ?? '';
+      analyst.model.notify(
+        path,
+        trans.__('The cells were not run again: %1', why)
+      );
+    });
   return (
     <div className="jp-dm-Warning">
       {!step.message && <p>{trans.__('The kernel’s variables are gone.')}</p>}
       <button
         type="button"
         className="jp-dm-Button"
-        onClick={() => void analyst.rebuild(runId)}
+        onClick={() => void rebuild()}
       >
         {trans.__('Run the notebook’s cells again')}
       </button>

@@ -109,8 +109,8 @@ export function phaseWords(phase: string, trans: TranslationBundle): string {
   const [, tries, ended] = TRYING.exec(phase) ?? [];
   if (tries) {
     return ended
-      ? trans.__('Trying in fresh kernels: %1/%2 done', ended, tries)
-      : trans.__('Trying %1 times in fresh kernels…', tries);
+      ? trans.__('Trying in fresh kernels: %1 of up to %2 done', ended, tries)
+      : trans.__('Trying up to %1 times in fresh kernels…', tries);
   }
   switch (phase) {
     case '':
@@ -189,10 +189,10 @@ export function triesWords(
   const { tokens } = run.totals;
   const seconds = run.totals.seconds ?? 0;
   // Of a run that had several tries itself, the figures are those of all of them.
-  const factor = tries / run.tries;
+  const factor = tries / (run.tried || run.tries);
   return [
     trans.__(
-      'Asks %1 times at once in fresh kernels and takes what most answers say.',
+      'Asks twice in fresh kernels, and up to %1 times while the answers differ; takes what most of them say.',
       tries
     ),
     trans.__(
@@ -213,16 +213,22 @@ export function agreeingWords(
   run: IRunPicture,
   trans: TranslationBundle
 ): string {
-  const { agreeing, tries } = run;
+  const { agreeing, tried, tries } = run;
   if (tries < 2 || !run.answer) {
     return '';
   }
+  if (agreeing > 1 && agreeing === tried) {
+    return trans.__('%1 independent programs agree', agreeing);
+  }
   if (agreeing > 1) {
-    return trans.__('%1 of %2 tries agree', agreeing, tries);
+    return trans.__('%1 of %2 tries agree', agreeing, tried);
   }
   return agreeing === 1
-    ? trans.__('Only 1 of %1 tries says this. Check it yourself.', tries)
-    : trans.__('None of %1 tries says this. Check it yourself.', tries);
+    ? trans.__(
+        'Only 1 of %1 tries says this. Check it yourself, or say in the question what is meant.',
+        tried
+      )
+    : trans.__('None of %1 tries says this. Check it yourself.', tried);
 }
 
 /** The names of containment layers, as the server gives them, in plain text. */

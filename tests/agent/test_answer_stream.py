@@ -26,6 +26,14 @@ def read(*chunks, prefill="", **kwargs):
     return answers.completions(prefill)[0], heard, answers
 
 
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_circle_is_cut_where_that_is_wanted(cuts):
+    line = chunk("print(df['the same column'].mean())  # and again and again\n")
+    done, _, _ = read(*[line] * 9, chunk(finish="stop"), cuts_repetition=cuts)
+    assert (done.finish_reason == "repetition") is cuts
+    assert (done.text.count("\n") == 9) is not cuts
+
+
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 def test_reasoning_beside_the_text_is_no_part_of_it(name):
     done, heard, answers = read(

@@ -10,6 +10,7 @@ import pytest
 from dm_jupyter.agent.compaction import estimated_tokens, folded_further
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError
 from dm_jupyter.core.events import Event
@@ -108,7 +109,8 @@ async def test_forty_turns_on_a_small_context_end_with_an_answer(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_without_compaction_the_same_run_ends_in_a_full_context(dialect: str) -> None:
-    settings = replace(SETTINGS, context_tokens=CONTEXT, compacts=False)
+    own = Assistance.for_dialect(dialect).without("compaction")
+    settings = replace(SETTINGS, context_tokens=CONTEXT, assistance=own)
     model = SmallModel(*DIALECTS[dialect])
     done = await run(replace(START, dialect=dialect), model, notebook(), settings, ignore)
     assert (done.stop, done.answer) == (StopReason.BUDGET, None)

@@ -1,3 +1,4 @@
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -6,6 +7,7 @@ import pytest
 
 from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.profile_reader import ProfileReader
+from dm_jupyter.assist.schema_hints import schema_hint
 from dm_jupyter.core.schema import DatabaseTable, Link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -38,3 +40,38 @@ async def test_keys_become_links_where_the_schema_tells_what_they_point_at(
 async def test_other_files_have_no_tables(tmp_path: Path, reader: ProfileReader) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
     assert (await brief_of({"a.csv": tmp_path / "a.csv"}, reader)).tables == ()
+
+
+CHINOOK = Path(__file__).parents[2] / "examples" / "chinook.sqlite"
+_JOINS = re.compile(r": (\w+ JOIN [^:]+)\.$")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT Genre.Name, SUM(Total) FROM Genre GROUP BY 1",
+        "SELECT GenreId, SUM(Total) FROM Invoice GROUP BY 1",
+        "SELECT TrackId, SUM(Total) FROM Invoice GROUP BY 1",
+        "SELECT SUM(Total) FROM Track",
+        "SELECT SUM(Total) FROM InvoiceLine",
+        "SELECT Quantity, sum(total) FROM Invoice GROUP BY 1",
+        "SELECT SupportRepId, SUM(Total) FROM Invoice GROUP BY 1",
+        "SELECT BillingCountry, SUM(UnitPrice * Quantity) FROM InvoiceLine GROUP BY 1",
+    ],
+)
+async def test_no_hint_leads_to_a_total_that_is_counted_several_times(
+    query: str, reader: ProfileReader
+) -> None:
+    tables = (await brief_of({"chinook.sqlite": CHINOOK}, reader)).tables
+    with closing(sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True)) as database:
+        (true,) = database.execute("SELECT SUM(Total) FROM Invoice").fetchone()
+        with pytest.raises(sqlite3.OperationalError, match="no such column") as failed:
+            database.execute(query)
+        told = schema_hint(str(failed.value), query, tables)
+        joined = _JOINS.search(told)
+        if joined is None:
+            assert "repeats each row of" in told
+            return
+        figure = "Invoice.Total" if "Total" in query else "InvoiceLine.UnitPrice * Quantity"
+        (added,) = database.execute(f"SELECT SUM({figure}) FROM {joined[1]}").fetchone()
+    assert added == pytest.approx(true)

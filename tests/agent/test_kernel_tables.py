@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from dm_jupyter.agent.kernel_tables import Alive, alive_from_text
+from dm_jupyter.agent.kernel_tables import Alive, alive_from_text, variables_text
 from kernel_sandbox.attached import value_text
 
 COLUMN = {"name": "a", "dtype": "int64", "samples": ["1", "2"]}
@@ -97,3 +98,47 @@ def test_the_text_of_a_value() -> None:
     data = {"text/plain": "[]"}
     assert value_text({"user_expressions": {"value": {"data": data}}}) == "[]"
     assert value_text({"user_expressions": {"value": {"data": {"text/plain": 5}}}}) is None
+
+
+class Slow:
+    """Its texts would keep a kernel busy."""
+
+    def __str__(self) -> str:
+        raise AssertionError("nobody may ask")
+
+    __repr__ = __str__
+
+
+class OddFrame(pd.DataFrame):
+    """Cannot be looked at."""
+
+    @property
+    def iloc(self) -> Any:
+        """Raises."""
+        raise RuntimeError("not now")
+
+
+def test_what_a_class_of_the_persons_says_is_not_asked_for() -> None:
+    items = [Slow(), [Slow()], {"a": 10**9_000}]
+    frame = pd.DataFrame({"odd": pd.Series(items, dtype=object), "n": [1, 2, 3]})
+    frame["date"] = pd.Timestamp("2024-05-06")
+    alive = alive_from_text(variables_text({"frame": frame, "one": Slow()}))
+    odd, n, date = alive.tables[0]["columns"]
+    assert odd["samples"] == ["<Slow>", "1 items", "1 items"]
+    assert n["samples"] == ["1", "2", "3"]
+    assert date["samples"][0] == "2024-05-06 00:00:00"
+
+
+def test_one_variable_that_cannot_be_told_does_not_hide_the_others() -> None:
+    names = {"large": 10**9_000, "odd": OddFrame({"a": [1]}), "n": 3}
+    names |= {"sales": pd.DataFrame({"day": [[1, 2]], "raw": [b"x" * 999]})}
+    alive = alive_from_text(variables_text(names))
+    assert [(one["name"], one["text"]) for one in alive.values] == [
+        ("large", "a long number"),
+        ("odd", "a table that can't be looked at"),
+        ("n", "3"),
+    ]
+    assert [column["samples"] for column in alive.tables[0]["columns"]] == [
+        ["[1, 2]"],
+        [str(b"x" * 40)[:40]],
+    ]

@@ -315,7 +315,7 @@ async def test_cancelling_emits_the_run_so_far_and_is_raised() -> None:
 
 
 async def test_a_branch_is_a_step_from_any_trajectory() -> None:
-    start = begin(FREE, ScriptedPolicy([]))
+    start = begin(FREE, ScriptedPolicy([]), SETTINGS)
     notebook = ScriptedNotebook([printed("3")])
     once = await step(start, ScriptedPolicy([CODE]), notebook, SETTINGS, ignore)
     left = await step(once, ScriptedPolicy(["It is 3."]), notebook, SETTINGS, ignore)
@@ -353,60 +353,12 @@ GAPS = Brief("f", "df = 1\n", ("Age", "Cabin"), incomplete=("Age", "Cabin"))
 CARELESS = "df = df.dropna(subset=['Age', 'Cabin'])\nprint(df['Age'].mean())\n```"
 
 
-async def test_an_import_that_the_cell_forgot_is_written_above_it() -> None:
-    notebook = ScriptedNotebook([printed("@n[3]")])
-    done = await run(
-        CLOSED, ScriptedPolicy(["m = LinearRegression()\n```"]), notebook, SETTINGS, ignore
-    )
-    line = "from sklearn.linear_model import LinearRegression\n"
-    assert notebook.cells[0].source == line + "df = 1\nm = LinearRegression()"
-    assert done.steps[0].turn.action == notebook.cells[0]
-    assert "import" not in done.steps[0].completion.text
-
-
-async def test_an_import_of_a_cell_that_failed_does_not_count() -> None:
-    text = "\nm = LinearRegression()\n```"  # the turn may open inside a comment
-    notebook = ScriptedNotebook([raised("KeyError", "'x'"), printed("1"), printed("@n[3]")])
-    policy = ScriptedPolicy([f"df['x']\nLinearRegression = 1\n{text}", text, text])
-    await run(CLOSED, policy, notebook, SETTINGS, ignore)
-    line = "from sklearn.linear_model import LinearRegression"
-    assert [line in cell.source for cell in notebook.cells] == [False, True, False]
-
-
-async def test_after_an_emptied_kernel_imports_are_written_again() -> None:
-    emptied = replace(raised("KeyError", "'x'"), state_lost=True)
-    notebook = ScriptedNotebook([printed("1"), emptied, printed("@n[3]")])
-    policy = ScriptedPolicy(["\nm = PCA()\n```"])
-    await run(CLOSED, policy, notebook, SETTINGS, ignore)
-    assert ["import PCA" in cell.source for cell in notebook.cells] == [True, False, True]
-
-
-async def test_a_table_that_the_question_names_is_not_imported_over() -> None:
-    notebook = ScriptedNotebook([printed("@n[3]")])
-    start = replace(CLOSED, brief=replace(CLOSED.brief, variables=("sm",)))
-    await run(start, ScriptedPolicy(["print(sm.n, smf)\n```"]), notebook, SETTINGS, ignore)
-    assert "statsmodels.api" not in notebook.cells[0].source
-    assert "statsmodels.formula.api as smf" in notebook.cells[0].source
-
-
 async def test_a_free_question_goes_on_in_a_cell_after_an_objection() -> None:
     policy = ScriptedPolicy([CARELESS, CODE, "3"])
     notebook = ScriptedNotebook([printed("3")])
     done = await run(replace(FREE, brief=GAPS), policy, notebook, SETTINGS, ignore)
     assert policy.requests[1].prefill.startswith("```python\ndf = 1\n# No dropna()")
     assert (done.answer, done.cells) == ("3", 2)
-
-
-@pytest.mark.parametrize(("variables", "column"), [((), "Fare Paid"), (("sold",), "fare_paid")])
-async def test_a_misspelt_column_is_written_as_the_file_spells_it(
-    variables: tuple[str, ...], column: str
-) -> None:
-    notebook = ScriptedNotebook([printed("@n[3]")])
-    brief = replace(CLOSED.brief, columns=("Fare Paid", "Age"), variables=variables)
-    policy = ScriptedPolicy(["print(df['fare_paid'].mean())\n```"])
-    done = await run(replace(CLOSED, brief=brief), policy, notebook, SETTINGS, ignore)
-    assert f"df[{column!r}]" in notebook.cells[0].source
-    assert "df['fare_paid']" in done.steps[0].completion.text
 
 
 async def test_a_published_shape_gets_no_imports_and_no_objection() -> None:

@@ -1,4 +1,5 @@
 import base64
+import warnings
 
 import pytest
 
@@ -31,10 +32,59 @@ def test_streams_displays_and_figures_come_in_order() -> None:
     assert describe(result) == "one\n[a figure was shown]\n   a\n0  1"
 
 
-def test_library_warnings_are_left_out() -> None:
-    noise = "/x/y.py:3: FutureWarning: soon gone\n  frame.agg()\nreal trouble"
-    result = CellResult(CellStatus.OK, (Stream("stderr", noise),))
-    assert describe(result) == "real trouble"
+NOISE = {
+    "future": "/x/y.py:3: FutureWarning: soon gone\n  frame.agg()\n",
+    "deprecated": "/x/y.py:3: DeprecationWarning: soon gone\n  frame.agg()\n",
+    "of pandas": "<ipython-input-1>:1: Pandas4Warning: soon gone\n",
+    "performance": "/x/y.py:3: PerformanceWarning: fragmented\n  frame['a'] = 1\n",
+    "dtype": "<string>:1: DtypeWarning: Columns (3) have mixed types. Specify dtype option.\n",
+    "glyph": "/x/y.py:3: UserWarning: Glyph 8364 (EURO) missing from font(s) Arial.\n  d()\n",
+    "font": "findfont: Font family 'Arial' not found.\n",
+}
+SIGNS = {
+    "empty": ("/x/y.py:3: RuntimeWarning: Mean of empty slice\n  return mean()\n", "Mean of empty"),
+    "freedom": ("/x/y.py:3: RuntimeWarning: Degrees of freedom <= 0 for slice.\n", "Degrees of"),
+    "invalid": (
+        "/x/y.py:3: RuntimeWarning: invalid value encountered in divide\n",
+        "invalid value",
+    ),
+    "zero": ("/x/y.py:3: RuntimeWarning: divide by zero encountered in log\n", "divide by zero"),
+    "all missing": ("/x/y.py:3: RuntimeWarning: All-NaN slice encountered\n", "All-NaN slice"),
+    "constant": ("/x/y.py:3: ConstantInputWarning: An input array is constant\n", "is constant"),
+    "small sample": ("/x/y.py:3: SmallSampleWarning: too small\n  test()\n", "too small"),
+    "not converged": ("/x/y.py:3: ConvergenceWarning: lbfgs failed to converge\n", "converge"),
+    "a copy": ("/x/y.py:3: SettingWithCopyWarning: a value is set on a copy\n", "on a copy"),
+    "dates": ("/x/y.py:3: UserWarning: Could not infer format\n  to_datetime()\n", "infer format"),
+}
+
+
+def _stderr(text: str, *, is_quiet: bool = True) -> str:
+    return describe(CellResult(CellStatus.OK, (Stream("stderr", text),)), is_quiet=is_quiet)
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_named_noise_of_libraries_is_left_out(noise: str) -> None:
+    assert _stderr(f"{noise}real trouble") == "real trouble"
+    assert _stderr(noise, is_quiet=False) == noise.rstrip("\n")
+
+
+@pytest.mark.parametrize(("text", "sign"), SIGNS.values(), ids=SIGNS)
+def test_a_sign_of_an_empty_or_undefined_result_is_shown_once(text: str, sign: str) -> None:
+    told = _stderr(text * 3 + NOISE["future"] + "more")
+    assert told.count(sign) == 1
+    assert told.endswith("more")
+    assert "/x/y.py" not in told
+
+
+def test_what_numpy_says_of_an_empty_selection_is_shown() -> None:
+    np = pytest.importorskip("numpy")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        np.array([]).mean()
+    texts = [warnings.formatwarning(str(w.message), w.category, "/lib/n.py", 3) for w in caught]
+    told = _stderr("".join(texts))
+    assert "RuntimeWarning: Mean of empty slice" in told
+    assert "RuntimeWarning: invalid value encountered" in told
 
 
 def test_an_error_names_the_line_of_the_cell() -> None:

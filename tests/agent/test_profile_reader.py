@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sqlite3
 import zipfile
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 
 from dm_jupyter.agent import profile_reader
-from dm_jupyter.agent.profile_reader import READING, ProfileReader
+from dm_jupyter.agent.profile_reader import READING, ProfileReader, reading_for
 from dm_jupyter.core.errors import DataFileError
 from kernel_sandbox.types import MIB
 from kernel_sandbox.worker import CellWorker
@@ -197,3 +198,49 @@ async def test_xml_and_statistics_files_are_read_in_the_worker(
     for name, kind in (("x.xml", "xml"), ("x.dta", "stata")):
         profile = await reader.profile(tmp_path / name)
         assert (profile.kind, [table.row_count for table in profile.tables]) == (kind, [2])
+
+
+def _large(path: Path) -> Path:
+    path.write_text("a,b\n" + "".join(f"{i},{'x' * 97}\n" for i in range(400_000)), "utf-8")
+    return path
+
+
+async def test_how_far_a_large_file_is_read_is_told(
+    tmp_path: Path, reader: ProfileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    monkeypatch.setattr(profile_reader, "_TELL_EVERY_S", 0.001)
+    profile = await reader.profile(_large(tmp_path / "large.csv"), on_progress=told.append)
+    assert profile.tables[0].sampled_rows is None
+    assert told == sorted(told)
+    assert 0 < told[-1] <= 1
+
+
+async def test_what_a_short_time_does_not_suffice_for_is_said(tmp_path: Path) -> None:
+    path = _large(tmp_path / "large.csv")
+    lines = path.read_text("utf-8")
+    path.write_text(lines + lines.partition("\n")[2] * 9, "utf-8")  # 400 MB
+    async with ProfileReader(reading_for(2.0)) as reader:
+        profile = await reader.profile(path)
+    told = " ".join(profile.warnings)
+    assert "nothing is known of the rest" in told or "more than 2 s" in told
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "7", "nan", "-1", "0.5" * 40])
+async def test_progress_that_is_none_is_not_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(profile_reader, "_TELL_EVERY_S", 0.001)
+    told: list[float] = []
+    (tmp_path / "said").write_text(text, "ascii")
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    (tmp_path / "good").write_text("0.25", "ascii")
+    for name in ("said", "link", "none"):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await profile_reader._watch(tmp_path / name, told.append)
+    assert told == []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await profile_reader._watch(tmp_path / "good", told.append)
+    assert set(told) == {0.25}

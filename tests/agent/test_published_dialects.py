@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.task import Task
@@ -33,7 +34,7 @@ TURNS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-async def test_hints_after_errors_go_with_our_aid_alone(name: str) -> None:
+async def test_hints_after_errors_go_with_our_help_alone(name: str) -> None:
     code, answer = TURNS[name.removesuffix("-published")]
     policy = ScriptedPolicy([code, answer])
     notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("@n[3]")])
@@ -43,4 +44,4 @@ async def test_hints_after_errors_go_with_our_aid_alone(name: str) -> None:
     assert (done.stop, done.answer) == (StopReason.ANSWERED, "@n[3]")
     told = policy.requests[1].messages[-1].content
     assert "KeyError: 'agee'" in told
-    assert ("'Age'" in told) is DIALECTS[name].is_aided
+    assert ("'Age'" in told) is Assistance.for_dialect(name).hints

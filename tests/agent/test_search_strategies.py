@@ -95,6 +95,29 @@ async def test_a_vote_takes_what_most_runs_say(any_pool: SandboxPool, arena_on: 
     assert [run["answer"] for run in solution.record["runs"]] == said
 
 
+@pytest.mark.parametrize(
+    ("said", "ran", "chosen"),
+    [
+        (["@n[4]", "@n[4.0]", "@n[5]"], 2, "@n[4]"),
+        (["@n[5]", "@n[4]", "@n[4]"], 3, "@n[4]"),
+        (["@n[5]", "@n[4]", "@n[3]", "@n[3]", "@n[2]"], 4, "@n[3]"),
+        (["@n[nan]", "@n[nan]", "@n[3]"], 3, "@n[3]"),  # to say nothing twice is no agreement
+    ],
+)
+async def test_a_vote_that_two_settle_ends_when_two_agree(
+    said: list[str], ran: int, chosen: str, pool: SandboxPool, arena_on: ArenaOn
+) -> None:
+    first, second, *later = map(answer, said)  # the second one's turn is drawn before both begin
+    policy = ScriptedPolicy([second, first, *later])
+    solution = await Vote(len(said), enough=2).solve(arena_on(pool), policy)
+    assert [one.trajectory.answer for one in solution.candidates] == said[:ran]
+    assert solution.best.trajectory.answer == chosen
+    assert len(policy.requests) == ran
+    assert len({one.seed for one in policy.requests}) == ran
+    with pytest.raises(ValueError, match="enough"):
+        Vote(3, enough=0)
+
+
 def _always(text: str) -> Callable[..., object]:
     async def sample(request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         return Completion(text, "", 100, 10, 0.01)
@@ -411,8 +434,8 @@ async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> No
     rehearsal = await rehearse(
         lambda pool, folder: Arena(task, pool, folder, dialect="react"), policy, tries=3
     )
-    assert (rehearsal.tries, rehearsal.agreeing) == (3, 3)
-    assert rehearsal.tokens == 60
+    assert (rehearsal.tries, rehearsal.agreeing) == (2, 2)
+    assert rehearsal.tokens == 40
     asked = policy.singles
     notebook = ScriptedNotebook([printed("42")])
     seen = await run(
@@ -421,6 +444,18 @@ async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> No
     assert seen.answer == "@n[42]"
     assert [one.source for one in notebook.cells] == [code]
     assert policy.singles == asked
+    assert (rehearsal.agreeing_with(seen), rehearsal.differing_from(seen)) == (2, ())
+
+
+async def test_a_rehearsal_shows_where_the_tries_differ(tmp_path: Path) -> None:
+    policy = ScriptedPolicy([answer(f"@n[{number}]") for number in (2, 1, 3)])
+    task = Task("t", "How many?", answer_format="@n[n]")
+    rehearsal = await rehearse(
+        lambda pool, folder: Arena(task, pool, folder, dialect="react"), policy, tries=3
+    )
+    ended = Trajectory(task, "react", answer="@n[1]")
+    assert (rehearsal.tries, rehearsal.agreeing_with(ended)) == (3, 1)
+    assert rehearsal.differing_from(ended) == ("@n[2]", "@n[3]")
 
 
 async def test_the_turns_of_a_search_come_after_those_that_a_person_waits_for() -> None:

@@ -23,14 +23,15 @@ def test_trying_harder_says_its_price_and_how_many_agree(
     button = lab.run.get_by_test_id("dm-try-harder")
     button.focus()
     lab.page.keyboard.press("Enter")
-    expect(lab.questions).to_contain_text("Asks 3 times at once in fresh kernels")
+    expect(lab.questions).to_contain_text("Asks twice in fresh kernels, and up to 3 times")
     expect(lab.questions).to_contain_text("The last answer took")
     assert lab.violations(".jp-Dialog") == []
     lab.page.keyboard.press("Enter")
     expect(lab.runs).to_have_count(2)
-    expect(lab.run.get_by_test_id("dm-tries")).to_have_text("3 tries")
+    expect(lab.run.get_by_test_id("dm-tries")).to_have_text("up to 3 tries")
     lab.expect_run("answered")
     expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text("2 of 3 tries agree")
+    expect(lab.run.get_by_test_id("dm-other")).to_have_text("Another try says: There are 41.")
     expect(lab.answer).to_contain_text("40")
     assert lab.violations() == []
     # A question, one cell and an answer of each run, between the two cells of the person.

@@ -160,15 +160,24 @@ def test_the_answer_is_printed_and_the_notebook_kept(folder: Path) -> None:
 
 
 def test_several_tries_are_told_and_the_notebook_holds_one(folder: Path) -> None:
-    with ScriptedEndpoint([*[COUNT] * 4, SAID]) as endpoint:
+    with ScriptedEndpoint([*[COUNT] * 2, SAID]) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, "--tries", "3", *_at(endpoint))
     notebook = folder / "people-analysis.ipynb"
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{SAID}\ntries that agree: 3 of 3\nnotebook: {notebook}\n"
+    assert done.out == f"{SAID}\ntries that agree: 2 of 2\nnotebook: {notebook}\n"
     document, _ = _read(notebook)
     assert [cell.cell_type for cell in document.cells] == ["markdown", "code", "markdown"]
     assert not list(_refuge(folder).iterdir())
     assert not _left_behind(folder)
+
+
+def test_tries_that_differ_are_shown(folder: Path) -> None:
+    others = ["There are 4 people.", "There are 5 people."]
+    with ScriptedEndpoint([COUNT, COUNT, SAID, others[0], COUNT, others[1]]) as endpoint:
+        done = _ask(folder, "people.csv", QUESTION, "--tries", "3", *_at(endpoint))
+    assert "tries that agree: 1 of 3\n" in done.out
+    assert "another try says: " in done.out
+    assert "no two tries agree" in done.err
 
 
 @pytest.mark.slow
@@ -183,6 +192,7 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
     assert told == {
         "answer": "There are 7 rows.",
         "unsupported": ["7"],
+        "rests_on": [],
         "tries": None,
         "stop": "answered",
         "stop_detail": "",

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from dm_jupyter import __version__
 from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.cli import profile as profile_command
 from dm_jupyter.cli.app import app
 from dm_jupyter.cli.show import Screen
 from dm_jupyter.core.dialects import DIALECTS
@@ -69,6 +70,23 @@ def test_profile_prints_text_and_json(tmp_path: Path) -> None:
     assert "2 rows x 2 columns" in text.output
     raw = CliRunner().invoke(app, ["profile", str(file), "--json"])
     assert json.loads(raw.output)["tables"][0]["row_count"] == 2
+
+
+def test_profile_shows_how_far_it_is_on_a_line_that_a_file_name_cannot_break(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile_command._shown("x\x1b[31m\n.csv")(0.5)
+    shown = capsys.readouterr().err
+    assert shown.endswith(".csv: 50%")
+    assert "\n" not in shown
+    assert "\x1b[31m" not in shown
+
+
+def test_profile_takes_a_time_limit(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,x\n2,y\n")
+    assert CliRunner().invoke(app, ["profile", str(file), "--seconds", "60"]).exit_code == 0
+    assert CliRunner().invoke(app, ["profile", str(file), "--seconds", "0"]).exit_code == 2
 
 
 def test_profile_of_a_missing_file_is_exit_code_3(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core import prompts
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.dialects.datamind import DataMindDialect
@@ -121,19 +122,26 @@ def test_a_conversation_alternates_and_ends_with_the_user(dialect: Dialect) -> N
 
 
 @ALL
-def test_the_profile_of_the_files_is_shown_with_our_aid_alone(dialect: Dialect) -> None:
+@pytest.mark.parametrize("assistance", [None, Assistance(), Assistance.none()])
+def test_the_profile_of_the_files_is_shown_with_our_help_alone(
+    dialect: Dialect, assistance: Assistance | None
+) -> None:
     task = Task("t", "How many rows?", (Path("/elsewhere/sales.csv"), Path("more.csv")))
-    run = Trajectory(task, dialect.name, Brief("the table's profile", "df = load()\n"))
+    brief = Brief("the table's profile", "df = load()\n", links="a link")
+    run = Trajectory(task, dialect.name, brief, assistance=assistance)
     told = "".join(message.content for message in dialect.messages(run))
-    assert ("the table's profile" in told) is (dialect.is_aided or bool(dialect.tools))
-    if not dialect.is_aided and not dialect.tools:
+    is_helped = run.assists.profile and dialect.name != "jupiter"  # it has no place for a profile
+    assert ("the table's profile" in told) is is_helped
+    assert ("a link" in told) is is_helped
+    if not is_helped:
         assert "sales.csv, more.csv" in told
         assert "/elsewhere" not in told
         assert dialect.prefill(run) == ""
 
 
 def test_the_published_shapes_go_without_our_aid() -> None:
-    unaided = {one.name for one in DIALECTS.values() if not one.is_aided and not one.tools}
+    none = Assistance.none()
+    unaided = {name for name in DIALECTS if Assistance.for_dialect(name) == none}
     assert unaided == {"jupiter", "react-published", "datamind-published"}
 
 

@@ -111,3 +111,22 @@ async def test_a_restricted_kernel_tells_its_figures() -> None:
 async def test_a_forked_worker_tells_its_figures() -> None:
     async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
         assert "line 'Seattle' of 3 points" in _words(await runner.run(DRAW))
+
+
+COLOURS = "import matplotlib\nprint(matplotlib.rcParams['axes.prop_cycle'].by_key()['color'][1])"
+
+
+async def test_charts_have_colours_for_every_kind_of_sight_until_code_chooses_others() -> None:
+    async with KernelSession(Limits()) as kernel:
+        assert (await kernel.run(COLOURS)).stdout == "#E69F00\n"
+        changed = await kernel.run(f"import matplotlib.style as s\ns.use('ggplot')\n{COLOURS}")
+        assert changed.stdout == "#348ABD\n"
+    async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
+        assert (await runner.run(COLOURS)).stdout == "#E69F00\n"
+
+
+async def test_the_style_warns_of_nothing_and_bears_tight_layout() -> None:
+    code = DRAW.replace("plt.show()", "plt.tight_layout()\nplt.show()")
+    async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
+        result = await runner.run(f"import warnings\nwarnings.simplefilter('error')\n{code}")
+    assert result.ok, result

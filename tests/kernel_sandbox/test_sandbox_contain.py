@@ -99,6 +99,18 @@ def test_the_run_folder_is_short_and_font_lists_are_found(monkeypatch, tmp_path)
     assert environment.font_caches() == ()
 
 
+def test_a_persons_own_chart_style_comes_before_ours(monkeypatch, tmp_path):
+    monkeypatch.delenv("MPLCONFIGDIR", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "cycler" in environment.chart_style().read_text()
+    (tmp_path / "matplotlib").mkdir()
+    own = tmp_path / "matplotlib" / "matplotlibrc"
+    own.write_text("lines.linewidth: 7")
+    assert environment.chart_style() == own
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))
+    assert environment.chart_style() != own
+
+
 def test_limits_are_what_the_policy_says():
     tight = replace(POLICY, memory_bytes=MIB, cpu_s=3)
     assert rlimits.wanted(tight, counts_processes=False)[resource.RLIMIT_CPU] == (3, 8)

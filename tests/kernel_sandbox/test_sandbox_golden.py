@@ -88,6 +88,28 @@ def test_a_worker_gives_the_results_of_a_kernel(both, name):
         assert summary(worker) == summary(kernel), reason
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["kernel", "worker"])
+async def test_a_ledger_changes_no_result(kind):
+    found = []
+    for keeps in (False, True):
+        async with Zygote() as zygote, _runner(kind, zygote, keeps_ledger=keeps) as runner:
+            found.append(await run_all(runner))
+    without, with_it = found
+    for name, path in NOTEBOOKS.items():
+        pairs = zip(read(path), without[name], with_it[name], strict=True)
+        for source, plain, noted in pairs:
+            assert plain.pop("facts") == []
+            noted.pop("facts")
+            assert noted == plain, source
+
+
+def _runner(kind, zygote, *, keeps_ledger):
+    if kind == "kernel":
+        return KernelSession(LIMITS, screened=False, keeps_ledger=keeps_ledger)
+    return CellWorker(zygote, LIMITS, screened=False, keeps_ledger=keeps_ledger)
+
+
 def summary(raw):
     """What is left when tracebacks, and the warnings of libraries about themselves, are not."""
     kept = [

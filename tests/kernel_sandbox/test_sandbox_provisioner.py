@@ -156,8 +156,8 @@ async def test_font_lists_are_handed_on(monkeypatch, open_session, tmp_path):
     (tmp_path / "fontlist-v0.json").write_text("{}")
     monkeypatch.setattr(environment, "font_caches", lambda: (tmp_path / "fontlist-v0.json",))
     session = await open_session()
-    result = await session.run("import os; print(os.listdir(os.environ['MPLCONFIGDIR']))")
-    assert result.stdout == "['fontlist-v0.json']\n"
+    result = await session.run("import os; print(sorted(os.listdir(os.environ['MPLCONFIGDIR'])))")
+    assert result.stdout == "['fontlist-v0.json', 'matplotlibrc']\n"
 
 
 async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkeypatch):

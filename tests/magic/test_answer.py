@@ -53,6 +53,15 @@ async def test_numbers_without_an_output_are_named() -> None:
     assert answer.text == "There are 77."
 
 
+async def test_data_that_are_not_there_are_named() -> None:
+    answer = await _answer("print(1)\n```", "There are 0.")
+    trajectory = replace(answer.trajectory, unsupported=(), rests_on=("no row has year == 2012",))
+    assert replace(answer, trajectory=trajectory)._repr_markdown_() == (
+        "There are 0.\n\n"
+        "This answer rests on a selection without rows or values: no row has year == 2012."
+    )
+
+
 async def test_no_answer_says_why() -> None:
     answer = await _answer("print(1)\n```", turns=2)
     assert (answer.text, answer.values) == ("", {})

@@ -46,6 +46,14 @@ def test_options_may_stand_anywhere(asked: Asking) -> None:
     assert {"--dialect", "--turn-tokens", "--temperature"} <= set(request.for_output_alone)
 
 
+def test_what_of_the_notebook_is_not_told(asked: Asking) -> None:
+    assert asked("a.csv", "n?").without == ()
+    assert asked("a.csv --without 'files, cells'", "n?").without == ("cells", "files")
+    everything = ("variables", "cells", "files", "earlier")
+    assert asked("a.csv --alone --without files", "n?").without == everything
+    assert not asked("a.csv --without files", "n?").for_output_alone
+
+
 def test_a_home_folder_is_found(asked: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
     assert asked("~/a.csv", "n?").files == ("/somewhere/a.csv",)
@@ -60,6 +68,8 @@ def test_a_home_folder_is_found(asked: Asking, monkeypatch: pytest.MonkeyPatch) 
         ("a.csv --nonsense", "q", "unrecognized arguments: --nonsense; %analyze\\? lists"),
         ("a.csv --max-turns 0", "q", "--max-turns: must be 1 or more, not 0"),
         ("a.csv --max-turns x", "q", "--max-turns: invalid"),
+        ("a.csv --without cells,outputs", "q", "--without: 'outputs' is none of variables, cells"),
+        ("a.csv --without ''", "q", "--without: '' is none of"),
         ("a.csv --into space", "q", "--into: invalid choice"),
         ("a.csv What's this", None, 'no closing quotation: put the question in "double quotes"'),
     ],

@@ -55,6 +55,20 @@ async def test_a_question_stands_alone_where_the_person_says_so(
     assert "0.25" not in told
 
 
+@pytest.mark.parametrize(
+    ("part", "told_words", "kept_words"),
+    [("variables", "sales.n.max()", "(DataFrame"), ("cells", "(DataFrame", "sales.n.max()")],
+)
+async def test_a_part_of_the_notebook_is_not_told_where_the_person_says_so(
+    shell: InteractiveShell, part: str, told_words: str, kept_words: str
+) -> None:
+    answer, told = await _ask(shell, f'"my people.csv" --without {part}')
+    assert told_words in told
+    assert kept_words not in told
+    is_copied = "sold 12" in answer.trajectory.steps[0].observation
+    assert is_copied == (part == "cells")
+
+
 async def test_without_a_file_or_a_table_there_is_nothing_to_ask_about(
     shell: InteractiveShell, folder: Path
 ) -> None:

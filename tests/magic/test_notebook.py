@@ -69,7 +69,7 @@ async def test_a_listener_takes_the_question_and_the_cell_ends_at_once(folder: P
         "folder": str(folder),
         "cell_id": None,
         "options": {"model": "m"},
-        "is_alone": False,
+        "withheld": [],
         "variables": '{"tables": [], "values": []}',
     }
     assert listener.closings == [{"kind": "received"}]

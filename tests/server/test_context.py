@@ -115,6 +115,78 @@ async def test_a_question_from_a_cell_may_stand_alone(
     assert [part["kind"] for part in parts] == ["data"]
 
 
+@pytest.mark.parametrize("has_page", [True, False])
+async def test_a_question_from_a_cell_follows_the_settings_of_the_page(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say, has_page: bool
+) -> None:
+    say("print(12)\n```", "12.")
+    magic = "%%analyze sales.csv --without files --into cells\nWhat is the sum?"
+    cells = ("sales.n.sum() + 0", magic)
+    path = server.notebook(f"settings-{has_page}.ipynb", "python3", cells)
+    await server.execute(path, SET_UP)
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.say("tells", withheld=[])
+        await panel.say("tells", withheld=["variables"])
+        await panel.attach(path)
+        await panel.until("kernel_meter")
+        await server.execute(path, "%load_ext dm_jupyter")
+        if not has_page:  # the settings are the person's, whether or not a page shows the notebook
+            await panel.say("detach", notebook_path=path)
+        assert "working in the cells below" in await server.execute(path, magic)
+        await panel.attach(path)
+        parts = (await panel.until("context_told"))["parts"]
+        await panel.say("stop", run_id=panel.of("run_opened")[-1]["run_id"])
+        await panel.until("run_closed")
+        await panel.say("tells", withheld=[])
+        await panel.say("undo", run_id="none")
+        await panel.until("refused")
+    assert [part["kind"] for part in parts] == ["data", "cells"]
+    assert "sales.n.sum() + 0" in parts[1]["text"]
+
+
+async def test_a_question_is_told_of_no_run_before_it_where_that_is_switched_off(
+    server: JupyterServer, endpoint: ScriptedEndpoint, say
+) -> None:
+    path = server.notebook("before.ipynb", "python3", ("1 + 1",))
+    kinds = []
+    async with asyncio.timeout(120), Panel(server) as panel:
+        await panel.attach(path)
+        for withheld in ([], [], ["earlier"]):
+            say("print(12)\n```", "The sum is 12.")
+            await panel.ask(path, "Sum?", kernel="own", files=["sales.csv"], withheld=withheld)
+            kinds.append({part["kind"] for part in (await panel.until("context_told"))["parts"]})
+            await panel.until("run_closed")
+        await panel.until("kernel_meter")
+        say("print(12)\n```", "The sum is 12.")
+        await server.execute(path, "%load_ext dm_jupyter")
+        await server.execute(path, "%%analyze sales.csv --alone --into cells\nWhat is the sum?")
+        kinds.append({part["kind"] for part in (await panel.until("context_told"))["parts"]})
+        await panel.say("stop", run_id=panel.of("run_opened")[-1]["run_id"])
+        await panel.until("run_closed")
+    assert ["earlier" in one for one in kinds] == [False, True, False, False]
+    assert kinds[-1] == {"data"}
+
+
+async def test_a_figure_near_the_cursor_is_told(
+    server: JupyterServer, endpoint: ScriptedEndpoint
+) -> None:
+    path = server.notebook("figure.ipynb")
+    await server.execute(path, SET_UP)
+    figure = {"data": [{"type": "bar", "x": ["north", "south"], "y": [7, 5]}], "layout": {}}
+    bundle = json.dumps({"application/vnd.plotly.v1+json": figure})
+    cell = {**CELLS[2], "source": "draw()", "output": "", "figures": [bundle]}
+    ask = {"kind": "ask", "request_id": "r", "notebook_path": path, "question": ""}
+    found = await asyncio.to_thread(
+        server.request, "POST", "/dm-jupyter/api/context", {**ask, "cells": [cell], "selected": 0}
+    )
+    assert "bars of 2: lowest 5 at south, highest 7 at north" in found["parts"][0]["text"]
+    large = {**cell, "figures": ["x" * 1_000_001]}
+    with pytest.raises(HTTPError, match="400"):
+        await asyncio.to_thread(
+            server.request, "POST", "/dm-jupyter/api/context", {**ask, "cells": [large]}
+        )
+
+
 async def test_what_would_be_told_is_shown_and_goes_nowhere(
     server: JupyterServer, endpoint: ScriptedEndpoint
 ) -> None:

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.multikernelmanager import AsyncMultiKernelManager
 
+from dm_jupyter.agent.kernel_tables import Alive
 from dm_jupyter.server.kernels import Kernels
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import Limits
@@ -72,3 +74,59 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
     assert "SIGKILL" not in told[0]
     await kernels.close()
     assert not kernels._deaths
+
+
+async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
+    managers: AsyncMultiKernelManager,
+) -> None:
+    kernels = Kernels(None, managers, Limits())
+    kernel_id = await managers.start_kernel()
+    page = managers.get_kernel(kernel_id).client()
+    page.start_channels(hb=False, stdin=False)
+    await page.wait_for_ready()
+    cells = asyncio.create_task(_run_cells(page))
+    found = 0
+    try:
+        for _ in range(100):
+            async with asyncio.timeout(10):
+                found += bool((await kernels.alive(kernel_id)).values)
+    finally:
+        cells.cancel()
+        await asyncio.wait([cells])
+        page.stop_channels()
+    assert found > 50
+    await kernels.close()
+
+
+async def _run_cells(page: AsyncKernelClient) -> None:
+    """Sends cells as fast as a page could, and waits for none of its outputs."""
+    while True:
+        message_id = page.execute("count = globals().get('count', 0) + 1")
+        while (await page.get_shell_msg())["parent_header"].get("msg_id") != message_id:
+            pass
+
+
+@pytest.mark.parametrize("is_attached", [False, True])
+async def test_a_kernel_that_never_answers_is_not_waited_for(
+    managers: AsyncMultiKernelManager, is_attached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dm_jupyter.server.kernels._ALIVE_S", 1.0)
+    kernels = Kernels(None, managers, Limits())
+    kernel_id = await managers.start_kernel()
+    page = managers.get_kernel(kernel_id).client()
+    page.start_channels(hb=False, stdin=False)
+    await page.wait_for_ready()
+    if is_attached:
+        await kernels.attach(kernel_id)
+    page.execute("import time; time.sleep(600)")
+    while (await page.get_iopub_msg())["msg_type"] != "execute_input":
+        pass
+    meter = asyncio.create_task(kernels.attach(kernel_id))  # waits for as long as it takes
+    for _ in range(3):
+        async with asyncio.timeout(5):
+            assert await kernels.alive(kernel_id) == Alive()
+    await managers.get_kernel(kernel_id).interrupt_kernel()
+    async with asyncio.timeout(20):
+        assert (await (await meter).run("1 + 1")).ok
+        page.stop_channels()
+        await kernels.close()

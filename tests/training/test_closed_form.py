@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dm_jupyter.core.closed_form import find_answers
 from training.scoring.closed_form import MAX_AGREEING, agree, score
-from training.scoring.values import parse_number
+from training.scoring.reader import parse_number
 
 LABEL_TEXT = st.text(
     st.characters(exclude_characters="@[]()\\", exclude_categories=["Cs", "Cc"]), max_size=40
@@ -93,6 +93,22 @@ def test_the_same_value_is_right_however_written(label: str, answer: str) -> Non
 )
 def test_another_value_is_wrong(label: str, answer: str) -> None:
     assert not is_right(label, answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["a list of names in any order", "names, the order doesn't matter", "regardless of order"],
+)
+def test_the_format_of_the_answer_frees_the_order_of_a_list(words: str) -> None:
+    def is_right_for(answer: str, asked: str) -> bool:
+        pairs = [("x", "Kuwait, Oman, 5.0")]
+        asked_for = f"@x[names] where names is {asked}"
+        return score(f"@x[{answer}]", pairs, answer_format=asked_for).all_right
+
+    assert is_right_for("5, oman, kuwait", words)
+    assert not is_right_for("5, oman, oman", words)
+    assert not is_right_for("5, oman", words)
+    assert not is_right_for("5, oman, kuwait", "a list of names in the order of size")
 
 
 def test_the_last_of_several_answers_to_a_name_counts() -> None:

@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.protocols import SampleRequest
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -450,6 +451,44 @@ def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["evaluate", "dabench", "--split", "x", *options])
     assert parsed("").install_packages is installs
+
+
+@pytest.mark.parametrize(
+    ("option", "dialect", "on"),
+    [
+        ([], "markdown", Assistance().on()),
+        (["--assist", "default"], "jupiter", frozenset()),
+        (["--assist", "none"], "markdown", frozenset()),
+        (["--assist", "hints,profile"], "jupiter", {"hints", "profile"}),
+    ],
+)
+def test_the_help_of_a_run_is_in_its_manifest(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    option: list[str],
+    dialect: str,
+    on: frozenset[str],
+) -> None:
+    split, out = _split(tmp_path / "split", 1), tmp_path / "out"
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    command = ["dabench", "--split", str(split), "--out", str(out), "--profile", "interactive"]
+    with ScriptedEndpoint(["Thought: t\nFormatted answer: @n[3]"]) as endpoint:
+        command += ["--policy", "scripted", "--base-url", endpoint.base_url, "--max-turns", "1"]
+        assert _command([*command, "--dialect", dialect, *option], monkeypatch) == 0
+    kept = json.loads((out / "run.json").read_text())["settings"]["assistance"]
+    assert {name for name, is_on in kept.items() if is_on} == on
+    (record,) = RecordLog(out / "records.jsonl").read()
+    assert record.trajectory["assistance"] == kept
+    asked = str(endpoint.bodies[0]["messages"])
+    assert ("3 rows" in asked) is (dialect == "markdown" and bool(on))
+
+
+def test_a_rule_that_does_not_exist_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        _command(["dabench", "--split", "x", "--assist", "hints,magic"], monkeypatch)
+    assert "there is no rule 'magic'; the rules are profile, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,18 @@ from training.scoring.closed_form import score
 from training.scoring.reader import (
     CLOSED_FORM,
     MAX_CHARS,
+    SHORT_ANSWER,
     TABLE_CELL,
+    ReadingPolicy,
     is_identifier,
-    parse_time,
+    parse_number,
+    read_plain,
     read_written,
     scalars_equal,
 )
-from training.scoring.short_answer import MAX_ANSWER_CHARS, answers_equal, final_answer
+from training.scoring.short_answer import answers_equal, final_answer
 from training.scoring.tables import cells_equal
+from training.scoring.values import MAX_VALUE_CHARS
 
 
 def is_right(label: str, answer: str) -> bool:
@@ -117,12 +121,55 @@ def test_policies_differ_on_marks() -> None:
     assert not scalars_equal("5", "$5", TABLE_CELL)
 
 
-def test_identifiers_and_times_are_told_apart() -> None:
+def test_an_identifier_is_told_from_padding_and_a_long_text_from_a_number() -> None:
     assert is_identifier("02139", "2139")
     assert not is_identifier("7", "007")
-    assert parse_time("25:00") is None
-    assert parse_time("9" * MAX_CHARS + ":") is None
     assert read_written("1" * (MAX_CHARS + 1)) is None
+    assert read_written("1\n234") is None
+
+
+POLICIES = [CLOSED_FORM, SHORT_ANSWER, TABLE_CELL]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["closed form", "short answer", "table"])
+@given(
+    st.integers(-(10**13), 10**13),
+    st.integers(1, 10**6),
+    st.integers(0, 5),
+    st.sampled_from(["{}", "{:,}", "{:E}"]),
+)
+def test_two_numbers_of_the_same_precision_are_equal_only_where_they_are_one(
+    policy: ReadingPolicy, units: int, step: int, places: int, form: str
+) -> None:
+    one, other = (Decimal(number).scaleb(-places) for number in (units, units + step))
+    assert not scalars_equal(str(one), form.format(other), policy)
+    assert not scalars_equal(form.format(other), str(one), policy)
+    assert scalars_equal(str(one), form.format(one), policy)
+
+
+@given(st.decimals(-(10**9), 10**9, places=4), st.integers(0, 6))
+def test_short_answers_and_cells_take_a_number_rounded_within_their_tolerance_alone(
+    number: Decimal, places: int
+) -> None:
+    rounded = round(number, places)
+    is_near = rounded == number or abs(rounded - number) < abs(number) / 10**6
+    assert scalars_equal(str(number), str(rounded), SHORT_ANSWER) in {is_near, False}
+    if rounded == number:
+        assert scalars_equal(str(number), str(rounded), SHORT_ANSWER)
+
+
+@given(
+    st.one_of(
+        st.integers().map(str),
+        st.floats(allow_nan=False).map(repr),
+        st.from_regex(r"[+-]?[0-9]{0,6}\.?[0-9]{0,6}(e[+-]?[0-9]{1,3})?", fullmatch=True),
+    )
+)
+def test_the_quick_path_reads_what_the_grammar_reads(text: str) -> None:
+    quick, written = read_plain(text), read_written(text)
+    assert quick is None or (written is not None and quick == parse_number(f" {text}"))
+    if quick is not None and written is not None:
+        assert quick == (int(written.value) if written.is_whole else float(written.value))
 
 
 @given(st.decimals(-(10**6), 10**6, places=2), st.decimals(Decimal("0.01"), 10**6, places=2))
@@ -138,7 +185,7 @@ def test_no_text_raises(one: str, other: str) -> None:
 
 
 def test_a_very_long_answer_agrees_only_word_by_word() -> None:
-    long = "1 " * MAX_ANSWER_CHARS
+    long = "1 " * MAX_VALUE_CHARS
     assert answers_equal(long, long)
     assert not answers_equal(long, long + ".")
     assert not is_right("1", long)

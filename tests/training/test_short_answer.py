@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import string
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,12 @@ from training.scoring.short_answer import answers_equal, final_answer, is_stated
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("-0.93", (-0.93,)),
-        ("r=-0.93", ("r", -0.93)),
+        ("-0.93", (Decimal("-0.93"),)),
+        ("r=-0.93", ("r", Decimal("-0.93"))),
         ("2011-12", (2011, 12)),
         ("-$1,234.50", (-1234.5,)),
         ("12.5%", (12.5,)),
+        ("02139 and 007", ("02139", "and", 7)),
         ("The Beatles", ("beatles",)),
         ("A", ("a",)),
         ("a group", ("group",)),
@@ -50,6 +52,13 @@ def test_an_answer_is_words_and_numbers(text: str, tokens: tuple[object, ...]) -
         ("yes", "", False),
         ("...", "!", False),
         ("9" * 400, "1.5", False),
+        ("2012-08-25", "25 August 2012", True),
+        ("2012-08-25", "2012, 8, 25", False),
+        ("10:30", "10, 30", False),
+        ("None", "no rows", True),
+        ("None", "0", False),
+        ("The first, 12345678.90", "the first; 12345678.91", False),
+        ("Boston, 02139", "Boston 2139", False),
     ],
 )
 def test_short_answers(label: str, answer: str, same: bool) -> None:

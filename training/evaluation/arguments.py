@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.search.settings import SearchSettings
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
@@ -80,6 +81,16 @@ def positive(text: str) -> int:
     return number
 
 
+def _assistance(text: str) -> Assistance | None:
+    """The help of that name, or of those rules; `None` for the dialect's own."""
+    if text == "default":
+        return None
+    try:
+        return Assistance.only([] if text == "none" else text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; or say none, or default") from error
+
+
 def _dollars(text: str) -> float:
     number = float(text)
     if not 0 <= number < math.inf:
@@ -113,6 +124,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--seed", type=int, default=7, help="of the draw")
     add("--k", type=positive, default=1, help="tries at each question, for pass@k")
     add("--dialect", default="markdown", help=", ".join(DIALECTS))
+    add("--assist", type=_assistance, default="default", metavar="HELP",
+        help="for the model: none, default (the dialect's), or RULE,... alone")  # fmt: skip
     add("--at-once", type=positive, default=1, help="tries that go on at the same time")
     add("--samples-at-once", type=positive, default=1, help="turns drawn at the same time")
     add("--cells-at-once", type=positive, help="cells run at the same time (default: one a core)")

@@ -35,8 +35,12 @@ class RunError(ValueError):
     """A run that can't be read; the message names the file, and the line where there is one."""
 
 
-def read_run(path: Path) -> list[EvalRecord]:
+def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
     """Returns the records of a run: a folder with `records.jsonl`, or a file of records.
+
+    Args:
+        path: the folder or file.
+        is_running: whether the run may be writing its last line, which is then left out.
 
     Raises:
         RunError: there is no such file, it can't be read or is empty, a line is no record, or a try
@@ -48,6 +52,8 @@ def read_run(path: Path) -> list[EvalRecord]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise RunError(f"{file} can't be read: {why}") from error
+    if is_running:
+        text = text[: text.rfind("\n") + 1]
     records: dict[tuple[str, int], EvalRecord] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ VERDICTS = {
     "strict": "right by the strict rules only",
 }
 
+NOTED = (("yes", "with a note"), ("no", "without a note"))
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -54,6 +57,13 @@ class Entry:
     tree: TreePage | None
     judge: JudgeNote | None
     """What a judge said of the answer."""
+    note: str
+    """What a person wrote on it; empty where nobody did."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others of the page, also of a later one about the same runs."""
+        return json.dumps([self.run, self.record.id, self.record.trial])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +122,15 @@ def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
-    """Returns the filters that have something to choose between."""
+def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Filter]:
+    """Returns the filters that have something to choose between.
+
+    Args:
+        runs: whose records are listed.
+        can_note: whether notes can be written on the page.
+    """
     records = [record for run in runs for record in run.records]
+    can_note = can_note or any(one.note for run in runs for one in run.tries)
     filters = [
         Filter("verdict", "verdict", tuple(_verdicts(records))),
         Filter(
@@ -124,6 +140,7 @@ def filters_of(runs: Sequence[ReportRun]) -> list[Filter]:
         ),
         Filter("judge", "judge", tuple(_opinions(runs))),
         Filter("won", "which run won", _winners(runs)),
+        Filter("note", "note", NOTED if can_note else ()),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(
             Filter(_group(name), name, _pairs(_values(records, name)))
@@ -165,6 +182,7 @@ def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
     yield f"run={_line(run)}"
     if one.judged is not None:
         yield f"judge={opinion_of(one.judged)}"
+    yield f"note={'yes' if one.note else 'no'}"
     for name, values in record.groups.items():
         yield from (f"{_group(name)}={_line(value)}" for value in values)
 
@@ -203,4 +221,5 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
         vote=vote_page(search) if isinstance(search, Vote) else None,
         tree=tree_page(search) if isinstance(search, Tree) else None,
         judge=judge_note(one.judged) if one.judged else None,
+        note=one.note.text if one.note else "",
     )

@@ -1,11 +1,12 @@
-/* global document, history, location, window */
+/* global CustomEvent, document, history, location, window */
 /* Filters the list of questions, and writes a notebook into the page when its question is opened.
 
    Nothing here turns text into markup: a notebook is a copy of its <template>, and the page's policy
    (require-trusted-types-for) refuses innerHTML and its like. */
 'use strict';
 
-(() => {
+/* exported page */
+const page = (() => {
   const QUIET_MS = 150;
   const form = document.getElementById('filters');
   const shown = document.getElementById('shown');
@@ -21,7 +22,8 @@
   function holds(entry, words) {
     const texts = [
       entry.summary.textContent,
-      entry.template.content.textContent
+      entry.template.content.textContent,
+      entry.note ?? ''
     ];
     return texts.some(text => text.toLowerCase().includes(words));
   }
@@ -73,6 +75,7 @@
       image.src = `data:${kept.dataset.kind};base64,${kept.textContent}`;
     }
     details.append(copy);
+    details.dispatchEvent(new CustomEvent('written'));
     history.replaceState(null, '', `#${details.id}`);
   }
 
@@ -121,4 +124,5 @@
   // A browser keeps what was chosen before a reload.
   apply();
   follow();
+  return { apply, entries, form };
 })();

@@ -3,7 +3,8 @@
 *Covered*: what a cell or a model wrote stands in the page as text, as a picture, or as tags from a
 short list (`words`, `sanitize`). The page's own policy, in its head, lets a browser run the one
 script and use the one style sheet whose hashes it names, load nothing, send nothing and follow no
-`<base>`; notebooks lie in `<template>` elements, which are inert until they are opened.
+`<base>`; notebooks lie in `<template>` elements, which are inert until they are opened. A page that
+a server keeps up to date may ask that server alone.
 *Not covered*: faults of the browser itself, and words that pretend to be the page's own.
 """
 
@@ -26,6 +27,7 @@ from training.html.entries import Entry, entries_of, filters_of
 from training.html.figures import Figures, figures_of
 from training.html.judges import judge_table
 from training.html.notebooks import sandbox_words
+from training.html.notes import MAX_NOTE_CHARS
 from training.html.pictures import Pictures
 from training.html.source import ReportRun
 from training.html.words import plain
@@ -37,15 +39,17 @@ _STYLES = ("page.css", "plots.css", "notebook.css")
 _FACT_CHARS = 1_000
 
 
-def page_of(runs: Sequence[ReportRun], title: str) -> str:
+def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
     """Returns the whole page.
 
     Args:
         runs: at least one.
         title: of the page.
+        version: of the data, where a server follows the runs and keeps notes; else empty.
     """
     style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
+    names = ("page.js", "live.js") if version else ("page.js",)
+    script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
     figures = [figures_of(run.name, run.records, run.summary) for run in runs]
     pictures = Pictures()
     entries = entries_of(runs, pictures)
@@ -54,7 +58,9 @@ def page_of(runs: Sequence[ReportRun], title: str) -> str:
         .get_template("page.html")
         .render(
             title=title,
-            policy=_policy(style, script),
+            policy=_policy(style, script, is_live=bool(version)),
+            version=version,
+            max_note_chars=MAX_NOTE_CHARS,
             style=Markup(style),  # noqa: S704  (our own file)
             script=Markup(script),  # noqa: S704  (our own file)
             runs=figures,
@@ -62,7 +68,7 @@ def page_of(runs: Sequence[ReportRun], title: str) -> str:
             sections=_sections(figures, judge_table(runs), _difference(runs)),
             entries=entries,
             failed=sum(not entry.record.strict for entry in entries),
-            filters=filters_of(runs),
+            filters=filters_of(runs, can_note=bool(version)),
             has_notebooks=any(entry.notebook for entry in entries),
             several_tries=_has_several_tries(entries),
             pictures=pictures,
@@ -80,13 +86,14 @@ def _templates() -> Environment:
     )
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, script: str, *, is_live: bool) -> str:
     return "; ".join(
         (
             "default-src 'none'",
             f"script-src '{_hash(script)}'",
             f"style-src '{_hash(style)}'",
             "img-src data:",
+            *(["connect-src 'self'"] if is_live else []),
             "base-uri 'none'",
             "form-action 'none'",
             "require-trusted-types-for 'script'",

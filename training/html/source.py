@@ -12,10 +12,11 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.evaluation.read_run import RunError, read_run
 from training.evaluation.records import EvalRecord
+from training.html.notes import Note, notes_file, read_notes
 from training.html.search import Search, SearchError, search_from_json
 from training.judge.judged import JudgedRecord, read_column
 
-__all__ = ["ReportRun", "Tried", "read_report_runs"]
+__all__ = ["ReportRun", "Tried", "read_report_runs", "title_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Tried:
     """The votes or the tree; `None` for a single try."""
     judged: JudgedRecord | None = None
     """What a judge said of this very answer; `None` where none was asked."""
+    note: Note | None = None
+    """What a person wrote on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +52,28 @@ class ReportRun:
         return [one.record for one in self.tries]
 
 
-def read_report_runs(folders: Sequence[Path]) -> list[ReportRun]:
+def read_report_runs(folders: Sequence[Path], *, are_running: bool = False) -> list[ReportRun]:
     """Returns the runs in the order given; nothing in the folders is changed.
 
     Args:
         folders: of the runs; a file of records stands for a run without a manifest.
+        are_running: whether the runs may be writing their last lines, which are then left out.
 
     Raises:
         RunError: a file is missing or not as it should be; the message names it, and the line.
     """
     names = _names([folder.resolve() for folder in folders])
-    return [_read(folder, name) for folder, name in zip(folders, names, strict=True)]
+    return [_read(folder, name, are_running) for folder, name in zip(folders, names, strict=True)]
 
 
-def _read(path: Path, name: str) -> ReportRun:
+def title_of(runs: Sequence[ReportRun]) -> str:
+    """Returns the title of a page that was given none."""
+    return f"Evaluation: {', '.join(run.name for run in runs)}"
+
+
+def _read(path: Path, name: str, is_running: bool) -> ReportRun:
     file = path / "records.jsonl" if path.is_dir() else path
-    records = read_run(path)
+    records = read_run(path, is_running=is_running)
     lines = file.read_text(encoding="utf-8").split("\n")
     numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
     tries = tuple(
@@ -75,8 +84,16 @@ def _read(path: Path, name: str) -> ReportRun:
         name=name,
         manifest=_read_object(file.parent / "run.json"),
         summary=_read_object(file.parent / "summary.json"),
-        tries=_judged(tries, file.parent),
+        tries=_noted(_judged(tries, file.parent), notes_file(path)),
     )
+
+
+def _noted(tries: Sequence[Tried], file: Path) -> tuple[Tried, ...]:
+    try:
+        notes = read_notes(file)
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+    return tuple(replace(one, note=notes.get(one.record.key)) for one in tries)
 
 
 def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:

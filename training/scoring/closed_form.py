@@ -5,16 +5,25 @@ last one counts, and a value is right when it is the identical string, else a nu
 away, else a comma list that is right item by item, in order. Deviates from the published scorer
 in two places: it knows no lists, and it drops unanswered questions; here silence is wrong.
 
-`sensible` reads what a person would: brackets balance, and spaces, quotes, case, thousands
-separators, a percent sign, brackets around lists, the order of a dict's keys and a midnight after
-a date don't matter. Units, expressions, other roundings, other orders and other signs do. No
-number is ever let off with a relative tolerance: 34.654 is not the asked 34.65.
+`sensible` reads what a person would, with the reader that all suites share (`values`) under the
+policy `CLOSED_FORM`: brackets balance, and spaces, quotes, case, thousands separators, a percent
+sign, the form of a list or date and the order of a dict's keys don't matter. Units, expressions,
+other roundings, other orders and other signs do. Lists may come in any order where the format of
+the answer says so. No number is ever let off with a relative tolerance: 34.654 is not the asked
+34.65.
 
-Three rules look at the label alone, so that `sensible` is not symmetric there:
+A value that strict takes `sensible` takes too, but for these, `is_exception`:
 
-- A label that is a non-zero number under 1e-4 needs 1 % of itself, not 1e-6: 0 doesn't answer a
-  p-value of 1e-7, while 1.2e-8 does answer `0.0000`.
-- A label that says "nothing" (`None`, `[]`, empty) takes any of these; the word `none` in lower
+- *Codes.* 2139 doesn't answer `02139`, nor the other way round; see `reader`.
+- *Small labels.* A label that is a non-zero number under 1e-4 needs 1 % of itself, not 1e-6: 0
+  doesn't answer a p-value of 1e-7, while 1.2e-8 does answer `0.0000`.
+- *Long whole numbers.* 9007199254740993 is not 9007199254740992, which as floats are one.
+
+Of a whole response, brackets balance, text inside `<think>` and an echo of the format are no
+answers, and the last answer to a name counts also where it is spelled in another case. Two rules
+look at the label alone:
+
+- A label that says "nothing" (`None`, `[]`, empty) takes any word for it; the word `none` in lower
   case is an answer like another (no relationship) and an empty pair of brackets doesn't give it.
 - Where a label name stands k times (question 734), the last k different answers to it are
   matched in any order: published labels are a shuffled set, so that an order means nothing.
@@ -28,29 +37,47 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dm_jupyter.core.closed_form import fold_name, given_answers
-from training.scoring.values import Number, equal, fold, parse_number
+from training.scoring.lists import folded
+from training.scoring.reader import (
+    CLOSED_FORM,
+    Number,
+    ReadingPolicy,
+    is_identifier,
+    is_whole,
+    numbers_equal,
+    parse_number,
+    read_written,
+)
+from training.scoring.values import values_equal
 
-__all__ = ["ClosedFormScore", "RuleSet", "SubAnswer", "agree", "score", "strictly_equal"]
+__all__ = [
+    "ClosedFormScore",
+    "RuleSet",
+    "SubAnswer",
+    "agree",
+    "is_exception",
+    "score",
+    "strictly_equal",
+]
 
 RuleSet = Literal["strict", "sensible"]
 
 STRICT_TOLERANCE = 1e-6
 """Absolute; the benchmark's own."""
-SMALL_LABEL_SHARE = 0.01
-"""A non-zero label may be missed by this share of itself at most."""
 MAX_AGREEING = 100
 """Answers with more values than this agree only word by word, so that comparing stays quick."""
-MAX_VALUE_CHARS = 20_000
-"""Longer values agree only word by word, as in `short_answer`."""
 
 _STRICT_TAG = re.compile(r"@(\w+)\[")
-_NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
-_NOTHING_ANSWERS = frozenset({"", "none", "null", "[]", "()", "{}", "nan", "nat", "<na>"})
+_ANY_ORDER = re.compile(
+    r"\b(?:in any order|in no particular order|regardless of (?:the |their )?order"
+    r"|order (?:does not|doesn't|doesn\u2019t) matter)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +138,15 @@ def score(
         response: what was answered.
         label_pairs: the names and what is right; a name may stand several times.
         rules: see the module's docstring.
-        answer_format: what was asked for; an echo of it is no answer by the sensible rules.
+        answer_format: what was asked for; an echo of it is no answer by the sensible rules, and
+            "in any order" frees the order of lists.
     """
     pairs = tuple((name, label) for name, label in label_pairs)
     if rules == "strict":
         return _score_strict(response, pairs)
-    return _score_sensible(given_answers(response, answer_format), pairs)
+    is_free = _ANY_ORDER.search(answer_format) is not None
+    policy = replace(CLOSED_FORM, is_order_free=True) if is_free else CLOSED_FORM
+    return _score_sensible(given_answers(response, answer_format), pairs, policy)
 
 
 def agree(one: str, other: str, names: Iterable[str] = (), *, is_for_each: bool = False) -> bool:
@@ -159,7 +189,7 @@ def _different_answers(text: str, names: Sequence[str]) -> _Answers:
         if name is not None:
             number = parse_number(value)
             is_plain = number is not None and math.isfinite(number)
-            key = name, number if is_plain else fold(value)
+            key = name, number if is_plain else folded(value)
             found.pop(key, None)
             found[key] = (name, value)
     return found
@@ -171,7 +201,7 @@ def _last_of_each(answers: _Answers) -> _Answers:
 
 
 def _covers(labels: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]]) -> bool:
-    return _score_sensible(answers, labels).all_right
+    return _score_sensible(answers, labels, CLOSED_FORM).all_right
 
 
 def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedFormScore:
@@ -216,7 +246,9 @@ def _strictly_close(label: str, answer: str) -> bool:
 
 
 def _score_sensible(
-    answers: Sequence[tuple[str, str]], pairs: Sequence[tuple[str, str]]
+    answers: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
+    policy: ReadingPolicy,
 ) -> ClosedFormScore:
     names = [name for name, _ in pairs]
     pool = {
@@ -225,7 +257,7 @@ def _score_sensible(
     }
     found: dict[int, str] = {}
     for index, (name, label) in enumerate(pairs):
-        match = next((answer for answer in pool[name] if _is_right(label, answer)), None)
+        match = next((answer for answer in pool[name] if _is_right(label, answer, policy)), None)
         if match is not None:
             pool[name].remove(match)
             found[index] = match
@@ -252,27 +284,31 @@ def _last_answers(values: list[str], count: int) -> list[str]:
     return values[-count:]
 
 
-def _is_right(label: str, answer: str) -> bool:
-    if label.strip() in _NOTHING_LABELS and answer.strip().casefold() in _NOTHING_ANSWERS:
+def _is_right(label: str, answer: str, policy: ReadingPolicy) -> bool:
+    if values_equal(label, answer, policy):
         return True
-    if max(len(label), len(answer)) > MAX_VALUE_CHARS:
-        return label.split() == answer.split()
-    return equal(label, answer, _is_close)
+    return strictly_equal(label, answer) and not is_exception(label, answer)
 
 
-def _is_close(label: Number, answer: Number) -> bool:
-    if isinstance(label, int) and isinstance(answer, int):
-        return label == answer
-    try:
-        expected, said = float(label), float(answer)
-    except OverflowError:
+def is_exception(label: str, answer: str) -> bool:
+    """Returns whether strict rules take a value, or an item of a list, that ours must not."""
+    items, others = label.split(","), answer.split(",")
+    pairs = [(label, answer)]
+    if len(items) == len(others):
+        pairs += zip(items, others, strict=True)
+    return any(_is_other_value(one, other) for one, other in pairs)
+
+
+def _is_other_value(label: str, answer: str) -> bool:
+    first, second = read_written(label), read_written(answer)
+    if first is None or second is None:
         return False
-    if math.isnan(expected) or math.isinf(expected):
-        return expected == said or (math.isnan(expected) and math.isnan(said))
-    limit = STRICT_TOLERANCE
-    if expected != 0:
-        limit = min(limit, SMALL_LABEL_SHARE * abs(expected))
-    return abs(expected - said) < limit
+    if is_identifier(label, answer):
+        return True
+    is_small = 0 < abs(first.value) < STRICT_TOLERANCE / CLOSED_FORM.largest_miss
+    if is_small or (is_whole(first.value) and is_whole(second.value)):
+        return not numbers_equal(first.value, second.value, CLOSED_FORM)
+    return False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,8 @@ from statistics import StatisticsError, correlation, fmean
 from typing import Any
 
 from kernel_sandbox.commands import install_extra
-from training.scoring.values import fold, parse_number
+from training.scoring.lists import folded
+from training.scoring.reader import parse_number
 
 __all__ = ["METRICS", "MetricError", "score_columns"]
 
@@ -69,7 +70,7 @@ def _classes(column: Column) -> list[str]:
     for text in column:
         number = parse_number(text)
         is_whole = number is not None and number == round(_numbers([text])[0])
-        names.append(str(round(number or 0)) if is_whole else fold(text))
+        names.append(str(round(number or 0)) if is_whole else folded(text))
     return names
 
 

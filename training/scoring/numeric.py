@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from training.scoring.values import MAX_NUMBER_CHARS, parse_number
+from training.scoring.reader import MAX_CHARS, parse_number, read_written
 
 __all__ = ["first_number", "is_within", "read_number"]
 
@@ -18,18 +18,17 @@ _FIRST = re.compile(r"-?[0-9]+\.?[0-9]*%?")
 
 def read_number(text: str) -> float | None:
     """Returns the number that the whole text writes; a percent sign divides by 100."""
-    plain = text.strip().lstrip("$€£¥").strip()
-    number = parse_number(plain)
+    number = parse_number(text)
     if number is None:
         return None
-    value = _as_float(number)
-    return value / 100 if plain.endswith("%") else value
+    value, found = _as_float(number), read_written(text)
+    return value / 100 if found is not None and found.is_percent else value
 
 
 def first_number(text: str) -> float | None:
     """Returns the first plain number anywhere in a text; a percent sign divides by 100."""
     match = _FIRST.search(text)
-    if match is None or len(match[0]) > MAX_NUMBER_CHARS:
+    if match is None or len(match[0]) > MAX_CHARS:
         return None
     value = _as_float(float(match[0].rstrip("%")))
     return value / 100 if match[0].endswith("%") else value

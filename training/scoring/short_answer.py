@@ -1,25 +1,31 @@
 """Short answers in words and numbers, compared by what they say and not how they are written.
 
-An answer is read as a sequence of words and numbers. Numbers agree within 1e-6 relative and whole
-ones exactly, once thousands separators, currency signs, percent signs and zeros at the end are
-gone (so that `5.0` is whole); words agree without case and punctuation, and without `the`, or an
-`a` or `an` in front. The order of items matters. Deviates from TableBench's published normaliser
+Two answers are equal where `values` takes them for one value under the policy `SHORT_ANSWER`. Else
+an answer is read as a sequence of words and numbers: words agree without case and punctuation, and
+without `the`, or an `a` or `an` in front, numbers as everywhere. The order of items matters, and a
+date or time is never taken apart. Deviates from TableBench's published normaliser
 (arXiv 2408.09174), which strips points and signs too, so that 10.6 equals 106 and -3 equals 3: here
 the point inside a number and the sign before it stay. A different rounding is a different number.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
+from decimal import Decimal
 
 from dm_jupyter.core.closed_form import given_answers, outside_thought
-from training.scoring.reader import SHORT_ANSWER, is_identifier, scalars_equal
-from training.scoring.values import Number, both_whole, parse_number
+from training.scoring.moments import read_moment
+from training.scoring.reader import (
+    IDENTIFIER_DIGITS,
+    SHORT_ANSWER,
+    is_identifier,
+    numbers_equal,
+    read_written,
+    straight,
+)
+from training.scoring.values import MAX_VALUE_CHARS, is_nothing, values_equal
 
 __all__ = [
-    "MAX_ANSWER_CHARS",
     "Token",
     "answers_equal",
     "final_answer",
@@ -29,13 +35,8 @@ __all__ = [
     "words_before",
 ]
 
-Token = Number | str
+Token = Decimal | str
 
-RELATIVE_TOLERANCE = 1e-6
-MAX_ANSWER_CHARS = 20_000
-"""Longer answers agree only word by word, so that comparing stays quick."""
-
-_SIGNS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2019": "'", "_": " "})
 _CURRENCY = re.compile(r"(?<!\w)[$€£¥](?=[-+.\d])")
 _NUMBER = (
     r"(?:(?<![\w.)%])[+-])?(?<!\w)"  # a sign, but no dash of a range such as 2011-12
@@ -64,15 +65,15 @@ def read_tokens(text: str, *, thousands: bool = True) -> tuple[Token, ...]:
 
 
 def _plain(text: str) -> str:
-    return _CURRENCY.sub("", unicodedata.normalize("NFC", text).translate(_SIGNS))
+    return _CURRENCY.sub("", straight(text).replace("_", " "))
 
 
 def _token(match: re.Match[str]) -> Token:
-    if match["number"] is not None:
-        number = parse_number(match["number"])
-        if number is not None:
-            return number
-    return match[0].replace("'", "").casefold()
+    found = read_written(match[0]) if match["number"] is not None else None
+    is_code = found is not None and found.is_code and len(found.code) >= IDENTIFIER_DIGITS
+    if found is None or is_code:
+        return match[0].replace("'", "").casefold()
+    return found.value
 
 
 def final_answer(text: str) -> str:
@@ -82,13 +83,13 @@ def final_answer(text: str) -> str:
 
 
 def answers_equal(label: str, answer: str) -> bool:
-    """Returns whether two short answers say the same."""
-    if label.split() == answer.split():
+    """Returns whether two short answers say the same, whichever of them is the label."""
+    if values_equal(label, answer, SHORT_ANSWER) or is_nothing(answer, label):
         return True
-    if max(len(label), len(answer)) > MAX_ANSWER_CHARS or is_identifier(label, answer):
+    if max(len(label), len(answer)) > MAX_VALUE_CHARS or is_identifier(label, answer):
         return False
-    if scalars_equal(label, answer, SHORT_ANSWER):
-        return True
+    if read_moment(label) is not None or read_moment(answer) is not None:
+        return False
     expected, said = _readings(label), _readings(answer)
     return any(_sequences_equal(one, other) for one in expected for other in said)
 
@@ -132,9 +133,4 @@ def tokens_equal(one: Token, other: Token) -> bool:
     """Returns whether two tokens are the same word or the same number."""
     if isinstance(one, str) or isinstance(other, str):
         return one == other
-    if both_whole(one, other):
-        return one == other
-    try:
-        return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
-    except OverflowError:  # an int beyond every float
-        return False
+    return numbers_equal(one, other, SHORT_ANSWER)

@@ -8,11 +8,11 @@ The rules, and what they are not:
 - Headers are ignored. The number of columns must agree. Their order is free for tables of at most
   6 columns: there the columns of the answer may be permuted, all rows alike. A cell then
   has to fit by its value alone, so that `max, min` for `min, max` passes; that is the price.
-- Cells: numbers within 1e-6 relative (whole numbers exactly, `5.0` among them; `1,234` is 1234,
-  and `007` is a code, which is text), dates with or without midnight, `10:30` and `10:30:00`,
-  missing values alike however written, text with its case but without outer spaces.
-  A rounded 0.33 is not 0.333333: nobody asked for the rounding, and a share of 1 % would pass
-  wrong sums.
+- Cells are read as all suites read a value (`reader`, `moments`), under the policy `TABLE_CELL`:
+  numbers within 1e-6 relative and their last place (whole numbers exactly, `5.0` among them;
+  `1,234` is 1234, and `007` is a code, which is text), dates and times however written, missing
+  values alike however written, text with its case but without outer spaces. A rounded 0.33 is not
+  0.333333: nobody asked for the rounding, and a share of 1 % would pass wrong sums.
 
 `tables_identical` is the narrow comparison beside it: nothing may be permuted, nothing is rounded.
 """
@@ -24,34 +24,41 @@ import io
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from training.scoring.reader import parse_time, read_written
-from training.scoring.values import MAX_NUMBER_CHARS, Number, both_whole, parse_date
+from training.scoring.moments import Moment, read_moment
+from training.scoring.reader import (
+    MAX_CHARS,
+    MAX_EXACT,
+    TABLE_CELL,
+    Figure,
+    Number,
+    as_written,
+    numbers_equal,
+    read_plain,
+    read_written,
+)
 
 __all__ = ["Cell", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
 
 Cell = object
 """A database value, or the text that stands for it in a csv file."""
 
-RELATIVE_TOLERANCE = 1e-6
-ABSOLUTE_TOLERANCE = 1e-9
-"""For numbers around zero, where sums of floats leave dust."""
 MAX_PERMUTED_COLUMNS = 6
 MAX_PAIRED_ROWS = 500
 """Rows that agree but for the last digits, and with each other too, paired one by one."""
 
-_PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
 """As a program writes a number: no plus sign, no zeros in front."""
 _CODE = re.compile(r"0[0-9]+")
 """A code, which is text: `02139` is not 2139."""
-_FRACTION_SIGNS = frozenset(".eE")
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
 
-_Canonical = str | int | float | tuple[int, ...] | None
+_Canonical = str | int | float | Moment | None
 _Row = tuple[_Canonical, ...]
-_Same = Callable[[Sequence[_Row], Sequence[_Row], float], bool]
+_Same = Callable[[Sequence[_Row], Sequence[_Row]], bool]
 
 
 def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
@@ -84,9 +91,9 @@ def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     return rows
 
 
-def cells_equal(label: Cell, answer: Cell, tolerance: float = RELATIVE_TOLERANCE) -> bool:
+def cells_equal(label: Cell, answer: Cell) -> bool:
     """Returns whether two cells hold the same value."""
-    return _fits(_canonical(label), _canonical(answer), tolerance)
+    return _fits(_canonical(label), _canonical(answer))
 
 
 def tables_equal(
@@ -94,7 +101,6 @@ def tables_equal(
     answer: Sequence[Sequence[Cell]],
     *,
     order_matters: bool = False,
-    tolerance: float = RELATIVE_TOLERANCE,
 ) -> bool:
     """Returns whether two tables hold the same rows.
 
@@ -102,18 +108,17 @@ def tables_equal(
         label: the expected rows.
         answer: the rows to judge.
         order_matters: whether the rows must come in the same order.
-        tolerance: how far two numbers may be apart, relative to the larger.
     """
     if not _have_one_shape(label, answer):
         return False
-    if _same_as_written(label, answer, tolerance):
+    if _same_as_written(label, answer):
         return True
     gold = [tuple(map(_canonical, row)) for row in label]
     said = [tuple(map(_canonical, row)) for row in answer]
     same = _same_sequence if order_matters else _same_bag
     return any(
-        same(gold, said if index == 0 else _reordered(said, order), tolerance)
-        for index, order in enumerate(_column_orders(gold, said, same, tolerance))
+        same(gold, said if index == 0 else _reordered(said, order))
+        for index, order in enumerate(_column_orders(gold, said))
     )
 
 
@@ -123,12 +128,10 @@ def _have_one_shape(label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[C
     return len(label) == len(answer) and len(widths) < 2
 
 
-def _same_as_written(
-    label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]], tolerance: float
-) -> bool:
+def _same_as_written(label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]]) -> bool:
     """Whether the cells fit one by one: most tables that are right need no more than this."""
     return all(
-        one == other or _fits(_canonical(one), _canonical(other), tolerance)
+        one == other or _fits(_canonical(one), _canonical(other))
         for row, others in zip(label, answer, strict=True)
         for one, other in zip(row, others, strict=True)
     )
@@ -167,9 +170,9 @@ def _exactly(cell: Cell) -> _Canonical:
     if isinstance(cell, int | float):
         return cell
     text = str(cell)
-    if len(text) > MAX_NUMBER_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
+    if len(text) > MAX_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
         return text
-    return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
+    return read_plain(text)
 
 
 def _canonical(cell: Cell) -> _Canonical:
@@ -180,52 +183,87 @@ def _canonical(cell: Cell) -> _Canonical:
     text = str(cell).strip()
     if text in _MISSING:
         return None
-    is_short = len(text) <= MAX_NUMBER_CHARS
-    if is_short and _PLAIN_NUMBER.fullmatch(text) and not _CODE.fullmatch(text):
-        return float(text) if _FRACTION_SIGNS.intersection(text) else int(text)
-    if text[:1].isalpha():
-        return text  # the reader's numbers and times never begin so: most cells stop here
-    is_date = "-" in text or "/" in text
-    return (parse_date(text) if is_date else None) or parse_time(text) or _written(text)
+    number = read_plain(text)
+    if number is not None:
+        return text if _CODE.fullmatch(text) else number
+    return _written(text) if len(text) <= MAX_CHARS else text
 
 
+@lru_cache(maxsize=4096)
 def _written(text: str) -> _Canonical:
-    """The number that a text writes with separators, without a mark beside it; else the text."""
+    """The date that a text writes, or its number without a mark beside it; else the text."""
+    moment = read_moment(text)
+    if moment is not None or text[0].isalpha():  # no number begins so: most cells stop here
+        return moment or text
     found = read_written(text)
     if found is None or found.is_percent or found.currency or found.is_code:
         return text
-    return int(found.value) if found.is_whole else float(found.value)
+    return int(found.value) if found.is_whole else Figure(str(found.value))
 
 
-def _fits(one: _Canonical, other: _Canonical, tolerance: float) -> bool:
+def _fits(one: _Canonical, other: _Canonical) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return _close(one, other, tolerance)
+        return _close(one, other)
     return one == other
 
 
-def _close(one: Number, other: Number, tolerance: float) -> bool:
-    if one == other or both_whole(one, other):
+def _close(one: Number, other: Number) -> bool:
+    if one == other or _both_whole(one, other):
         return one == other
-    return _near(one, other, tolerance)
+    return _near(one, other) and numbers_equal(as_written(one), as_written(other), TABLE_CELL)
 
 
-def _near(one: Number, other: Number, tolerance: float) -> bool:
+def _near(one: Number, other: Number) -> bool:
+    """Whether two numbers may be equal; a quick look before the policy is asked."""
     try:
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=ABSOLUTE_TOLERANCE)
+        return math.isclose(
+            one, other, rel_tol=TABLE_CELL.relative, abs_tol=TABLE_CELL.absolute
+        ) and not math.isinf(one)
     except OverflowError:  # an int beyond every float
         return False
 
 
-def _column_orders(
-    gold: Sequence[_Row], said: Sequence[_Row], same: _Same, tolerance: float
-) -> Iterator[tuple[int, ...]]:
+def _both_whole(one: Number, other: Number) -> bool:
+    if isinstance(one, int) and isinstance(other, int):
+        return True
+    return all(abs(number) < MAX_EXACT and number == number // 1 for number in (one, other))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The cells of a column without their order."""
+
+    others: Counter[_Canonical]
+    """Those that are no numbers."""
+    numbers: list[Number]
+    """Sorted."""
+
+    @classmethod
+    def of(cls, cells: Iterable[_Canonical]) -> _Column:
+        kept = list(cells)
+        numbers = sorted(cell for cell in kept if isinstance(cell, int | float))
+        return cls(Counter(cell for cell in kept if not isinstance(cell, int | float)), numbers)
+
+    def may_be(self, other: _Column) -> bool:
+        """Whether the cells may pair off; only a look at whole rows says that they do."""
+        return (
+            len(self.numbers) == len(other.numbers)
+            and all(
+                one == said or _near(one, said)
+                for one, said in zip(self.numbers, other.numbers, strict=True)
+            )
+            and self.others == other.others
+        )
+
+
+def _column_orders(gold: Sequence[_Row], said: Sequence[_Row]) -> Iterator[tuple[int, ...]]:
     """Yields the column orders worth a try, the written one first."""
     written = tuple(range(len(gold[0]) if gold else 0))
     yield written
     if not 1 < len(written) <= MAX_PERMUTED_COLUMNS:
         return
-    wanted, found = ([[(row[i],) for row in rows] for i in written] for rows in (gold, said))
-    fitting = [[i for i in written if same(column, found[i], tolerance)] for column in wanted]
+    wanted, found = ([_Column.of(row[i] for row in rows) for i in written] for rows in (gold, said))
+    fitting = [[i for i in written if column.may_be(found[i])] for column in wanted]
     for order in _choices(fitting, ()):
         if order != written:
             yield order
@@ -240,39 +278,39 @@ def _choices(fitting: Sequence[Sequence[int]], taken: tuple[int, ...]) -> Iterat
             yield from _choices(fitting, (*taken, index))
 
 
-def _rows_fit(one: _Row, other: _Row, tolerance: float) -> bool:
-    return all(_fits(a, b, tolerance) for a, b in zip(one, other, strict=True))
+def _rows_fit(one: _Row, other: _Row) -> bool:
+    return all(_fits(a, b) for a, b in zip(one, other, strict=True))
 
 
-def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
-    return all(_rows_fit(one, other, tolerance) for one, other in zip(gold, said, strict=True))
+def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
+    return all(_rows_fit(one, other) for one, other in zip(gold, said, strict=True))
 
 
-def _same_bag(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+def _same_bag(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
     """Whether the rows pair off: exact ones first, then those whose cells lie close together."""
     expected, found = Counter(gold), Counter(said)
     if expected == found:
         return True
     missing, extra = [*(expected - found).elements()], [*(found - expected).elements()]
-    places = [_places(column, tolerance) for column in zip(*missing, *extra, strict=True)]
+    places = [_places(column) for column in zip(*missing, *extra, strict=True)]
     groups, others = _by_place(missing, places), _by_place(extra, places)
     if groups.keys() != others.keys():
         return False
-    return all(_pair_off(rows, others[key], tolerance) for key, rows in groups.items())
+    return all(_pair_off(rows, others[key]) for key, rows in groups.items())
 
 
-def _places(column: Sequence[_Canonical], tolerance: float) -> dict[Number, int]:
+def _places(column: Sequence[_Canonical]) -> dict[Number, int]:
     """The place of each number of a column, the same for numbers that could be equal.
 
     A number has the place of the next smaller one where that is within the tolerance; rounding
     instead would part two that lie on both sides of an edge.
     """
     numbers = sorted({cell for cell in column if isinstance(cell, int | float)})
-    are_whole = all(both_whole(number, number) for number in numbers)
+    are_whole = all(_both_whole(number, number) for number in numbers)
     places: dict[Number, int] = {}
     place = 0
     for before, number in zip([None, *numbers], numbers, strict=False):
-        if before is None or are_whole or not _near(before, number, tolerance):
+        if before is None or are_whole or not _near(before, number):
             place += 1
         places[number] = place
     return places
@@ -291,28 +329,24 @@ def _by_place(
     return groups
 
 
-def _pair_off(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+def _pair_off(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
     if len(gold) != len(said):
         return False
     ordered, others = sorted(gold, key=_sort_key), sorted(said, key=_sort_key)
-    if _same_sequence(ordered, others, tolerance):
+    if _same_sequence(ordered, others):
         return True
-    if len(gold) > MAX_PAIRED_ROWS or len(_sort_key(ordered[0])) < 2:
-        return False  # one number a row: the sorted pairing was the best there is
-    return _pair_one_by_one(ordered, others, tolerance)
+    return len(gold) <= MAX_PAIRED_ROWS and _pair_one_by_one(ordered, others)
 
 
 def _sort_key(row: _Row) -> list[float | int]:
     return [cell for cell in row if isinstance(cell, int | float)]
 
 
-def _pair_one_by_one(gold: Sequence[_Row], said: Sequence[_Row], tolerance: float) -> bool:
+def _pair_one_by_one(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
     """Greedy pairing: enough for rounding dust, which is far smaller than the tolerance."""
     free = list(said)
     for row in gold:
-        match = next(
-            (at for at, other in enumerate(free) if _rows_fit(row, other, tolerance)), None
-        )
+        match = next((at for at, other in enumerate(free) if _rows_fit(row, other)), None)
         if match is None:
             return False
         free.pop(match)

@@ -1,176 +1,41 @@
-"""One written value against another: numbers, dates, text, lists and dicts.
+"""One written value against another, under the policy of a suite: what all suites compare with.
 
-What a value *is* is read here, once, for every scorer; how close two numbers must be is the
-caller's business and comes in as a function. Nothing is ever evaluated: the readers are regular
-expressions and one bracket-aware splitter, linear in the length of the text.
+Read here, once, are numbers, dates, times, ranges, words, lists and dicts, see `reader`, `moments`
+and `lists`. Nothing is ever evaluated: the readers are regular expressions and one bracket-aware
+splitter, linear in the length of the text.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
-from training.scoring.reader import CLOSED_FORM, is_identifier, plain_text, scalars_equal
+from training.scoring.lists import Group, folded, pairs_of, parse_group, read_range, readings
+from training.scoring.moments import read_moment
+from training.scoring.reader import (
+    ReadingPolicy,
+    is_identifier,
+    parse_number,
+    plain_text,
+    scalars_equal,
+)
 
-__all__ = [
-    "Close",
-    "Group",
-    "Number",
-    "both_whole",
-    "equal",
-    "fold",
-    "kind_of",
-    "parse_date",
-    "parse_group",
-    "parse_number",
-]
+__all__ = ["MAX_VALUE_CHARS", "is_nothing", "kind_of", "values_equal"]
 
-Number = int | float
-Close = Callable[[Number, Number], bool]
-"""Says of two read numbers, the label's first, whether the second is right."""
-
+MAX_VALUE_CHARS = 20_000
+"""Longer values agree only word by word, so that comparing stays quick."""
 MAX_DEPTH = 8
 """Lists in lists deeper than this equal only the same text."""
-MAX_EXACT = 2**53
-"""Beyond this a float has no room for a fraction, and a whole one may be rounding dust."""
-MAX_NUMBER_CHARS = 320
-"""Longer digit strings are text: no float has more places before the point."""
+MAX_UNORDERED = 500
+"""Items that don't agree word by word, matched in any order; more of them don't agree."""
 
-_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\ufe63": "-", "\uff0d": "-"})
-_NUMBER = re.compile(
-    r"([+-]?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)"
-    r"(?:\s*%)?"
+_NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
+_NOTHING_ANSWERS = frozenset(
+    {
+        *("", "none", "null", "[]", "()", "{}", "nan", "nat", "<na>", "n/a", "empty", "nothing"),
+        *("no rows", "no such rows", "no such row", "no results", "no matches", "not available"),
+    }
 )
-_SPECIAL = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
-_DATE = re.compile(
-    r"([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
-    r"(?:[T ]([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.0*)?)?)?"
-)
-_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019"}
-_AFTER_QUOTE = re.compile(r"\s*(?:[,:\])}]|\Z)")
-_BRACKETS = {"[": "]", "(": ")", "{": "}"}
-_OPENERS = frozenset(_BRACKETS)
-_CLOSERS = frozenset(_BRACKETS.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A list, tuple, set or half-open interval as written."""
-
-    items: tuple[str, ...]
-    kind: str
-    """`list` for a bare comma list and for matching brackets, else both brackets, as in `(]`."""
-    bracketed: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether this is one bare value, written without brackets and commas."""
-        return not self.bracketed and len(self.items) == 1
-
-
-def fold(text: str) -> str:
-    """Returns the text as compared: case, outer quotes, runs of spaces and escapes set aside.
-
-    Letters keep their accents: `naive` is not `naïve`.
-    """
-    plain = unicodedata.normalize("NFC", text).translate(_MINUS).replace("\\_", "_")
-    return " ".join(_unquote(plain.strip()).split()).casefold()
-
-
-def _unquote(text: str) -> str:
-    if len(text) >= 2 and _QUOTES.get(text[0]) == text[-1]:
-        return text[1:-1]
-    return text
-
-
-def parse_number(text: str) -> Number | None:
-    """Returns the number that the whole text writes, or None.
-
-    Read: signs, `1,234.5`, `.5`, exponents, `inf`, `nan`, leading zeros and a final percent sign
-    (12.5% reads as 12.5). Not read: units, fractions, hexadecimal, underscores. A text without
-    point and exponent comes back as an exact int, so that long identifiers keep every digit.
-    """
-    plain = _unquote(text.strip()).strip().translate(_MINUS)
-    if len(plain) > MAX_NUMBER_CHARS:
-        return None
-    if _SPECIAL.fullmatch(plain):
-        return float(plain)
-    match = _NUMBER.fullmatch(plain)
-    if match is None:
-        return None
-    digits = match[1].replace(",", "")
-    return int(digits) if re.fullmatch(r"[+-]?[0-9]+", digits) else float(digits)
-
-
-def both_whole(one: Number, other: Number) -> bool:
-    """Returns whether two numbers are whole, also where one is a float such as 5.0.
-
-    Such numbers are counts or codes, for which no tolerance holds: they are equal or not.
-    """
-    if isinstance(one, int) and isinstance(other, int):
-        return True
-    return all(abs(number) < MAX_EXACT and number == number // 1 for number in (one, other))
-
-
-def parse_date(text: str) -> tuple[int, ...] | None:
-    """Returns (year, month, day, hour, minute, second) of a year-first date, or None.
-
-    A missing time is midnight. Day-first and month-first forms are not guessed at.
-    """
-    match = _DATE.fullmatch(_unquote(text.strip()).strip())
-    if match is None:
-        return None
-    year, month, day, *time = (int(part or 0) for part in match.group(1, 3, 4, 5, 6, 7))
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return None
-    return (year, month, day, *time)
-
-
-def parse_group(text: str) -> Group:
-    """Returns the items of a list, in order; a bare value is a group of one item."""
-    plain = text.strip()
-    kind, bracketed = "list", False
-    if len(plain) >= 2 and plain[0] in _OPENERS and plain[-1] in _CLOSERS and _is_enclosed(plain):
-        bracketed = True
-        if _BRACKETS[plain[0]] != plain[-1]:
-            kind = plain[0] + plain[-1]
-        plain = plain[1:-1].strip()
-    items = tuple(_split(plain, ",")) if plain else ()
-    if len(items) > 1 and not items[-1].strip():
-        items = items[:-1]  # the comma of a one-element tuple, `(3,)`
-    return Group(items, kind, bracketed)
-
-
-def _is_enclosed(text: str) -> bool:
-    """Whether the last bracket is the one that closes the first."""
-    depth = 0
-    for position, char in enumerate(text):
-        depth += (char in _OPENERS) - (char in _CLOSERS)
-        if depth == 0:
-            return position == len(text) - 1
-    return False
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """Splits at separators outside brackets and outside quoted items."""
-    parts, start, depth, quote, previous = [], 0, 0, "", separator
-    for position, char in enumerate(text):
-        if quote:
-            if char == quote and _AFTER_QUOTE.match(text, position + 1):
-                quote = ""
-        elif char in _QUOTES and (previous in ",:" or previous in _OPENERS):
-            quote = _QUOTES[char]
-        elif char == separator and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-        else:
-            depth = max(0, depth + (char in _OPENERS) - (char in _CLOSERS))
-        if not char.isspace():
-            previous = char
-    return [*parts, text[start:]]
 
 
 def kind_of(value: str) -> Literal["number", "list", "text"]:
@@ -181,88 +46,124 @@ def kind_of(value: str) -> Literal["number", "list", "text"]:
     return "list" if group.bracketed or len(group.items) > 1 else "text"
 
 
-def _parse_dict(group: Group, text: str) -> dict[str, str] | None:
-    """The entries of `{key: value, …}` by folded key, or None where that is not what it is."""
-    if not (text.strip().startswith("{") and group.bracketed and group.kind == "list"):
-        return None
-    entries: dict[str, str] = {}
-    for item in group.items:
-        key, *rest = _split(item, ":")
-        if not rest or fold(key) in entries:
-            return None
-        entries[fold(key)] = ":".join(rest)
-    return entries or None
+def is_nothing(label: str, answer: str) -> bool:
+    """Returns whether the label says that there is nothing, and the answer does too.
+
+    The word `none` in lower case is an answer like another (no relationship), and as a label it is
+    not given by an empty pair of brackets.
+    """
+    return (
+        label.strip() in _NOTHING_LABELS
+        and folded(plain_text(answer)).removesuffix(".") in _NOTHING_ANSWERS
+    )
 
 
-def equal(label: str, answer: str, close: Close, depth: int = 0) -> bool:
+def values_equal(label: str, answer: str, policy: ReadingPolicy) -> bool:
     """Returns whether two written values are the same value.
 
-    Tried in order: the same folded text, two numbers that `close` accepts, two dates, two dicts
-    (any key order), two lists (item by item, in order; brackets and quotes are free).
+    Tried in order: the same folded text, nothing, two numbers, two dates or times, two ranges, two
+    dicts (any order of keys) and two lists (item by item; brackets and quotes are free). An answer
+    longer than `MAX_VALUE_CHARS` has to be the label word by word.
 
     Args:
         label: the expected value.
         answer: the value to judge.
-        close: the rule for numbers; it gets the label's number first.
-        depth: how many lists the two values lie in.
+        policy: of the suite.
     """
-    if fold(label) == fold(answer) or _bare(label) == _bare(answer):
+    if max(len(label), len(answer)) > MAX_VALUE_CHARS:
+        return label.split() == answer.split()
+    return is_nothing(label, answer) or _equal(label, answer, policy, 0)
+
+
+def _equal(label: str, answer: str, policy: ReadingPolicy, depth: int) -> bool:
+    if folded(label) == folded(answer) or _bare(label) == _bare(answer):
         return True
     if is_identifier(label, answer):
         return False
-    if scalars_equal(label, answer, CLOSED_FORM):
+    if scalars_equal(label, answer, policy) or _specials_equal(label, answer):
         return True
-    first, second = parse_number(label), parse_number(answer)
-    if first is not None and second is not None and close(first, second):
+    moment = read_moment(label)
+    if moment is not None and moment == read_moment(answer):
         return True
-    date = parse_date(label)
-    if date is not None and date == parse_date(answer):
-        return True
-    return depth < MAX_DEPTH and _equal_groups(label, answer, close, depth)
+    return _ranges_equal(label, answer, policy) or (
+        depth < MAX_DEPTH and _lists_equal(label, answer, policy, depth)
+    )
 
 
 def _bare(text: str) -> str:
     """The folded text without emphasis around it and one full stop behind it."""
-    plain = fold(plain_text(text))
+    plain = folded(plain_text(text))
     return plain.removesuffix(".") if not plain.endswith("..") and len(plain) > 1 else plain
 
 
-def _listed(group: Group, text: str, count: int) -> Group:
-    """The items where `;` or a final `and` parts them, if that gives the count wanted.
-
-    A semicolon parts words alone: between numbers it is no list of the format's. An `and` parts
-    items only behind a comma: `Trinidad and Tobago` is one country.
-    """
-    if group.bracketed or not group.items:
-        return group
-    items = list(group.items)
-    if len(items) == 1 and ";" in text:
-        items = _split(text, ";")
-        if any(parse_number(item) is not None for item in items):
-            return group
-    if len(items) == count and items[-1].strip().startswith("and "):
-        items[-1] = items[-1].strip()[4:]
-    elif len(items) == count - 1 > 1:
-        *items, last = items
-        items += re.split(r"\s+(?:and|und|&)\s+", last, maxsplit=1)
-    return Group(tuple(items), "list", bracketed=False) if len(items) == count else group
+def _specials_equal(label: str, answer: str) -> bool:
+    """Whether both are undefined, or infinite alike."""
+    first, second = parse_number(label), parse_number(answer)
+    if not isinstance(first, float) or not isinstance(second, float):
+        return False
+    is_special = abs(first) == float("inf") or first != first  # noqa: PLR0124  (not a number)
+    return is_special and _is_named(label) and _is_named(answer) and repr(first) == repr(second)
 
 
-def _equal_groups(label: str, answer: str, close: Close, depth: int) -> bool:
-    left, right = parse_group(label), parse_group(answer)
+def _is_named(text: str) -> bool:
+    """Whether a number is a word, and not figures beyond every float."""
+    return not any(map(str.isdecimal, text))
+
+
+def _ranges_equal(label: str, answer: str, policy: ReadingPolicy) -> bool:
+    ends, others = read_range(label), read_range(answer)
+    return (
+        ends is not None
+        and others is not None
+        and all(scalars_equal(one, other, policy) for one, other in zip(ends, others, strict=True))
+    )
+
+
+def _lists_equal(label: str, answer: str, policy: ReadingPolicy, depth: int) -> bool:
+    if depth:
+        return _groups_equal(parse_group(label), parse_group(answer), policy, depth)
+    left, right = list(readings(label)), list(readings(answer))
+    return any(_groups_equal(one, other, policy, depth) for one in left for other in right)
+
+
+def _groups_equal(left: Group, right: Group, policy: ReadingPolicy, depth: int) -> bool:
     if left.is_plain and right.is_plain:
         return False
-    entries, others = _parse_dict(left, label), _parse_dict(right, answer)
-    if entries is not None and others is not None:
-        return entries.keys() == others.keys() and all(
-            equal(value, others[key], close, depth + 1) for key, value in entries.items()
-        )
-    if depth == 0:
-        right = _listed(right, answer.strip(), len(left.items))
-        left = _listed(left, label.strip(), len(right.items))
-    if left.kind != right.kind or len(left.items) != len(right.items) or not left.items:
+    if left.kind != right.kind or left.is_strange != right.is_strange:
         return False
+    if len(left.items) != len(right.items) or not left.items:
+        return False
+    entries, others = pairs_of(left), pairs_of(right)
+    if entries is not None and others is not None and entries.keys() == others.keys():
+        return all(_equal(value, others[key], policy, depth + 1) for key, value in entries.items())
+    if policy.is_order_free and left.kind == "list":
+        return _same_bag(left.items, right.items, policy, depth + 1)
     return all(
-        equal(one, other, close, depth + 1)
+        _equal(one, other, policy, depth + 1)
         for one, other in zip(left.items, right.items, strict=True)
     )
+
+
+def _same_bag(
+    labels: Sequence[str], answers: Sequence[str], policy: ReadingPolicy, depth: int
+) -> bool:
+    """Whether the items pair off in any order, those with the same letters first."""
+    free = list(answers)
+    missing = []
+    by_text: dict[str, int] = {}
+    for item in free:
+        by_text[folded(item)] = by_text.get(folded(item), 0) + 1
+    for item in labels:
+        if by_text.get(folded(item), 0):
+            by_text[folded(item)] -= 1
+        else:
+            missing.append(item)
+    left = [text for text, count in by_text.items() for _ in range(count)]
+    if len(missing) > MAX_UNORDERED:
+        return False
+    for item in missing:
+        match = next((at for at, one in enumerate(left) if _equal(item, one, policy, depth)), None)
+        if match is None:
+            return False
+        left.pop(match)
+    return True

@@ -17,8 +17,8 @@ from pathlib import Path
 from dm_jupyter.core.task import Task
 from training.scoring.gap import relative_gap
 from training.scoring.metrics_table import METRICS, MetricError, score_columns
+from training.scoring.reader import Number, parse_number
 from training.scoring.tables import tables_equal
-from training.scoring.values import Number, parse_number
 from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore, Outcome
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.core.task import Task
+from training.scoring.lists import folded
 from training.scoring.numeric import first_number, is_within, read_number
 from training.scoring.short_answer import answers_equal, final_answer
-from training.scoring.values import fold
 from training.tasks.records import Record, read_records
 from training.tasks.suite import EvalItem, ItemScore, Outcome
 
@@ -125,7 +125,7 @@ def _is_named(choice: str, text: str) -> bool:
 
 
 def _plain(choice: str) -> str:
-    return fold(choice).strip("\"'*()[] ")
+    return folded(choice).strip("\"'*()[] ")
 
 
 def _is_strictly_right(label: QRLabel, said: str) -> bool:
@@ -160,7 +160,7 @@ def _label(record: Record) -> QRLabel:
     answer, kind = record.text("answer"), record.text("question_type")
     if kind == "multiple_choice":
         choices = record.texts("multiple_choices")
-        if fold(answer) not in map(fold, choices):
+        if folded(answer) not in map(folded, choices):
             raise record.fault("multiple_choices", f"the answer {answer!r} is none of them")
         return QRLabel(answer, choices)
     if kind != "numerical":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 import pyarrow as pa
@@ -13,9 +13,11 @@ from dm_jupyter.agent.profile.frame_table import LookedAt, in_pieces, table_of
 from dm_jupyter.agent.profile.literals import quoted
 from dm_jupyter.agent.profile.model import FileProfile
 from dm_jupyter.agent.profile.source import Source
+from dm_jupyter.agent.profile.table_pass import Deadline
 
 __all__ = ["profile_arrow"]
 
+_PIECE_CELLS = 1 << 20
 _WAY_OUT = "It is damaged or incomplete: download or write it again."
 
 
@@ -37,7 +39,7 @@ def profile_arrow(source: Source, kind: str) -> FileProfile:
                 f'import pyarrow as pa\nwith open({name}, "rb") as file:\n'
                 "    df = pa.ipc.open_stream(file).read_pandas()"
             )
-            looked_at = in_pieces(_batches(source))
+            looked_at = in_pieces(_batches(source), Deadline.of(source.effort))
         else:
             code = f"df = pd.read_feather({name})"
             looked_at = _file(source)
@@ -50,16 +52,13 @@ def _file(source: Source) -> LookedAt:
     """Returns the frame of an Arrow file, or of the first version of feather."""
     if source.head(6) != b"ARROW1":
         frame: pd.DataFrame = feather.read_feather(source.path)
-        return LookedAt(frame, len(frame))
+        return LookedAt(frame)
     with pa.memory_map(str(source.path)) as mapped:
         file = pa.ipc.open_file(mapped)
-        return (
-            in_pieces(
-                file.get_batch(number).to_pandas() for number in range(file.num_record_batches)
-            )
-            if file.num_record_batches
-            else _empty(file.schema)
-        )
+        if not file.num_record_batches:
+            return LookedAt(file.schema.empty_table().to_pandas())
+        batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        return in_pieces(_split(batches), Deadline.of(source.effort))
 
 
 def _batches(source: Source) -> Iterator[pd.DataFrame]:
@@ -71,9 +70,16 @@ def _batches(source: Source) -> Iterator[pd.DataFrame]:
     with source.open() as stream:
         reader = pa.ipc.open_stream(stream)
         yield reader.schema.empty_table().to_pandas()
-        for batch in reader:
-            yield batch.to_pandas()
+        yield from _split(reader)
 
 
-def _empty(schema: pa.Schema) -> LookedAt:
-    return LookedAt(schema.empty_table().to_pandas(), 0)
+def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    """Yields record batches, which have any size, in pieces of a bounded one.
+
+    Yields:
+        Frames.
+    """
+    for batch in batches:
+        size = max(1, _PIECE_CELLS // max(1, batch.num_columns))
+        for start in range(0, batch.num_rows, size):
+            yield batch.slice(start, size).to_pandas()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ _COUNTED_VALUES = 10_000
 _COUNTED_CHARS = 2 << 20
 _SPREAD_TEXTS = 2000
 _ISO = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d.*)?")
+_MEASURES = frozenset({"number", "time", "date", "decimal"})
+"""Kinds of values that have a smallest and a largest one."""
 
 
 class ColumnFacts:
@@ -46,7 +50,7 @@ class ColumnFacts:
         self.name = name
         self.rows = self.missing = 0
         self.kinds: set[str] = set()
-        """Of the pieces that hold a value: number, bool, time, text or other."""
+        """Of the pieces that hold a value: number, bool, time, date, decimal, text or other."""
         self._dtypes: dict[str, Any] = {}
         self._types: set[str] = set()
         self._first: list[Any] = []
@@ -87,14 +91,19 @@ class ColumnFacts:
             self._count(uniques, counts[1:])
         return uniques
 
+    def add_absent(self, rows: int) -> None:
+        """Takes rows that do not have the column."""
+        self.rows += rows
+        self.missing += rows
+
     def profile(self) -> ColumnProfile:
         """Returns the facts so far."""
         unique, is_estimated = self._unique()
         is_few = unique is not None and not is_estimated and unique <= FEW_VALUES
         examples = tuple(scalar(x) for x in self._first[: FEW_VALUES if is_few else _EXAMPLES])
-        is_measure = bool(self.kinds) and self.kinds <= {"number", "time"}
+        is_measure = bool(self.kinds) and self.kinds <= _MEASURES
         is_text = "text" in self.kinds
-        dtype = self._dtype()
+        dtype = self.dtype
         low, high = self._low, self._high
         if dtype.startswith("float") and low is not None:
             low, high = float(low), float(high)
@@ -145,11 +154,13 @@ class ColumnFacts:
             self._types |= {type(value).__name__ for value in values.dropna().head(1000)}
 
     def _bounds(self, uniques: pd.Index[Any], kind: str) -> None:
+        if self.kinds != {kind} or kind not in _MEASURES | {"text"}:
+            # Values of two kinds have no order.
+            self._apart = self._low = self._high = None
+            self._is_iso = False
+            return
         if kind == "text":
             self._text_bounds(uniques)
-            return
-        if kind not in {"number", "time"} or self._is_iso:
-            self._apart = None
             return
         low, high = uniques.min(), uniques.max()
         if self._low is None:
@@ -164,20 +175,17 @@ class ColumnFacts:
     def _text_bounds(self, uniques: pd.Index[Any]) -> None:
         """Keeps first and last of texts that all are ISO dates of one length, which sort right."""
         self._apart = None
-        if self._is_iso is None:
-            self._is_iso = bool(self.kinds == {"text"})
-        if not self._is_iso:
+        if self._is_iso is False:
             return
         first = uniques[0]
         if isinstance(first, str) and _ISO.fullmatch(first):
             texts = uniques.tolist()
-            if all(isinstance(text, str) and _ISO.fullmatch(text) for text in texts):
+            if _are_iso(texts) and (self._low is None or len(first) == len(self._low)):
                 low, high = min(texts), max(texts)
-                lengths = {*map(len, texts)} | ({len(self._low)} if self._low else set())
-                if len(lengths) == 1:
-                    self._low = low if self._low is None else min(self._low, low)
-                    self._high = high if self._high is None else max(self._high, high)
-                    return
+                self._is_iso = True
+                self._low = low if self._low is None else min(self._low, low)
+                self._high = high if self._high is None else max(self._high, high)
+                return
         self._is_iso, self._low, self._high = False, None, None
 
     def _count(self, uniques: pd.Index[Any], counts: np.ndarray[Any, Any]) -> None:
@@ -233,13 +241,14 @@ class ColumnFacts:
 
     def _frequent(self) -> tuple[tuple[Scalar, int], ...]:
         counts = self.counts()
-        if not counts or (self.kinds <= {"number", "time"} and len(counts) > _FEW_NUMBERS):
+        if not counts or (self.kinds <= _MEASURES and len(counts) > _FEW_NUMBERS):
             return ()
         top = counts.most_common(_FREQUENT)
         return tuple((scalar(value), count) for value, count in top) if top[0][1] > 1 else ()
 
-    def _dtype(self) -> str:
-        """Returns the type of the pieces put together."""
+    @property
+    def dtype(self) -> str:
+        """The type of the pieces put together."""
         if self.kinds == {"bool"} and self.missing and set(self._dtypes) <= {"bool", "float64"}:
             return "object (bool)"
         if self.kinds <= {"number"}:
@@ -260,15 +269,40 @@ class ColumnFacts:
         return f"object ({', '.join(sorted(names)[:3])})" if names else "object"
 
 
+def _are_iso(texts: list[Any]) -> bool:
+    """Says whether all are texts such as `_ISO` matches, of one length."""
+    try:
+        joined = "".join(texts)
+    except TypeError:
+        return False
+    size = len(texts[0])
+    if not joined.isascii() or "\n" in joined or set(map(len, texts)) != {size}:
+        return False
+    letters = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(-1, size)
+    digits = letters[:, [0, 1, 2, 3, 5, 6, 8, 9, *([11] if size > 10 else [])]]
+    mark = letters[:, 4]
+    is_date = bool((digits - np.uint8(48) < 10).all() and (mark == letters[:, 7]).all())
+    is_marked = bool(np.isin(mark, [45, 47]).all())
+    return is_date and is_marked and (size == 10 or bool(np.isin(letters[:, 10], [32, 84]).all()))
+
+
 def _kind(dtype: Any, uniques: pd.Index[Any]) -> str:
     if types.is_bool_dtype(dtype):
         return "bool"
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         return "number"
-    if types.is_datetime64_any_dtype(dtype):
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return "time"
     if types.is_object_dtype(dtype):
-        if any(isinstance(value, str) for value in uniques):
-            return "text"
-        return "bool" if all(isinstance(value, bool) for value in uniques) else "other"
+        return _kind_of_objects(uniques.tolist())
     return "text" if types.is_string_dtype(dtype) else "other"
+
+
+def _kind_of_objects(values: list[Any]) -> str:
+    if any(isinstance(value, str) for value in values):
+        return "text"
+    if all(isinstance(value, bool) for value in values):
+        return "bool"
+    if all(type(value) is dt.date for value in values):
+        return "date"
+    return "decimal" if all(isinstance(value, Decimal) for value in values) else "other"

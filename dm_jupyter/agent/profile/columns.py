@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,7 +14,6 @@ from dm_jupyter.agent.profile.scalars import column_name, scalar
 
 __all__ = [
     "FEW_VALUES",
-    "OnTexts",
     "TableFacts",
     "column_name",
     "profile_columns",
@@ -24,45 +23,45 @@ __all__ = [
 ]
 
 _SMALL_CELLS = 300
-_DETAILED = 1_000
+_DETAILED = 3_000
 """Columns that are looked into: more than a prompt has room for, few enough to take no time."""
 _COUNTED_VALUES = 1_000_000
 """Distinct values that are counted one by one, over all columns."""
-
-OnTexts = Callable[[int, pd.Index], None]
-"""Called for each piece of a column of text with its position and the piece's distinct values."""
 
 
 class TableFacts:
     """Gathers the facts of a table from its pieces, in order, in constant memory.
 
-    Of the columns after the first thousand, names and types are all that is looked at.
+    Of the columns after the first 3,000, names and types are all that is looked at.
     """
 
-    def __init__(self, on_texts: OnTexts | None = None) -> None:
-        """Starts without rows.
-
-        Args:
-            on_texts: is shown every distinct value of each piece of a column of text.
-        """
+    def __init__(self) -> None:
+        """Starts without rows."""
         self.rows = 0
         self.columns: list[ColumnFacts] = []
+        self.labels: pd.Index[Any] = pd.Index([])
+        """Of all columns, in the order in which they came."""
+        self._room = HashRoom()
         self._others: dict[str, Any] = {}
-        self._on_texts = on_texts
 
     def add(self, frame: pd.DataFrame) -> None:
-        """Takes the next rows; all pieces have the same columns."""
+        """Takes the next rows; a piece may lack columns, and bring others."""
+        if not self.rows and not len(self.labels):
+            self.labels = frame.columns
+        elif not frame.columns.equals(self.labels):
+            self.labels = self.labels.append(frame.columns.difference(self.labels, sort=False))
+        frame = self.aligned(frame)
         detailed = frame.iloc[:, :_DETAILED]
-        if not self.columns:
-            self._begin(detailed)
+        self._begin(detailed)
         self.rows += len(frame)
-        for position, (facts, (_, values)) in enumerate(
-            zip(self.columns, detailed.items(), strict=True)
-        ):
-            uniques = facts.add(values)
-            if self._on_texts and uniques is not None and "text" in facts.kinds:
-                self._on_texts(position, uniques)
+        for facts, (_, values) in zip(self.columns, detailed.items(), strict=True):
+            facts.add(values)
         self._note_others(frame)
+
+    def aligned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns rows with all columns that came so far, in their order."""
+        is_known = frame.columns.equals(self.labels)
+        return frame if is_known else frame.reindex(columns=self.labels)
 
     def profiles(self) -> tuple[ColumnProfile, ...]:
         """Returns one profile a column, in order; duplicate names are kept apart by position."""
@@ -97,11 +96,12 @@ class TableFacts:
         return {position: counts for position, counts in counted if counts is not None}
 
     def _begin(self, detailed: pd.DataFrame) -> None:
-        room = HashRoom()
+        """Makes room for the columns that come with this piece for the first time."""
         counted = min(10_000, max(200, _COUNTED_VALUES // max(1, detailed.shape[1])))
-        self.columns = [
-            ColumnFacts(column_name(label), room, counted) for label in detailed.columns
-        ]
+        for label in detailed.columns[len(self.columns) :]:
+            facts = ColumnFacts(column_name(label), self._room, counted)
+            facts.add_absent(self.rows)
+            self.columns.append(facts)
 
     def _note_others(self, frame: pd.DataFrame) -> None:
         dtypes = frame.dtypes.iloc[_DETAILED:]
@@ -110,7 +110,7 @@ class TableFacts:
         known = self._others.get("dtypes")
         self._others["names"] = [column_name(label) for label in dtypes.index]
         self._others["dtypes"] = [
-            dtype if known is None or known[at] == dtype else _joined(known[at], dtype)
+            dtype if known is None or at >= len(known) else _joined(known[at], dtype)
             for at, dtype in enumerate(dtypes)
         ]
 
@@ -118,7 +118,7 @@ class TableFacts:
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
     """Returns one profile a column, in order; duplicate names are kept apart by position.
 
-    Of the columns after the first thousand, names and types are all that is looked at.
+    Of the columns after the first 3,000, names and types are all that is looked at.
     """
     facts = TableFacts()
     facts.add(frame)
@@ -128,7 +128,7 @@ def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
 def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
     """Returns all rows of a small table, else some: see `spread_positions`.
 
-    Of a row, at most the first thousand values.
+    Of a row, at most the first 3,000 values.
     """
     shown = frame.iloc[:, :_DETAILED]
     if frame.size > _SMALL_CELLS:
@@ -137,7 +137,7 @@ def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
 
 
 def rows_of(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the rows of a frame; of a row, at most the first thousand values."""
+    """Returns the rows of a frame; of a row, at most the first 3,000 values."""
     rows: Iterable[Sequence[Any]] = frame.iloc[:, :_DETAILED].itertuples(index=False, name=None)
     return tuple(tuple(scalar(value) for value in row) for row in rows)
 
@@ -149,4 +149,6 @@ def spread_positions(count: int) -> list[int]:
 
 
 def _joined(first: Any, second: Any) -> Any:
+    if first == second:
+        return first
     return pd.concat([pd.Series([], dtype=first), pd.Series([], dtype=second)]).dtype

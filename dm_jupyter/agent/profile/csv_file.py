@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pandas.api import types
 from pandas.errors import ParserError
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
+from dm_jupyter.agent.profile.csv_call import csv_call, is_padded, layout_warnings, with_columns
 from dm_jupyter.agent.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.agent.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.agent.profile.csv_stream import (
+    FirstRows,
     StreamedPass,
     misfit_warning,
-    noted,
     streamed_table,
     unparsed_warning,
 )
 from dm_jupyter.agent.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.frame_steps import STRIP_TEXT
 from dm_jupyter.agent.profile.grain import paired_key
-from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.agent.profile.month_names import with_month_dates
+from dm_jupyter.agent.profile.na_codes import with_na_codes
 from dm_jupyter.agent.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
-from dm_jupyter.agent.profile.source import Source, inferred_compression
+from dm_jupyter.agent.profile.sentinels import shared_marks, with_sentinels
+from dm_jupyter.agent.profile.source import Source
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline, noted
 from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_csv"]
 
 LAYOUT_BYTES = 256 * 1024
+_PARTS_BYTES = 2 << 20
+"""Up to here a file is looked at whole, for tables below each other."""
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
-"""Rows of a large file in which number formats are looked for."""
+"""Rows of a large file from which its load call is made at first."""
+_START_CELLS = 500_000
+_LEAST_START_ROWS = 500
 _FORMAT_COLUMNS = 10_000
-_SCAN_S = 4.0
-_FACTS_S = 9.0
-"""What scan and facts may take together leaves a third of the reader's 20 s to everything else."""
-_NAMED_COLUMNS = 50
+_SCAN_SHARE = 0.3
+"""Of the time for a file, for the check of its lines."""
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 
 
@@ -63,28 +69,80 @@ def profile_csv(source: Source) -> FileProfile:
 
 
 def _profiled(source: Source, encoding: TextEncoding) -> FileProfile:
-    text = source.head(LAYOUT_BYTES).decode(encoding.codec, "replace")
+    unpacked = source.unpacked_bytes()
+    size = unpacked if unpacked <= _PARTS_BYTES else LAYOUT_BYTES
+    text = source.head(size).decode(encoding.codec, "replace")
     if not text.strip("\ufeff \t\r\n\x00"):
         raise DataFileError(f"{source.name}: the file holds only blank lines; nothing to read.")
-    unpacked = source.unpacked_bytes()
     is_aligned_name = Path(source.name).suffix.lower() in {".txt", ".dat"}
-    layout = find_layout(text, is_whole=unpacked <= LAYOUT_BYTES, may_be_aligned=is_aligned_name)
+    layouts = find_layout(text, is_whole=size == unpacked, may_be_aligned=is_aligned_name)
+    tables, warnings = [], list(encoding.warnings)
+    for layout in layouts:
+        is_large = unpacked > WHOLE_BYTES and layout.row_count is None
+        table = _laid_out(source, encoding, layout, is_large=is_large)
+        if len(layouts) > 1:
+            tables.append(_part(table, layout))
+        else:
+            tables.append(replace(table, warnings=()))
+            warnings += table.warnings
+    if len(layouts) > 1:
+        warnings.append(f"the file holds {len(layouts)} tables: each has load code of its own")
+    file_size = source.path.stat().st_size
+    notes = _notes(source, encoding, layouts[0])
+    return FileProfile(source.name, "csv", file_size, tuple(tables), tuple(warnings), notes)
+
+
+def _laid_out(
+    source: Source, encoding: TextEncoding, layout: CsvLayout, *, is_large: bool
+) -> TableProfile:
+    """Returns a table, with what is told of its layout among its warnings."""
     began = time.monotonic()
-    rows = scan_rows(source, encoding, layout, stop_at=began + _SCAN_S)
-    call = _call(source, encoding, layout, rows)
-    if unpacked <= WHOLE_BYTES:
-        table = _table(source, call)
-    else:
-        table = _large_table(source, _without_python_engine(call, rows), rows, began)
-    warnings = (*encoding.warnings, *_layout_warnings(layout, rows), *table.warnings)
-    return FileProfile(
-        source.name,
-        "csv",
-        source.path.stat().st_size,
-        (replace(table, warnings=()),),
-        warnings,
-        _notes(source, encoding, layout),
+    rows = RowScan()
+    if layout.row_count is None:
+        stop_at = began + _SCAN_SHARE * source.effort.seconds
+        rows = scan_rows(source, encoding, layout, stop_at=stop_at)
+    call = csv_call(source, encoding, layout, rows)
+    table = _large_table(source, call, rows, began) if is_large else _table(source, call)
+    told = layout_warnings(layout, rows, [column.name for column in table.columns])
+    expected = layout.row_count if layout.row_count is not None else rows.loaded_rows
+    if expected is not None and table.row_count not in {None, expected}:
+        told.append(f"{expected:,} rows of data were counted, but {table.row_count:,} are loaded")
+    if layout.texts and not _is_as_written(source, call, layout):
+        told.append("not every cell was read as the file shows it: check the rows")
+    columns = _measured(table.columns, layout)
+    return replace(table, columns=columns, warnings=(*told, *table.warnings))
+
+
+def _is_as_written(source: Source, call: ReadCall, layout: CsvLayout) -> bool:
+    """Says whether the call gives the rows of a table that is cut out of a text, cell by cell."""
+    plain = replace(call, steps=())
+    texts = plain.run(source.path, dtype=str, keep_default_na=False)
+    read = [tuple(map(str, row)) for row in texts.itertuples(index=False, name=None)]
+    written = [tuple(row[: texts.shape[1]]) for row in layout.texts]
+    if layout.colspecs and layout.row_count is None:
+        read = read[: len(written)]
+    return read == written
+
+
+def _measured(columns: tuple[ColumnProfile, ...], layout: CsvLayout) -> tuple[ColumnProfile, ...]:
+    """Returns the columns with their units in a note."""
+    if len(layout.units) < len(columns):
+        return columns
+    units = layout.units[layout.columns[0] :] if layout.columns else layout.units
+    return tuple(
+        replace(column, note="; ".join(filter(None, (f"in {unit}", column.note))))
+        if unit
+        else column
+        for column, unit in zip(columns, units, strict=False)
     )
+
+
+def _part(table: TableProfile, layout: CsvLayout) -> TableProfile:
+    """Returns one of several tables, named by its lines."""
+    first = layout.skipped_lines + 1
+    last = "" if layout.row_count is None else f" to {layout.last_row + 1}"
+    title = f" ({layout.title[:60]})" if layout.title else ""
+    return replace(table, name=f"lines {first}{last}{title}")
 
 
 def _plain(source: Source, encoding: TextEncoding) -> FileProfile:
@@ -93,7 +151,7 @@ def _plain(source: Source, encoding: TextEncoding) -> FileProfile:
     Raises:
         Exception: whatever pandas raises; the caller wraps it in `reading`.
     """
-    call = _call(source, encoding, CsvLayout(), RowScan())
+    call = csv_call(source, encoding, CsvLayout(), RowScan())
     frame, call, warnings = _read(source.path, call, {"nrows": SAMPLE_ROWS})
     table = plain_table(frame, call.source(source.name), name=source.name, what="table")
     if len(frame) == SAMPLE_ROWS:
@@ -103,56 +161,35 @@ def _plain(source: Source, encoding: TextEncoding) -> FileProfile:
     return FileProfile(source.name, "csv", size, (table,), told)
 
 
-def _call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowScan) -> ReadCall:
-    """Returns the shortest `read_csv` call that reads the file right."""
-    arguments: dict[str, Any] = {
-        "encoding": encoding.argument,
-        "encoding_errors": "replace" if encoding.errors == "replace" else None,
-        "sep": layout.separator if layout.separator != "," else None,
-        "skiprows": layout.skipped_lines or None,
-    }
-    if rows.repeated_headers:
-        arguments["skiprows"] = [*range(layout.skipped_lines), *rows.repeated_headers]
-    if source.compression != inferred_compression(source.name):
-        arguments["compression"] = source.compression
-    kept = [(key, value) for key, value in arguments.items() if value is not None]
-    if "compression" in arguments and source.compression is None:
-        kept.append(("compression", None))
-    if not layout.has_header:
-        kept.append(("header", None))
-        if len(layout.header) <= _NAMED_COLUMNS:
-            kept.append(("names", [f"column_{i}" for i in range(1, len(layout.header) + 1)]))
-    if layout.has_trailing_separator or rows.has_stray_first_row:
-        kept.append(("index_col", False))
-    if rows.long_lines:
-        kept.append(("on_bad_lines", "warn"))
-    if rows.footer_rows:
-        # Only the Python engine leaves out a footer.
-        kept += [("skipfooter", rows.footer_rows), ("engine", "python")]
-    return ReadCall("read_csv", tuple(kept))
-
-
-def _without_python_engine(call: ReadCall, rows: RowScan) -> ReadCall:
-    """Returns the call with a footer left out by counting: the Python engine can't be streamed."""
-    if not rows.footer_rows:
-        return call
-    return call.with_arguments(skipfooter=None, engine=None, nrows=rows.loaded_rows)
-
-
 def _table(source: Source, call: ReadCall) -> TableProfile:
     frame, call, warnings = _read(source.path, call, {})
     plain = call
+    call, told = with_columns(call, frame)
+    if is_padded(frame):
+        call = replace(call, steps=(*call.steps, STRIP_TEXT))
+    if marks := shared_marks(frame):
+        call = call.with_arguments(na_values=dict(marks))
+        words = ", ".join(dict.fromkeys(repr(word) for found in marks.values() for word in found))
+        told.append(f"{words} among the numbers of {len(marks)} columns is read as missing")
+    path = source.path
+    call, codes = with_na_codes(call, frame, lambda one: one.run(path, dtype=str), keeps=True)
+    warnings += [*told, *codes]
     if frame.shape[1] > _FORMAT_COLUMNS:  # a second reading of so many takes as long as the first
-        told = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
-        numbers = NumberPlan(warnings=[told])
+        unseen = f"number formats and codes are not looked for in over {_FORMAT_COLUMNS:,} columns"
+        numbers = NumberPlan(warnings=[unseen])
     else:
         call, numbers = csv_numbers(source.path, call, {})
     frame = frame if call == plain else call.run(source.path)
+    sentinels = with_sentinels(frame)
+    frame = sentinels.finish(frame)
+    named = with_month_dates(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps))
+    frame = named.finish(frame)
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
         warnings += more
-    columns = noted(profile_columns(frame), suspicions.notes, numbers.notes)
+    columns = noted(profile_columns(frame), suspicions.notes, {**numbers.notes, **named.notes})
     return TableProfile(
         source.name,
         len(frame),
@@ -160,39 +197,28 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         sample_rows(frame),
         call.source(source.name),
         key=paired_key(frame, columns),
-        warnings=(*warnings, *numbers.warnings, *suspicions.warnings),
+        warnings=(*warnings, *numbers.warnings, *sentinels.warnings, *suspicions.warnings),
     )
 
 
 def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) -> TableProfile:
-    """Returns the facts of a file in one pass; its number formats are those of its start.
-
-    A format that a later value breaks is taken back, and its column stays text.
-    """
-    pass_ = StreamedPass(stop_at=began + _SCAN_S + _FACTS_S)
-    limit = {"nrows": min(SAMPLE_ROWS, rows.loaded_rows or SAMPLE_ROWS)}
-    _, call, _ = _read(source.path, call, limit)
-    numbered, numbers = csv_numbers(source.path, call, limit)
-    try:
-        table = streamed_table(source, numbered, pass_, row_count=rows.loaded_rows)
-    except (ValueError, AttributeError):
-        if not numbers.steps and numbered == call:
-            raise
-        numbers = NumberPlan(text_columns=numbers.text_columns)
-        texts = dict.fromkeys(numbers.text_columns, str)
-        kept = call.with_arguments(dtype=texts or None)
-        told = "numbers whose format changes within the file are left as text"
-        table = streamed_table(source, kept, pass_, row_count=rows.loaded_rows)
-        numbers.warnings.append(told)
-    if numbers.steps:
-        told = f"number formats were looked for in the first {limit['nrows']:,} rows"
-        numbers.warnings.append(told)
-    notes = {at: column.note for at, column in enumerate(table.columns) if column.note}
-    return replace(
-        table,
-        columns=noted(table.columns, notes, numbers.notes),
-        warnings=(*numbers.warnings, *table.warnings),
-    )
+    """Returns the facts of a file in one pass, which begins with what its first rows show."""
+    effort = source.effort
+    deadline = Deadline(began + effort.seconds, effort.tell)
+    most = max(_LEAST_START_ROWS, min(SAMPLE_ROWS, _START_CELLS // max(1, rows.expected)))
+    limit = {"nrows": min(most, rows.loaded_rows or most)}
+    frame, call, _ = _read(source.path, call, limit)
+    call, told = with_columns(call, frame)
+    path = source.path
+    told += with_na_codes(
+        call, frame, lambda one: one.run(path, **{**limit, "dtype": str}), keeps=False
+    )[1]
+    call, start = csv_numbers(source.path, call, limit)
+    sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
+    settings = StreamedPass(deadline=deadline)
+    first = FirstRows(limit["nrows"], start, sentinels)
+    table = streamed_table(source, call, settings, row_count=rows.loaded_rows, start=first)
+    return replace(table, warnings=(*told, *table.warnings))
 
 
 def _read(
@@ -216,26 +242,6 @@ def _with_dates(
     if not failed:
         return parsed, dated, []
     return frame, call, [unparsed_warning(failed)]
-
-
-def _layout_warnings(layout: CsvLayout, rows: RowScan) -> list[str]:
-    warnings = list(rows.warnings())
-    if not layout.has_header:
-        warnings.append("the first row is data: the file has no header")
-        return warnings
-    named = [name.strip() for name in layout.header]
-    repeated = sorted(name for name, times in Counter(named).items() if name and times > 1)
-    if repeated:
-        shown = ", ".join(map(repr, repeated[:5]))
-        warnings.append(
-            f"several columns are called {shown}: pandas adds .1, .2 … in the order of the file"
-        )
-    unnamed = named.count("")
-    if unnamed:
-        warnings.append(
-            f"{unnamed} column(s) without a name: pandas calls them 'Unnamed: <position>'"
-        )
-    return warnings
 
 
 def _notes(source: Source, encoding: TextEncoding, layout: CsvLayout) -> tuple[str, ...]:

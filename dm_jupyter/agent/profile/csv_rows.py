@@ -14,19 +14,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dm_jupyter.agent.profile.csv_layout import CsvLayout
+from dm_jupyter.agent.profile.csv_layout import BLANKS, TABS, CsvLayout, figure_cells, is_rule
 from dm_jupyter.agent.profile.encoding import TextEncoding
+from dm_jupyter.agent.profile.footers import find_footer
 from dm_jupyter.agent.profile.source import Source
 
 __all__ = ["RowScan", "scan_rows"]
 
 _LISTED_LINES = 5
-_FOOTER_ROWS = 30
+_FOOTER_ROWS = 200
 _REPEATS = 100
-"""Headers left out; a load line that names more would be no line."""
+"""Rows left out by their number; a load line that names more would be no line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")
-_LONE_CR = re.compile(rb"\r(?!\n)")
-_NOTE = re.compile(r"\s*(notes?|sources?|\*|†|\(?\d\)|quelle|footnotes?)\b", re.IGNORECASE)
+_ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#|---|===|___")
+"""Line ends that only a parser counts right, and remarks."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,21 @@ class RowScan:
     """The first note."""
     repeated_headers: tuple[int, ...] = ()
     """Lines, counted from 0, on which the header comes again: files that were put together."""
+    remarks: tuple[int, ...] = ()
+    """Rows of data, counted as `skiprows` does, that are remarks with a hash sign."""
+    empty_rows: tuple[int, ...] = ()
+    """Those that hold separators alone, above the last row of data."""
+    is_cut: bool = False
+    """Something stands below the last row of data."""
+    has_more_remarks: bool = False
+    """There are more remarks than are named here."""
+    unnamed_empty: int = 0
+    """Empty rows, where they are too many to be named."""
+
+    @property
+    def left_out(self) -> list[int]:
+        """The rows among the data that are none, as `skiprows` takes them."""
+        return sorted([*self.repeated_headers, *self.remarks, *self.empty_rows])
 
     def warnings(self) -> list[str]:
         """Returns what to tell of the rows that don't fit."""
@@ -80,6 +96,9 @@ class RowScan:
             texts.append(
                 f"only the first {self.row_count:,} rows were checked for lines that don't fit"
             )
+        if self.remarks:
+            more = "at least " if self.has_more_remarks else ""
+            texts.append(f"{more}{len(self.remarks):,} lines of remarks (#) are left out")
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
         return texts
@@ -101,8 +120,8 @@ def scan_rows(
         OSError: the file can't be read.
         DataFileError: a compressed file unpacks to more than the limit.
     """
-    width = len(layout.header) + layout.has_trailing_separator
-    if layout.separator == r"\s+" or not layout.header:
+    width = layout.width
+    if layout.separator in {BLANKS, TABS} or not layout.header:
         return RowScan(width)
     walk = _Walk(width, stop_at)
     walk.over(_blocks(source, encoding.codec), layout)
@@ -167,8 +186,10 @@ class _Walk:
         self.tail: deque[tuple[int, list[str]]] = deque(maxlen=_FOOTER_ROWS)
         self.is_complete = True
         self.repeats: list[int] = []
+        self.remarks: list[int] = []
+        self.empty_rows: list[int] = []
+        self.last_row = 0
         self._lines_read = self._rows_read = 0
-        self._is_header_due = False
         self._header: list[str] = []
 
     def over(self, blocks: Iterator[bytes], layout: CsvLayout) -> None:
@@ -176,22 +197,21 @@ class _Walk:
 
         Blocks without quotes are counted as arrays; only the others are parsed row by row.
         """
-        self._is_header_due = layout.has_header
         header = [cell.encode("utf-8", "replace").decode("latin-1") for cell in layout.header]
         may_repeat = layout.has_header and any(cell.strip()[:1].isalpha() for cell in header)
         self._header = header if may_repeat else []
         separator = layout.separator.encode()
         again = separator.join(cell.encode("latin-1") for cell in self._header)
-        lines = _Lines(blocks)
+        quote, lines = layout.dialect.quote.encode(), _Lines(blocks)
         try:
             for block in blocks:
                 if time.monotonic() > self.stop_at:
                     self.is_complete = False
                     return
-                is_plain = self._rows_read and b'"' not in block and not _LONE_CR.search(block)
-                if is_plain and not (again and again in block):
-                    self._count(block, separator)
-                else:
+                is_plain = self._rows_read > layout.data_start and quote not in block
+                is_plain = is_plain and len(separator) == 1 and not _ODD_LINES.search(block)
+                is_plain = is_plain and not (again and again in block)
+                if not (is_plain and self._count(block, separator)):
                     lines.load(block)
                     self._parse(lines, layout)
         except csv.Error:
@@ -199,7 +219,14 @@ class _Walk:
             self.is_complete = False
 
     def _parse(self, lines: _Lines, layout: CsvLayout) -> None:
-        reader = csv.reader(lines, delimiter=layout.separator)
+        dialect = layout.dialect
+        reader = csv.reader(
+            lines,
+            delimiter=layout.separator,
+            quotechar=dialect.quote,
+            escapechar=dialect.escape,
+            skipinitialspace=dialect.has_spaces,
+        )
         before = self._lines_read
         for row in reader:
             self._rows_read += 1
@@ -209,23 +236,31 @@ class _Walk:
                 return
 
     def _take(self, row: list[str], layout: CsvLayout) -> None:
-        line = self._lines_read
-        if line <= layout.skipped_lines:
-            return
-        if self._is_header_due:
-            self._is_header_due = not row
+        line, at = self._lines_read, self._rows_read - 1
+        if at < layout.data_start:
             return
         if self._header and row == self._header and line == self._rows_read:
-            self.repeats.append(self._rows_read - 1)
+            self.repeats.append(at)
             return
+        if row and row[0].startswith("#") and (layout.has_comments or len(row) < self.expected):
+            self.remarks.append(at)
+            return
+        if row and self.expected > 1 and (is_rule(row) or not any(map(str.strip, row))):
+            if len(row) > 1 or row[0].strip():
+                self.empty_rows.append(at)
+            row = []
         self.tail.append((line, row))
         if row:
             self.first = self.first or len(row)
+            self.last_row = at
             self._note(len(row), 1)
             self._list(line, len(row))
 
-    def _count(self, block: bytes, separator: bytes) -> None:
-        """Counts the fields of each line of a block without quotes."""
+    def _count(self, block: bytes, separator: bytes) -> bool:
+        """Counts the fields of each line of a block without quotes.
+
+        Returns False, with nothing counted, where a line holds separators alone.
+        """
         if not block.endswith((b"\n", b"\r")):
             block += b"\n"
         content = np.frombuffer(block, dtype=np.uint8)
@@ -235,6 +270,9 @@ class _Walk:
         starts = np.concatenate(([0], ends[:-1] + 1))
         lengths = ends - starts
         is_row = (lengths > 1) | ((lengths == 1) & (content[starts] != 13))
+        bare = lengths - (content[np.maximum(ends - 1, 0)] == 13)
+        if bool(np.any(is_row & (widths > 1) & (widths == bare + 1))):
+            return False
         for width, count in zip(*np.unique(widths[is_row], return_counts=True), strict=True):
             self._note(int(width), int(count))
         for misfit in np.flatnonzero(is_row & (widths != self.expected)).tolist():
@@ -245,8 +283,11 @@ class _Walk:
             text = block[starts[at] : ends[at]].decode("latin-1").removesuffix("\r")
             row = text.split(separator.decode()) if text else []
             self.tail.append((self._lines_read + at + 1, row))
+        if is_row.any():
+            self.last_row = self._rows_read + int(np.flatnonzero(is_row)[-1])
         self._lines_read += len(ends)
         self._rows_read += len(ends)
+        return True
 
     def _note(self, width: int, count: int) -> None:
         self.widths[width] += count
@@ -258,11 +299,13 @@ class _Walk:
 
     def scan(self, *, has_row_names: bool) -> RowScan:
         """Returns what was seen, with a footer told apart from rows that are too short."""
-        footer = _footer(self.tail) if self.is_complete and self.expected > 1 else []
+        footer = _footer(self.tail, self.expected) if self.is_complete else []
         first_note = footer[0][0] if footer else None
-        notes = sum(1 for _, row in footer if row)
+        notes = [row for _, row in footer if row]
+        short_notes = sum(len(row) < self.expected for row in notes)
         long = sum(count for width, count in self.widths.items() if width > self.expected)
         short = sum(count for width, count in self.widths.items() if width < self.expected)
+        inside = [at for at in self.empty_rows if at < self.last_row]
         return RowScan(
             self.expected,
             tuple(self.long_lines[:_LISTED_LINES]),
@@ -272,38 +315,34 @@ class _Walk:
                 for misfit in self.short_lines[:_LISTED_LINES]
                 if first_note is None or misfit[0] < first_note
             ),
-            short - notes,
+            short - short_notes,
             sum(self.widths.values()),
-            sum(self.widths.values()) - long - notes if self.is_complete else None,
+            sum(self.widths.values()) - long - len(notes) if self.is_complete else None,
             self.first > self.expected,
             has_row_names,
             len(footer),
-            _text(footer[0][1][0]) if footer else "",
+            _text(next(filter(None, footer[0][1]))) if footer else "",
             tuple(self.repeats[:_REPEATS]),
+            tuple(self.remarks[:_REPEATS]),
+            tuple(inside) if len(inside) <= _REPEATS else (),
+            is_cut=bool(footer) or len(inside) < len(self.empty_rows),
+            has_more_remarks=len(self.remarks) > _REPEATS,
+            unnamed_empty=len(inside) if len(inside) > _REPEATS else 0,
         )
 
 
-def _footer(tail: Iterable[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+def _footer(tail: Iterable[tuple[int, list[str]]], width: int) -> list[tuple[int, list[str]]]:
     """Returns the notes at the end, from the first one on, blank rows between them included."""
     rows = list(tail)
-    start = len(rows)
-    while start and _is_note(rows[start - 1][1]):
-        start -= 1
-    is_set_off = start < len(rows) and not rows[start][1]
-    while start < len(rows) and not rows[start][1]:
-        start += 1
-    footer = rows[start:]
-    # A last row that was cut off is short too; a note stands apart or begins like one.
-    return footer if footer and (is_set_off or _NOTE.match(footer[0][1][0])) else []
+    if width < 2:
+        return []
+    count, _ = find_footer([figure_cells(row) for _, row in rows], width)
+    return rows[len(rows) - count :] if count else []
 
 
 def _text(cell: str) -> str:
     """Returns the text of a cell that was read byte by byte."""
     return cell.encode("latin-1").decode("utf-8", "replace")
-
-
-def _is_note(row: list[str]) -> bool:
-    return not row or (len(row) == 1 and not row[0].strip().replace(".", "", 1).isdigit())
 
 
 def _lines(misfits: tuple[tuple[int, int], ...], count: int) -> str:

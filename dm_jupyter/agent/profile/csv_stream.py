@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import re
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas.errors import ParserError
 
 from dm_jupyter.agent.profile.column_facts import ColumnFacts
-from dm_jupyter.agent.profile.columns import OnTexts, TableFacts, rows_of, spread_positions
-from dm_jupyter.agent.profile.model import ColumnProfile, Scalar, TableProfile
+from dm_jupyter.agent.profile.columns import TableFacts
+from dm_jupyter.agent.profile.frame_steps import FrameStep
+from dm_jupyter.agent.profile.model import TableProfile
+from dm_jupyter.agent.profile.number_inference import NumberKind
+from dm_jupyter.agent.profile.number_plan import NumberPlan, with_text
+from dm_jupyter.agent.profile.number_stream import NumberStream
 from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.sentinels import Sentinels
 from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline, TablePass
 
-__all__ = ["StreamedPass", "misfit_warning", "noted", "streamed_table", "unparsed_warning"]
+__all__ = ["FirstRows", "StreamedPass", "misfit_warning", "streamed_table", "unparsed_warning"]
 
 _PIECE_CELLS = 1 << 20
-_SAMPLED_PIECES = 6
 _RUN_ROWS = 128
 """pandas infers types part by part, and no part of a file with fewer than 2,000 columns is smaller,
 but for the last one."""
 _NUMBER_LIKE = re.compile(
     r"\s*([-+]?[\d.,' ]*\d[\d.,' ]*(e[-+]?\d+)?|[-+]?inf(inity)?|true|false)\s*", re.IGNORECASE
 )
+_CODES = "identifiers, kept as text (leading zeros)"
+_ZERO_LED = r"\s*0\d+\s*$"
+_LONGEST_CODE, _MOST_BLANKS = 64, 8
+_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -38,79 +45,71 @@ class StreamedPass:
 
     piece_cells: int = _PIECE_CELLS
     """Cells that are held at once."""
-    stop_at: float = math.inf
-    """When to end at the latest, as `time.monotonic` counts; one piece is read in any case."""
-    on_texts: OnTexts | None = None
-    """Is shown every distinct value of each piece of a column of text."""
+    deadline: Deadline = field(default_factory=Deadline)
+    """Of all passes together; one piece is read in any case."""
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """What the first rows of a file told, before the passes over all of it."""
+
+    count: int = 0
+    """How many they were."""
+    numbers: NumberPlan | None = None
+    """Of the columns that pandas makes numbers of by itself."""
+    sentinels: Sentinels = field(default_factory=Sentinels)
 
 
 def streamed_table(
-    source: Source, call: ReadCall, settings: StreamedPass, *, row_count: int | None
+    source: Source,
+    call: ReadCall,
+    settings: StreamedPass,
+    *,
+    row_count: int | None,
+    start: FirstRows | None = None,
 ) -> TableProfile:
     """Returns the profile of a file, read in pieces; memory stays that of a piece.
 
+    Columns that turn out to be numbers in a format of their own, codes or day-first dates are read
+    a second time, as the load call then makes them.
+
     Args:
         source: the file.
-        call: the load call so far; columns that mix numbers and text, and day-first dates, are
-            added to it.
+        call: the load call so far; what the pass finds is added to its steps.
         settings: how to go through it.
         row_count: what a count of the lines gave, for a file that is not read to its end.
+        start: what the first rows told.
 
     Raises:
         Exception: whatever pandas raises; callers wrap it in `reading`.
     """
-    warnings: list[str] = []
+    start = start or FirstRows()
+    found = _Found(source, call, settings, row_count, layout_steps=call.steps)
+    found.sentinels = start.sentinels
+    found.start = frozenset(dict(call.arguments).get("dtype") or ())
     try:
-        gathered = _gathered(source, call, settings)
+        found.gather()
     except ParserError as error:
-        call = call.with_arguments(on_bad_lines="warn")
-        warnings.append(misfit_warning(error))
-        gathered = _gathered(source, call, settings)
-    call, facts = gathered.call, gathered.facts
-    suspicions = suspicions_of(facts.distinct_texts(), facts.label_counts())
-    if suspicions.day_first and gathered.is_whole:
-        call, more = _dated(source, call, suspicions.day_first, facts, settings)
-        warnings += more
-    if not gathered.is_whole:
-        warnings.append(_unseen_warning(facts.rows, row_count))
-    return TableProfile(
+        found.call = call.with_arguments(on_bad_lines="warn")
+        found.warnings.append(misfit_warning(error))
+        found.gather()
+    suspicions = found.seen.suspicions()
+    plan = found.numbers.plan(separator=_separator(call), reads_plain=True, known=start.numbers)
+    if found.seen.is_whole:
+        plan = found.settled(plan, suspicions.day_first)
+    else:
+        found.call = with_text(found.call, plan.text_columns)
+        plan = plan.without_steps("not every value was seen")
+        found.sentinels = found.sentinels.without_steps()
+    first = f"in the first {start.count:,} rows"
+    found.warnings += [f"{words} ({first})" for words in found.sentinels.warnings]
+    return found.seen.table(
         source.name,
-        facts.rows if gathered.is_whole else row_count,
-        noted(facts.profiles(), suspicions.notes),
-        _sampled(gathered.samples),
-        call.source(source.name),
-        sampled_rows=None if gathered.is_whole else facts.rows,
-        warnings=tuple(warnings + suspicions.warnings),
-    )
-
-
-def _unseen_warning(seen: int, row_count: int | None) -> str:
-    share = f" of {row_count:,} ({100 * seen / row_count:.0f} %)" if row_count else ""
-    return (
-        f"the file is too large to be read whole in time: types, ranges and counts are those of "
-        f"the first {seen:,} rows{share}; nothing is known of the rest"
-    )
-
-
-def noted(
-    columns: Sequence[ColumnProfile],
-    notes: Mapping[int, str],
-    first: Mapping[int, str] | None = None,
-) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with what their texts are; parsed dates need no such note.
-
-    Args:
-        columns: in order.
-        notes: on the texts, by position.
-        first: those that are shown instead, where there are some.
-    """
-    return tuple(
-        replace(
-            column,
-            note=(first or {}).get(position)
-            or (None if "datetime" in column.dtype else notes.get(position)),
-        )
-        for position, column in enumerate(columns)
+        found.call.source(source.name),
+        row_count,
+        notes=plan.notes,
+        warnings=(*plan.warnings, *found.warnings),
+        suspicions=suspicions,
     )
 
 
@@ -126,48 +125,194 @@ def unparsed_warning(names: list[str]) -> str:
 
 
 @dataclass
-class _Gathered:
-    """What a pass over the file gave."""
+class _Found:
+    """What the passes over a file gave."""
 
+    source: Source
     call: ReadCall
-    facts: TableFacts
-    samples: list[pd.DataFrame] = field(default_factory=list)
-    is_whole: bool = True
+    settings: StreamedPass
+    row_count: int | None
+    seen: TablePass = field(default_factory=TablePass)
+    numbers: NumberStream = field(default_factory=NumberStream)
+    warnings: list[str] = field(default_factory=list)
+    sentinels: Sentinels = field(default_factory=Sentinels)
+    layout_steps: tuple[FrameStep, ...] = ()
+    """What is done to the rows before their numbers are looked at."""
+    start: frozenset[Any] = frozenset()
+    """Columns that are read as text because of the first rows."""
+    is_indexed: bool = False
+    """The rows have names: pandas makes an index of a column that the header does not have."""
 
-
-def _gathered(source: Source, call: ReadCall, settings: StreamedPass) -> _Gathered:
-    """Returns the facts, some rows, and the call that gives every column one type."""
-    facts = TableFacts(settings.on_texts)
-    found = _Gathered(call, facts)
-    unstable: set[str] = set()
-    for piece in _pieces(source, call, settings.piece_cells):
-        if facts.rows and time.monotonic() > settings.stop_at:
-            found.is_whole = False
-            break
-        facts.add(piece)
-        unstable |= _with_runs(facts, piece, unstable)
-        _keep_samples(found.samples, piece)
-    known = dict(call.arguments).get("dtype") or {}
-    mixed = [each.name for each in facts.columns if _is_mixed(each)]
-    texts = {name: str for name in (*mixed, *sorted(unstable)) if name not in known}
-    if texts:
+    def gather(self) -> None:
+        """Goes through the file, until the call gives every column one type."""
+        self.seen, self.numbers = TablePass(), NumberStream()
+        unstable: set[int] = set()
+        pieces = _pieces(self.source, self.call, self.settings.piece_cells)
+        for piece in self.seen.through(pieces, self.settings.deadline, row_count=self.row_count):
+            self.numbers.add(piece)
+            self.is_indexed = not isinstance(piece.index, pd.RangeIndex)
+            unstable |= _with_runs(self.seen.facts, piece, unstable)
+        mixed = {at for at, each in enumerate(self.seen.facts.columns) if _is_mixed(each)}
         # What pandas makes of such a column depends on where it cuts the file.
-        call = call.with_arguments(dtype={**known, **texts})
-    if mixed:
-        return _gathered(source, call, settings)
-    found.call = call
-    return found
+        self.call = with_text(self.call, self._labels(mixed | unstable))
+        if mixed:
+            self.gather()
+
+    def settled(self, plan: NumberPlan, day_first: list[str]) -> NumberPlan:
+        """Reads those columns again that the first pass did not see as they are to be loaded.
+
+        Returns:
+            The plan, without what could not be checked in time.
+        """
+        codes = self._codes()
+        texts = [*plan.text_columns, *codes]
+        read = dict(self.call.arguments).get("dtype") or {}
+        plain = [
+            one.label
+            for one in plan.columns
+            if one.kind is NumberKind.PLAIN and one.label in self.start and one.label not in texts
+        ]
+        kept = {label: kind for label, kind in read.items() if label not in plain}
+        call = with_text(self.call.with_arguments(dtype=kept or None), texts)
+        converted = [one.label for one in plan.converted]
+        changed = list(dict.fromkeys([*codes, *plain, *converted, *self.sentinels.labels]))
+        again = (
+            self.sentinels.finish(plan.finish(piece)) for piece in self._columns(call, changed)
+        )
+        if changed and not self.seen.retake(again, self.settings.deadline):
+            plan = plan.without_steps("there was no time to check every value")
+            self.sentinels = self.sentinels.without_steps()
+            self.warnings += [_unchecked_warning(codes)] if codes else []
+            call = with_text(self.call, plan.text_columns)
+        elif codes:
+            notes = {self.seen.facts.labels.tolist().index(label): _CODES for label in codes}
+            plan = replace(plan, notes={**plan.notes, **notes})
+        self.call = replace(call, steps=(*call.steps, *plan.steps, *self.sentinels.steps))
+        self.seen.change_samples(lambda rows: self.sentinels.finish(plan.finish(rows)))
+        if day_first:
+            self._date(day_first)
+        return plan
+
+    def _date(self, names: list[str]) -> None:
+        """Lets the call parse day-first dates, where every value of the columns parses."""
+
+        def parsed(piece: pd.DataFrame) -> pd.DataFrame:
+            for name in names:
+                piece[name] = pd.to_datetime(piece[name], dayfirst=True, errors="coerce")
+            return piece
+
+        before = {at: each for at, each in enumerate(self.seen.facts.columns) if each.name in names}
+        again = (parsed(piece) for piece in self._columns(self.call, names))
+        if not self.seen.retake(again, self.settings.deadline):
+            shown = ", ".join(map(repr, names))
+            self.warnings.append(f"no time was left to parse the day-first dates in {shown}")
+            return
+        columns = self.seen.facts.columns
+        failed = [one.name for at, one in before.items() if columns[at].missing != one.missing]
+        if failed:
+            for at, one in before.items():
+                columns[at] = one
+            self.warnings.append(unparsed_warning(failed))
+        else:
+            self.call = self.call.with_arguments(parse_dates=names, dayfirst=True)
+
+    def _columns(self, call: ReadCall, names: list[Any]) -> Iterator[pd.DataFrame]:
+        """Yields some of the columns, as the layout's own steps leave them."""
+        call = replace(call, steps=self.layout_steps)
+        if not (self.is_indexed or self.layout_steps):
+            call = call.with_arguments(usecols=names)
+        for piece in _pieces(self.source, call, self.settings.piece_cells):
+            yield piece[names]
+
+    def _codes(self) -> list[Any]:
+        """Returns the columns of whole numbers of which some begin with a zero in the file."""
+        whole = {at for at, each in enumerate(self.seen.facts.columns) if _is_whole(each)}
+        suspected, deadline = self._labels(whole), self.settings.deadline
+        if not suspected or not _may_have_codes(self.source, self.call, deadline):
+            return []
+        found: set[Any] = set()
+        for piece in self._columns(with_text(self.call, suspected), suspected):
+            if deadline.is_over:
+                self.warnings.append(_unchecked_warning(suspected))
+                break
+            found |= {
+                label
+                for label in suspected
+                if label not in found and piece[label].str.match(_ZERO_LED).any()
+            }
+        return [label for label in suspected if label in found]
+
+    def _labels(self, places: set[int]) -> list[Any]:
+        return [self.seen.facts.labels[at] for at in sorted(places)]
 
 
-def _with_runs(facts: TableFacts, piece: pd.DataFrame, known: set[str]) -> set[str]:
-    """Returns the columns of text in which numbers or gaps follow each other for long.
+def _is_whole(facts: ColumnFacts) -> bool:
+    is_float = facts.dtype == "float64" and facts.missing > 0
+    return facts.kinds == {"number"} and (is_float or facts.dtype.startswith(("int", "uint")))
+
+
+def _unchecked_warning(labels: list[Any]) -> str:
+    more = f" and {len(labels) - _LISTED:,} more" if len(labels) > _LISTED else ""
+    return (
+        "no time was left to look for leading zeros, as codes have them, in "
+        f"{', '.join(map(repr, labels[:_LISTED]))}{more}: check that they are numbers"
+    )
+
+
+def _may_have_codes(source: Source, call: ReadCall, deadline: Deadline) -> bool:
+    """Says whether some field of the file is a whole number with a zero in front."""
+    separator = _separator(call)
+    if len(separator) > 1 or str(dict(call.arguments).get("encoding", "")).startswith(
+        ("utf-16", "utf-32")
+    ):
+        return True
+    ends = np.zeros(256, dtype=bool)
+    ends[[*b'\r\n"', *separator.encode("latin-1", "replace")]] = True
+    kept = b"\n"
+    for block in source.chunks():
+        if deadline.is_over or _has_code(kept + block, ends):
+            return True
+        kept = block[-_LONGEST_CODE:]
+    return _has_code(kept + b"\n", ends)
+
+
+def _has_code(block: bytes, ends: np.ndarray[Any, Any]) -> bool:
+    content = np.frombuffer(block, dtype=np.uint8)
+    zeros = np.flatnonzero(content[1:-1] == 48) + 1
+    zeros = zeros[_are_digits(content[zeros + 1])]
+    before = zeros - 1
+    for _ in range(_MOST_BLANKS):
+        is_blank = content[before] == 32
+        if not is_blank.any():
+            break
+        before = before - is_blank
+    zeros = zeros[ends[content[before]]]
+    if not len(zeros):
+        return False
+    others = np.flatnonzero(~_are_digits(content))
+    behind = np.searchsorted(others, zeros)
+    behind = others[behind[behind < len(others)]]
+    return bool((ends[content[behind]] | (content[behind] == 32)).any())
+
+
+def _are_digits(content: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    digits: np.ndarray[Any, Any] = content - np.uint8(48) < 10
+    return digits
+
+
+def _separator(call: ReadCall) -> str:
+    return str(dict(call.arguments).get("sep") or ",")
+
+
+def _with_runs(facts: TableFacts, piece: pd.DataFrame, known: set[int]) -> set[int]:
+    """Returns where the columns of text are in which numbers or gaps follow each other for long.
 
     A part of the file that holds nothing else would not become text.
     """
     return {
-        each.name
+        position
         for position, each in enumerate(facts.columns)
-        if each.kinds == {"text"} and each.name not in known and _has_run(piece.iloc[:, position])
+        if each.kinds == {"text"} and position not in known and _has_run(piece.iloc[:, position])
     }
 
 
@@ -192,57 +337,12 @@ def _pieces(source: Source, call: ReadCall, piece_cells: int) -> Iterator[pd.Dat
         # Each piece is then judged as a whole, not in parts of pandas' own choosing.
         extra["low_memory"] = False
     with contextlib.closing(call.chunks(source.path, **extra)) as pieces:
-        for piece in pieces:
-            yield call.finish(piece)
+        yield from map(call.finish, pieces)
 
 
 def _is_c(call: ReadCall) -> bool:
-    return bool(dict(call.arguments).get("engine", "c") == "c")
+    return call.function == "read_csv" and dict(call.arguments).get("engine", "c") == "c"
 
 
 def _is_mixed(facts: ColumnFacts) -> bool:
     return (len(facts.kinds) > 1 and "text" in facts.kinds) or facts.kinds == {"number", "bool"}
-
-
-def _keep_samples(samples: list[pd.DataFrame], piece: pd.DataFrame) -> None:
-    """Keeps a few rows of each piece, and of ever fewer pieces as their number grows."""
-    rows = piece.iloc[spread_positions(len(piece))].copy()
-    rows.index = pd.RangeIndex(len(rows))
-    samples.append(rows)
-    if len(samples) > 4 * _SAMPLED_PIECES:
-        samples[1:-1] = samples[2:-1:2]
-
-
-def _sampled(samples: list[pd.DataFrame]) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the first two rows of all, some from between, and the last."""
-    if not samples:
-        return ()
-    if len(samples) == 1:
-        return rows_of(samples[0])
-    middle = [samples[len(samples) * part // 4].iloc[:1] for part in (1, 2, 3)]
-    chosen = [samples[0].iloc[:2], *middle, samples[-1].iloc[-1:]]
-    return tuple(row for frame in chosen for row in rows_of(frame))
-
-
-def _dated(
-    source: Source, call: ReadCall, names: list[str], facts: TableFacts, settings: StreamedPass
-) -> tuple[ReadCall, list[str]]:
-    """Returns the call that parses day-first dates, where every value of the columns parses."""
-    dated = call.with_arguments(parse_dates=names, dayfirst=True)
-    places = {each.name: at for at, each in enumerate(facts.columns)}
-    parsed = TableFacts()
-    plain = replace(call, steps=()).with_arguments(usecols=names)
-    for piece in _pieces(source, plain, settings.piece_cells):
-        for name in names:
-            piece[name] = pd.to_datetime(piece[name], dayfirst=True, errors="coerce")
-        parsed.add(piece)
-    failed = [
-        each.name
-        for each in parsed.columns
-        if each.missing != facts.columns[places[each.name]].missing
-    ]
-    if failed:
-        return call, [unparsed_warning(failed)]
-    for each in parsed.columns:
-        facts.columns[places[each.name]] = each
-    return dated, []

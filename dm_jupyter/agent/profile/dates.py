@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-__all__ = ["DateKind", "iso_range", "kind_of_dates"]
+from dm_jupyter.agent.profile.written_dates import is_compact, written_date
+
+__all__ = ["DateKind", "iso_range", "kind_of_dates", "texts_among_dates"]
 
 _ISO = re.compile(r"\d{4}([-/])\d{1,2}\1\d{1,2}([T ]\d.*)?")
 _PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})([T ,]+\d.*)?")
@@ -18,6 +20,7 @@ _NAMED = re.compile(
 _SORTABLE = re.compile(r"\d{4}-[01]\d-[0-3]\d(?:[T ][0-2]\d:[0-5]\d(?::[0-5]\d)?)?")
 """ISO dates whose order as text is that in time, where all are of one length."""
 _ENOUGH = 0.8
+_HALF = 0.5
 
 
 class DateKind(Enum):
@@ -27,6 +30,7 @@ class DateKind(Enum):
     DAY_FIRST = "day-first dates as text"
     MONTH_FIRST = "month-first dates as text; pd.to_datetime reads them"
     NAMED = "dates as text"
+    COMPACT = "dates as text without signs between (YYYYMMDD)"
     AMBIGUOUS = "ambiguous dates as text"
     MIXED = "mixed date formats as text"
 
@@ -69,7 +73,19 @@ def kind_of_dates(texts: list[str]) -> DateKind | None:
         return _order([match for text in texts if (match := _PARTS.fullmatch(text))])
     if len(set(known)) > 1:
         return DateKind.MIXED
-    return DateKind.ISO if written == {"iso"} else DateKind.NAMED
+    kinds = {"iso": DateKind.ISO, "compact": DateKind.COMPACT}
+    return kinds.get(written.pop(), DateKind.NAMED)
+
+
+def texts_among_dates(texts: list[str]) -> list[str]:
+    """Returns what is no date among texts of which half or more are, and two at least.
+
+    Args:
+        texts: distinct texts of a column.
+    """
+    others = [text for text in texts if _form(text) in {None, "serial"}]
+    dates = len(texts) - len(others)
+    return others if dates > 1 and dates >= _HALF * len(texts) else []
 
 
 def _form(text: str) -> str | None:
@@ -81,7 +97,9 @@ def _form(text: str) -> str | None:
         return "parts" if 0 < min(first, second) <= 12 and max(first, second) <= 31 else None
     if _SERIAL.fullmatch(text):
         return "serial"
-    return "named" if _NAMED.fullmatch(text) else None
+    if is_compact(text):
+        return "compact"
+    return "named" if written_date(text) or _NAMED.fullmatch(text) else None
 
 
 def _order(matches: list[re.Match[str]]) -> DateKind:

@@ -73,12 +73,13 @@ class DistinctCounter:
     def _merge(self) -> None:
         if not self._runs:
             return
-        merged = np.concatenate(self._runs)
+        runs, self._runs = self._runs, []
+        merged = np.concatenate(runs)
+        del runs  # of a large column they are as large as what is made of them
         merged.sort()  # np.unique builds a hash table, which is several times slower here
         is_new = np.ones(len(merged), dtype=bool)
         is_new[1:] = merged[1:] != merged[:-1]
         merged = merged[is_new]
-        self._runs = []
         allowed = max(_FLOOR, self._room.left + self._merged)
         while len(merged) > allowed:
             self._halvings += 1
@@ -94,7 +95,7 @@ def hashes_of(values: pd.Index[Any]) -> np.ndarray[Any, Any]:
     Args:
         values: none of them missing.
     """
-    if isinstance(values, pd.DatetimeIndex):
+    if isinstance(values, (pd.DatetimeIndex, pd.TimedeltaIndex)):
         return _mixed(values.asi8.view(np.uint64))
     array = values.to_numpy()
     if array.dtype.kind in "iub":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from charset_normalizer import from_bytes
 
+from dm_jupyter.agent.profile.byte_letters import other_page, unsure_words
 from dm_jupyter.agent.profile.source import Source
 
 __all__ = ["TextEncoding", "detect_encoding"]
@@ -105,6 +106,11 @@ def detect_encoding(source: Source) -> TextEncoding:
         mixed = _mixed_warning(scan)
         return TextEncoding("utf-8", None, "replace", (mixed, *warnings))
     codec = _legacy_codec(scan)
+    other = other_page(scan.suspects, codec)
+    codec = other.codec if other else codec
+    if words := other.words if other else unsure_words(scan.suspects, codec):
+        shown = ", ".join(map(repr, words))
+        warnings += (f"the encoding {codec} is a guess by the letters its bytes make: {shown}",)
     return TextEncoding(codec, codec, warnings=warnings)
 
 

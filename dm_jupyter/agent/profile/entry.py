@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from dm_jupyter.agent.profile.faults import needs_package
 from dm_jupyter.agent.profile.model import FileProfile
 from dm_jupyter.agent.profile.sniff import ARCHIVE_KINDS, Sniffed, sniff
+from dm_jupyter.agent.profile.source import Effort
 from dm_jupyter.agent.profile.values import with_bounded_values
 from dm_jupyter.core.errors import DataFileError
 
@@ -34,13 +36,16 @@ _NEEDED = {
 """By kind: the module that reads it, the package that brings it, and how messages call the kind."""
 
 
-def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
+def profile_file(
+    path: Path, *, name: str | None = None, effort: Effort | None = None
+) -> FileProfile:
     """Returns what a model needs to know of a data file to write code that reads it.
 
     Args:
         path: the file, as this process reaches it.
         name: how the code will call it; None for the file's own name, as a notebook in the same
             folder does.
+        effort: how long a large file is read, and who hears how far that is.
 
     Raises:
         DataFileError: there is no such file, it can't be read, or it is no table; the message says
@@ -54,11 +59,15 @@ def profile_file(path: Path, *, name: str | None = None) -> FileProfile:
         with warnings.catch_warnings():
             # Readers warn of styles and mixed columns; the profile says in words what matters.
             warnings.simplefilter("ignore")
-            profile = with_bounded_values(_read(sniffed))
+            profile = with_bounded_values(_read(_with_effort(sniffed, effort or Effort())))
     except OSError as error:
         raise DataFileError(f"{shown}: it can't be read ({error.strerror or error}).") from error
     told = (sniffed.warning,) if sniffed.warning else ()
     return replace(profile, warnings=(*told, *profile.warnings))
+
+
+def _with_effort(sniffed: Sniffed, effort: Effort) -> Sniffed:
+    return replace(sniffed, source=replace(sniffed.source, effort=effort))
 
 
 def check_file(path: Path, name: str) -> None:
@@ -98,11 +107,16 @@ def _read(sniffed: Sniffed) -> FileProfile:
     if sniffed.kind in ARCHIVE_KINDS:
         from dm_jupyter.agent.profile.archive import profile_archive
 
-        return profile_archive(sniffed.source, sniffed.kind, _profile_member)
+        ends = time.monotonic() + sniffed.source.effort.seconds
+
+        def one(path: Path, name: str) -> FileProfile:
+            return _profile_member(path, name, Effort(max(0.0, ends - time.monotonic())))
+
+        return profile_archive(sniffed.source, sniffed.kind, one)
     return _READERS.get(sniffed.kind, _csv)(sniffed)
 
 
-def _profile_member(path: Path, name: str) -> FileProfile:
+def _profile_member(path: Path, name: str, effort: Effort) -> FileProfile:
     """Returns the profile of a file out of an archive, which lies at `path` meanwhile.
 
     Raises:
@@ -111,7 +125,7 @@ def _profile_member(path: Path, name: str) -> FileProfile:
     sniffed = sniff(path, name)
     if sniffed.kind in ARCHIVE_KINDS:
         raise DataFileError(f"{name}: an archive inside an archive: unpack the outer one.")
-    profile = _read(sniffed)
+    profile = _read(_with_effort(sniffed, effort))
     told = (sniffed.warning,) if sniffed.warning else ()
     return replace(profile, warnings=(*told, *profile.warnings))
 

@@ -19,6 +19,8 @@ __all__ = [
     "STRIP_TEXT",
     "UNIQUE_NAMES",
     "FrameStep",
+    "blank_numbers",
+    "drop_columns",
     "fill_down",
     "name_rows",
     "rename_columns",
@@ -49,13 +51,16 @@ LEVEL_MARK = " | "
 JOIN_HEADER_LEVELS = FrameStep(
     """\
 df.columns = [
-    " | ".join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:")) or f"column_{i}"
+    " | ".join(p.strip() for p in map(str, parts) if p.strip() and not p.startswith("Unnamed:"))
+    or f"column_{i}"
     for i, parts in enumerate(df.columns, start=1)
 ]""",
     lambda frame: _renamed(
         frame,
         [
-            LEVEL_MARK.join(p.strip() for p in map(str, parts) if not p.startswith("Unnamed:"))
+            LEVEL_MARK.join(
+                p.strip() for p in map(str, parts) if p.strip() and not p.startswith("Unnamed:")
+            )
             or f"column_{i}"
             for i, parts in enumerate(frame.columns, start=1)
         ],
@@ -115,6 +120,19 @@ def rename_columns(names: Mapping[str, str]) -> FrameStep:
     return FrameStep(f"df = df.rename(columns={literal(dict(names))})", run)
 
 
+def drop_columns(names: Sequence[str]) -> FrameStep:
+    """Returns the step that leaves columns out.
+
+    Args:
+        names: of the columns.
+    """
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.drop(columns=list(names))
+
+    return FrameStep(f"df = df.drop(columns={literal(list(names))})", run)
+
+
 def split_sections(name: str) -> FrameStep:
     """Returns the step that moves headings within the rows to a column beside what they head.
 
@@ -165,3 +183,22 @@ def fill_down(names: Sequence[str]) -> FrameStep:
 
     keys = literal(list(names))
     return FrameStep(f"df[{keys}] = df[{keys}].ffill()", run)
+
+
+def blank_numbers(names: Sequence[str | int], values: Sequence[float]) -> FrameStep:
+    """Returns the step that makes numbers which stand for "no value" missing.
+
+    Args:
+        names: of the columns.
+        values: the numbers.
+    """
+    numbers = [int(value) if value == int(value) else value for value in values]
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        keys: list[Any] = list(names)
+        frame = frame.copy()
+        frame[keys] = frame[keys].mask(frame[keys].isin(numbers))
+        return frame
+
+    keys = literal(list(names))
+    return FrameStep(f"df[{keys}] = df[{keys}].mask(df[{keys}].isin({numbers}))", run)

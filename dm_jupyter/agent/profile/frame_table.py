@@ -1,22 +1,22 @@
-"""One frame, read by whatever reader, as the table of a profile."""
+"""A table that some reader gives as frames: one, or one after another where it is large."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.model import TableProfile
+from dm_jupyter.agent.profile.number_stream import NumberStream
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline, TablePass
 
-__all__ = ["LookedAt", "in_pieces", "label_note", "table_of"]
+__all__ = ["LookedAt", "in_pieces", "label_note", "large_table", "table_of"]
 
-_WHOLE_CELLS = 20_000_000
-_PIECE_ROWS = 1_000
-_BUDGET_S = 8.0
+_WHOLE_CELLS = 2_000_000
 _LABEL_CHARS = 70
 
 
@@ -25,37 +25,39 @@ class LookedAt:
     """What was read of a table."""
 
     frame: pd.DataFrame
-    """All rows, or the first of each piece."""
-    row_count: int | None
-    """Rows of the table; None when reading ended before its end."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the frame holds every row."""
-        return self.row_count == len(self.frame)
+    """All rows; of a large table its first piece."""
+    seen: TablePass | None = None
+    """The pass over a large table."""
 
 
-def in_pieces(pieces: Iterable[pd.DataFrame]) -> LookedAt:
-    """Returns a table that comes in pieces: whole where it is small, else rows spread over it.
+def in_pieces(pieces: Iterable[pd.DataFrame], deadline: Deadline) -> LookedAt:
+    """Returns a table that comes in pieces: whole where it is small, else what a pass over it saw.
 
     Args:
-        pieces: in the file's order; reading them ends after eight seconds.
+        pieces: in the file's order.
+        deadline: of the pass.
     """
+    waiting = iter(pieces)
     kept: list[pd.DataFrame] = []
-    rows, cells = 0, 0
-    row_count: int | None = None
-    ends = time.monotonic() + _BUDGET_S
-    for piece in pieces:
-        rows += len(piece)
-        cells += piece.size
+    cells = 0
+    for piece in waiting:
         kept.append(piece)
+        cells += piece.size
         if cells > _WHOLE_CELLS:
-            kept = [one.head(_PIECE_ROWS) for one in kept]
-        if time.monotonic() > ends:
             break
-    else:
-        row_count = rows
-    return LookedAt(pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(), row_count)
+    if cells <= _WHOLE_CELLS:
+        return LookedAt(pd.concat(kept, ignore_index=True) if kept else pd.DataFrame())
+    seen = TablePass()
+    for _ in seen.through(_let_go(kept, waiting), deadline):
+        pass
+    return LookedAt(piece, seen)
+
+
+def _let_go(kept: list[pd.DataFrame], waiting: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Yields all pieces without holding on to any."""
+    while kept:
+        yield kept.pop(0)
+    yield from waiting
 
 
 def table_of(
@@ -65,25 +67,66 @@ def table_of(
 
     Args:
         name: of the table.
-        looked_at: the frame as the code makes it, or rows of it.
+        looked_at: the frame as the code makes it, or the pass over it.
         code: that makes `df`.
         labels: what the file says of a column, by its name; shown beside it.
     """
-    frame = looked_at.frame
-    suspicions = suspicions_of(frame)
+    if looked_at.seen is not None:
+        table = looked_at.seen.table(name, code, None)
+    else:
+        table = _of_frame(name, looked_at.frame, code)
     columns = []
-    for position, column in enumerate(profile_columns(frame)):
-        told = (suspicions.notes.get(position), (labels or {}).get(column.name))
+    for column in table.columns:
+        told = (column.note, (labels or {}).get(column.name))
         columns.append(replace(column, note="; ".join(filter(None, told)) or None))
-    return TableProfile(
-        name,
-        looked_at.row_count,
-        tuple(columns),
-        sample_rows(frame),
-        code,
-        sampled_rows=None if looked_at.is_whole else len(frame),
-        warnings=tuple(suspicions.warnings),
+    return replace(table, columns=tuple(columns))
+
+
+def _of_frame(name: str, frame: pd.DataFrame, code: str) -> TableProfile:
+    suspicions = suspicions_of(frame)
+    columns = (
+        replace(column, note=suspicions.notes.get(position))
+        for position, column in enumerate(profile_columns(frame))
     )
+    rows, warnings = sample_rows(frame), tuple(suspicions.warnings)
+    return TableProfile(name, len(frame), tuple(columns), rows, code, warnings=warnings)
+
+
+def large_table(
+    name: str,
+    pieces: Callable[[list[Any] | None], Iterator[pd.DataFrame]],
+    code: str,
+    deadline: Deadline,
+    *,
+    row_count: int | None,
+) -> TableProfile:
+    """Returns the profile of a table read in pieces; number formats are learnt from all of it.
+
+    Columns that are numbers in a format of their own are read a second time, for the facts of the
+    numbers; without the time for that they stay text, and a warning says so.
+
+    Args:
+        name: of the table.
+        pieces: reads it again from its start, all columns or those named.
+        code: that makes `df`.
+        deadline: of all passes together.
+        row_count: rows of the table; None for one not known.
+
+    Raises:
+        Exception: whatever the reader raises.
+    """
+    seen, numbers = TablePass(), NumberStream()
+    for piece in seen.through(pieces(None), deadline, row_count=row_count):
+        numbers.add(piece)
+    plan = numbers.plan()
+    if not seen.is_whole:
+        plan = plan.without_steps("not every value was seen")
+    elif plan.converted:
+        labels = [one.label for one in plan.converted]
+        if not seen.retake((plan.finish(piece[labels]) for piece in pieces(labels)), deadline):
+            plan = plan.without_steps("there was no time to check every value")
+    code = "\n".join([code, *(step.source for step in plan.steps)])
+    return seen.table(name, code, row_count, notes=plan.notes, warnings=plan.warnings)
 
 
 def label_note(label: object) -> str | None:

@@ -40,7 +40,7 @@ def profile_geojson(source: Source) -> FileProfile:
         is_points = all(_type(one) in {"Point", None} for one in features)
         frame = _frame(features, is_points=is_points)
         code = _code(source, codec, is_points=is_points)
-        table = table_of(source.name, LookedAt(frame, len(frame)), code)
+        table = table_of(source.name, LookedAt(frame), code)
     warnings = (*_projection(data), *table.warnings)
     note = (
         "one row is one feature; coordinates are longitude, then latitude; "

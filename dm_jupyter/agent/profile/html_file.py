@@ -185,7 +185,7 @@ def _html_table(
     if isinstance(frame.columns, pd.MultiIndex):
         frame = _JOINED_HEADER.run(frame)
         code = f"{code}\n{_JOINED_HEADER.source}"
-    table = table_of(f"table {position}", LookedAt(frame, len(frame)), code)
+    table = table_of(f"table {position}", LookedAt(frame), code)
     told = []
     if arguments.get("decimal") == ",":
         told.append("the decimal mark is a comma; points between digits are grouping")

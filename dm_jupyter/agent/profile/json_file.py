@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -11,21 +15,24 @@ import pandas as pd
 from dm_jupyter.agent.profile.columns import profile_columns, sample_rows
 from dm_jupyter.agent.profile.encoding import detect_encoding
 from dm_jupyter.agent.profile.faults import attempted, reading
+from dm_jupyter.agent.profile.frame_table import large_table
 from dm_jupyter.agent.profile.json_layout import JsonLayout, find_json_layout, is_same
 from dm_jupyter.agent.profile.literals import quoted
-from dm_jupyter.agent.profile.model import FileProfile, TableProfile
+from dm_jupyter.agent.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.agent.profile.number_plan import number_plan
 from dm_jupyter.agent.profile.plain_load import plain_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source, inferred_compression
 from dm_jupyter.agent.profile.suspicion import suspicions_of
+from dm_jupyter.agent.profile.table_pass import Deadline
 from dm_jupyter.core.errors import DataFileError
 
 __all__ = ["profile_json"]
 
 _MAX_BYTES = 100 << 20
 _WHOLE_BYTES = 16 << 20
-_SAMPLE_ROWS = 20_000
+_PIECE_ROWS = 20_000
+_COUNT_SHARE = 0.2
 _WAY_OUT = "Check that the file is whole, and that it is JSON."
 
 
@@ -98,11 +105,39 @@ def _lines(source: Source, codec: str) -> TableProfile:
         with source.open() as stream:
             exact = pd.DataFrame([json.loads(line) for line in stream if line.strip()])
         call, frame = _verified(source, call, exact) or (call, call.run(source.path))
-        return _table(source, frame, call.source(source.name), len(frame))
-    frame = call.run(source.path, nrows=_SAMPLE_ROWS)
+        return _table(source, frame, call.source(source.name))
+    # What pandas makes of numbers in quotes, and of names that sound like times, depends on where
+    # it cuts the file.
+    return _large_lines(source, codec, call.with_arguments(dtype=False, convert_dates=False))
+
+
+def _large_lines(source: Source, codec: str, call: ReadCall) -> TableProfile:
+    deadline = Deadline.of(source.effort)
+    unpacked = call.with_arguments(compression=None, encoding=None)
+
+    def pieces(names: list[Any] | None) -> Iterator[pd.DataFrame]:
+        with source.open() as stream:
+            texts = io.TextIOWrapper(stream, codec, newline="\n")
+            while lines := list(islice(texts, _PIECE_ROWS)):
+                piece = unpacked.run(io.StringIO("".join(lines)))
+                yield piece if names is None else piece.reindex(columns=names)
+
+    table = large_table(
+        source.name, pieces, call.source(source.name), deadline, row_count=_line_count(source)
+    )
+    return replace(table, warnings=(*table.warnings, *_nested(table.columns)))
+
+
+def _line_count(source: Source) -> int | None:
+    """Returns how many records there are; None where counting them takes too long."""
+    stop_at = time.monotonic() + _COUNT_SHARE * source.effort.seconds
+    count = 0
     with source.open() as stream:
-        count = sum(1 for line in stream if line.strip())
-    return _table(source, frame, call.source(source.name), count)
+        while lines := list(islice(stream, _PIECE_ROWS)):
+            count += sum(1 for line in lines if line.strip())
+            if time.monotonic() > stop_at:
+                return None
+    return count
 
 
 def _document(source: Source, codec: str, data: object) -> TableProfile:
@@ -113,7 +148,7 @@ def _document(source: Source, codec: str, data: object) -> TableProfile:
             "Load it with json.load and build a DataFrame from the part you need."
         )
     frame, code = _shortest(source, codec, data, layout)
-    table = _table(source, frame, code, len(frame))
+    table = _table(source, frame, code)
     return replace(table, warnings=(*layout.warnings, *table.warnings))
 
 
@@ -152,7 +187,7 @@ def _verified(
     return None
 
 
-def _table(source: Source, frame: pd.DataFrame, code: str, count: int) -> TableProfile:
+def _table(source: Source, frame: pd.DataFrame, code: str) -> TableProfile:
     numbers = number_plan(frame)
     frame = numbers.finish(frame)
     suspicions = suspicions_of(frame)
@@ -160,18 +195,13 @@ def _table(source: Source, frame: pd.DataFrame, code: str, count: int) -> TableP
         replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
-    is_whole = len(frame) == count
-    if numbers.steps and not is_whole:
-        told = f"number formats were looked for in the first {len(frame):,} rows alone"
-        numbers.warnings.append(told)
     return TableProfile(
         source.name,
-        count,
+        len(frame),
         columns,
         sample_rows(frame),
         "\n".join([code, *(step.source for step in numbers.steps)]),
-        sampled_rows=None if is_whole else len(frame),
-        warnings=(*numbers.warnings, *suspicions.warnings, *_nested(frame)),
+        warnings=(*numbers.warnings, *suspicions.warnings, *_nested(columns)),
     )
 
 
@@ -185,14 +215,9 @@ def _parsing_code(source: Source, codec: str, expression: str) -> str:
     return f"{head}\nwith {opening} as file:\n    data = json.load(file)\ndf = {expression}"
 
 
-def _nested(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Returns a warning for columns whose cells are lists or dictionaries."""
-    names = [
-        str(label)
-        for position, label in enumerate(frame.columns)
-        if any(isinstance(value, (list, dict)) for value in frame.iloc[:50, position])
-    ]
-    if not names:
-        return ()
+def _nested(columns: Iterable[ColumnProfile]) -> tuple[str, ...]:
+    """Returns a warning for columns whose cells are lists or dictionaries: they are not counted."""
+    names = [one.name for one in columns if one.unique is None and one.missing is not None]
     shown = ", ".join(map(repr, names[:8]))
-    return (f"cells are lists or dictionaries in {shown}: use df.explode or pd.json_normalize",)
+    told = f"cells are lists or dictionaries in {shown}: use df.explode or pd.json_normalize"
+    return (told,) if names else ()

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from dm_jupyter.agent.profile.cell_words import is_missing_word
 from dm_jupyter.agent.profile.frame_steps import FrameStep
 from dm_jupyter.agent.profile.literals import literal
-from dm_jupyter.agent.profile.number_inference import NumberFormat, is_missing_word
+from dm_jupyter.agent.profile.number_inference import NumberFormat
 
 __all__ = ["conversion_step", "first_difference"]
 

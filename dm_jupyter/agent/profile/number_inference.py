@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
+from dm_jupyter.agent.profile.cell_words import is_missing_word
 from dm_jupyter.agent.profile.numbers import (
+    ARROWS,
     MAGNITUDES,
     PERCENT,
     SPACE,
@@ -16,13 +18,17 @@ from dm_jupyter.agent.profile.numbers import (
     Reading,
     parse_number,
 )
-from dm_jupyter.agent.profile.suspicion import MISSING_WORDS
 
-__all__ = ["NumberFormat", "NumberInference", "NumberKind", "is_missing_word"]
+__all__ = ["NumberFormat", "NumberInference", "NumberKind"]
 
 _REMEMBERED = 20
-_ENOUGH, _ENOUGH_BESIDE_NUMBERS = 0.7, 0.5
+_ENOUGH, _ENOUGH_BESIDE_WORDS, _FEW_WORDS = 0.5, 0.05, 3
 _LONG_DIGITS, _PHONE_DIGITS, _GROUPED_DIGITS = 15, 7, 9
+_SAME_DIGITS = str.maketrans("23456789", "11111111")
+"""What a number means for its column depends on where its digits and zeros stand, and on no other
+digit: one text of each form is taken apart."""
+_MOST_FORMS = 20_000
+"""Of a column; texts of further forms are taken apart one by one."""
 _SAME_MONEY = {"€": "EUR", "£": "GBP"}
 
 
@@ -89,11 +95,6 @@ class NumberFormat:
         return number.value(self.decimal, self.grouping)
 
 
-def is_missing_word(text: str) -> bool:
-    """Says whether a text is a word people write for "missing"."""
-    return text.strip().casefold() in MISSING_WORDS
-
-
 class NumberInference:
     """Learns from the texts of a column, piece by piece, in memory that does not grow with them."""
 
@@ -115,6 +116,8 @@ class NumberInference:
         self._parts: dict[str, set[str]] = {
             name: set() for name in ("tokens", "places", "minuses", "spaces", "markers", "zeros")
         }
+        self.forms: dict[str, str] = {}
+        """A text of each form, by the form."""
         self._is_wide = False
         self._codes: Counter[str] = Counter()
         self._grouped_widths: set[int] = set()
@@ -130,7 +133,7 @@ class NumberInference:
         self.total += native
         self.numbers += native
         self.has_bare = self.has_bare or native > 0
-        for text, count in texts.items():
+        for text, count in self._by_form(texts).items():
             bare = text.strip()
             if is_missing_word(bare):
                 if len(self.missing) < _REMEMBERED or bare in self.missing:
@@ -143,6 +146,18 @@ class NumberInference:
             else:
                 self.numbers += count
                 self._add_number(bare, number, count)
+
+    def _by_form(self, texts: Mapping[str, int]) -> Mapping[str, int]:
+        """Returns one text for all of a form, with how often they come together."""
+        counts: dict[str, int] = {}
+        known, most = self.forms, _MOST_FORMS
+        for text, count in texts.items():
+            form = text.translate(_SAME_DIGITS)
+            shown = known.get(form) or text
+            if shown is text and len(known) < most:
+                known[form] = text
+            counts[shown] = counts.get(shown, 0) + count
+        return counts
 
     def _add_other(self, text: str, count: int) -> None:
         self.other_count += count
@@ -218,10 +233,11 @@ class NumberInference:
 
     def kind(self) -> tuple[NumberKind, str]:
         """Returns what the column is, and for codes and mixtures the reason in words."""
+        if not (self.readings or self.native) or (self.other_count and not self._is_partial()):
+            return NumberKind.TEXT, ""
         if self.other_count:
-            enough = _ENOUGH_BESIDE_NUMBERS if self.native else _ENOUGH
-            is_partial = self.numbers >= enough * max(1, self.total) and not self._code_reason()
-            return (NumberKind.PARTIAL if is_partial else NumberKind.TEXT), ""
+            reason = self._code_reason()
+            return (NumberKind.CODE if reason else NumberKind.PARTIAL), reason
         if not self.readings:
             return NumberKind.TEXT, ""
         if reason := self._code_reason():
@@ -229,6 +245,16 @@ class NumberInference:
         if reason := self._mixture():
             return NumberKind.MIXED, reason
         return self._kind_of_signs()
+
+    def _is_partial(self) -> bool:
+        """Says whether numbers are the rule, or only a few words are beside them.
+
+        Words that come again and again, such as "not measured", stand in the place of a number.
+        """
+        words = self.others
+        is_few = len(words) <= _FEW_WORDS and self.other_count > len(words)
+        is_few = is_few and not any(character.isdecimal() for word in words for character in word)
+        return self.numbers >= (_ENOUGH_BESIDE_WORDS if is_few else _ENOUGH) * max(1, self.total)
 
     def _kind_of_signs(self) -> tuple[NumberKind, str]:
         left = self.readings_left()
@@ -241,6 +267,8 @@ class NumberInference:
     def _mixture(self) -> str:
         if len(self.currencies) > 1:
             return "currencies"
+        if self.units.keys() & ARROWS:
+            return "arrows that can mean a minus, a rise or a fall,"
         is_percent = bool(self.units.keys() & PERCENT)
         if len(self.units) > 1 or (self.units and self.currencies):
             return "units"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -20,17 +22,29 @@ from dm_jupyter.agent.profile.numbers import PERCENT, Reading
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.suspicion import is_text
 
-__all__ = ["NumberPlan", "csv_numbers", "number_plan", "texts_read_as_numbers"]
+__all__ = [
+    "MOST_COLUMNS",
+    "NumberColumn",
+    "NumberPlan",
+    "csv_numbers",
+    "number_plan",
+    "texts_read_as_numbers",
+    "with_text",
+]
 
 _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
 _NAMED_WORDS = 3
-_MOST_COLUMNS = 1_000
+_NAMED_COLUMNS = 8
+_PART_OF_TIME = re.compile(
+    r"months?|mon|mm|mo|monat|mois|days?|dd|dy|tag|jour|hours?|hh|hr|stunde|minutes?|mn|min|seconds?|ss"
+)
+MOST_COLUMNS = 3_000
 """Columns that are looked into; as many as are described."""
 
 
 @dataclass
-class _Column:
+class NumberColumn:
     """A column of text, what it holds, and how its numbers are written."""
 
     label: Any
@@ -42,6 +56,28 @@ class _Column:
     """Of plain and formatted numbers; means nothing for other kinds."""
     keeps: bool = False
     """Numbers stand beside the texts, as in a sheet."""
+
+    @classmethod
+    def judged(
+        cls, label: Any, position: int, inference: NumberInference, texts: list[str]
+    ) -> NumberColumn:
+        """Returns the column with what its texts are.
+
+        Args:
+            label: of the column.
+            position: of the column.
+            inference: that has seen all of its values.
+            texts: some of them, by which dates are known.
+        """
+        kind, reason = inference.kind()
+        if kind is NumberKind.PARTIAL and kind_of_dates(texts) is not None:
+            kind = NumberKind.TEXT
+        if kind is NumberKind.CODE and _is_part_of_time(label, texts):
+            kind, reason = NumberKind.PLAIN, ""
+        column = cls(label, position, inference, kind, reason, keeps=inference.native > 0)
+        if kind in _READ:
+            column.form = inference.format(*inference.readings_left()[0])
+        return column
 
 
 @dataclass
@@ -55,7 +91,9 @@ class NumberPlan:
     warnings: list[str] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)
     """By column position."""
-    columns: list[_Column] = field(default_factory=list)
+    columns: list[NumberColumn] = field(default_factory=list)
+    converted: list[NumberColumn] = field(default_factory=list)
+    """Those that the steps make numbers of."""
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Returns the frame after all steps."""
@@ -63,9 +101,33 @@ class NumberPlan:
             frame = step.run(frame)
         return frame
 
+    def without_steps(self, why: str) -> NumberPlan:
+        """Returns the plan that leaves columns as text which it would convert, and says so.
+
+        Args:
+            why: for the warning, after the columns' names.
+        """
+        if not self.converted:
+            return self
+        names = ", ".join(repr(column_name(one.label)) for one in self.converted[:_NAMED_COLUMNS])
+        more = len(self.converted) - _NAMED_COLUMNS
+        names += f" and {more:,} more" if more > 0 else ""
+        places = {one.position for one in self.converted}
+        return replace(
+            self,
+            steps=(),
+            converted=[],
+            notes={at: note for at, note in self.notes.items() if at not in places},
+            warnings=[*self.warnings, f"numbers with signs are left as text in {names}: {why}"],
+        )
+
 
 def number_plan(
-    frame: pd.DataFrame, *, separator: str = "", reads_plain: bool = False
+    frame: pd.DataFrame,
+    *,
+    separator: str = "",
+    reads_plain: bool = False,
+    columns: list[NumberColumn] | None = None,
 ) -> NumberPlan:
     """Returns how to make numbers of a frame's text columns; what can't be decided is named.
 
@@ -73,8 +135,9 @@ def number_plan(
         frame: with every text as the file has it.
         separator: of a csv file; empty for other kinds.
         reads_plain: whether the reader makes numbers of plain ones by itself.
+        columns: what is known of them already; the frame then serves to check the code alone.
     """
-    columns = _columns(frame)
+    columns = _columns(frame) if columns is None else columns
     _settle(columns, separator)
     plan = NumberPlan(columns=columns)
     for column in columns:
@@ -86,9 +149,10 @@ def number_plan(
         or (column.kind is NumberKind.PLAIN and (column.inference.missing or not reads_plain))
     ]
     plan.steps = tuple(_steps(plan, frame, converted))
-    if frame.shape[1] > _MOST_COLUMNS:
+    plan.converted = [column for column in converted if column.kind in _READ]
+    if frame.shape[1] > MOST_COLUMNS:
         plan.warnings.append(
-            f"number formats and codes were looked for in the first {_MOST_COLUMNS:,} columns alone"
+            f"number formats and codes were looked for in the first {MOST_COLUMNS:,} columns alone"
         )
     return plan
 
@@ -116,45 +180,52 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
 
     Args:
         path: of the file.
-        call: that reads the file; it has no steps yet.
-        limit: `nrows` for a file of which only the start is looked at.
+        call: that reads the file.
+        limit: `nrows` for a file of which only the start is looked at. The call then has no steps
+            of numbers, and no sign between thousands: pandas drops it from any number, also from
+            one in another format further on.
     """
     texts = call.run(path, **limit, dtype=str)
     separator = str(dict(call.arguments).get("sep") or ",")
     plan = number_plan(texts, separator=separator, reads_plain=True)
     for native in _native_calls(call, plan):
+        if limit and "thousands" in dict(native.arguments):
+            continue
         if _is_right(native.run(path, **limit), texts, plan.columns):
             reasons = {c.position for c in plan.columns if c.reason or c.kind is NumberKind.CODE}
             notes = {at: note for at, note in plan.notes.items() if at in reasons}
-            return native, replace(plan, steps=(), notes=notes)
-    return _with_text(replace(call, steps=plan.steps), plan.text_columns), plan
+            return native, replace(plan, steps=(), notes=notes, converted=[])
+    call = call if limit else replace(call, steps=(*call.steps, *plan.steps))
+    return with_text(call, plan.text_columns), plan
 
 
-def _columns(frame: pd.DataFrame) -> list[_Column]:
+def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
     """Returns the columns that hold text, judged by all of their values."""
     found = []
-    for position, (label, values) in enumerate(frame.iloc[:, :_MOST_COLUMNS].items()):
+    for position, (label, values) in enumerate(frame.iloc[:, :MOST_COLUMNS].items()):
         if not is_text(values):
             continue
         present = values.dropna().tolist()
         texts = Counter(value for value in present if isinstance(value, str))
-        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in present)
+        others = [value for value in present if not isinstance(value, str)]
+        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in others)
         inference = NumberInference()
         inference.add(texts, native=numbers)
-        rest = len(present) - numbers - texts.total()
+        rest = len(others) - numbers
         inference.other_count += rest
         inference.total += rest
-        kind, reason = inference.kind()
-        if kind is NumberKind.PARTIAL and kind_of_dates([*texts][:_DATE_TEXTS]) is not None:
-            kind = NumberKind.TEXT
-        column = _Column(label, position, inference, kind, reason, keeps=numbers > 0)
-        if kind in {NumberKind.PLAIN, NumberKind.FORMATTED}:
-            column.form = inference.format(*inference.readings_left()[0])
-        found.append(column)
+        some = [*texts][:_DATE_TEXTS]
+        found.append(NumberColumn.judged(label, position, inference, some))
     return found
 
 
-def _settle(columns: list[_Column], separator: str) -> None:
+def _is_part_of_time(label: Any, texts: Iterable[str]) -> bool:
+    """Says whether a column holds months, days, hours or minutes in two digits: no codes."""
+    is_named = isinstance(label, str) and _PART_OF_TIME.fullmatch(label.strip(" #|").casefold())
+    return bool(is_named) and all(len(t) <= 2 and t.isdecimal() and int(t) < 60 for t in texts)
+
+
+def _settle(columns: list[NumberColumn], separator: str) -> None:
     """Chooses a reading for columns with two, where the rest of the file shows only one.
 
     One program writes a file, in one locale: a sign that is the decimal sign in one column groups
@@ -194,16 +265,16 @@ def _is_marked(form: NumberFormat) -> bool:
     return bool(form.currency or form.unit)
 
 
-def _is_bare_point(column: _Column, form: NumberFormat) -> bool:
+def _is_bare_point(column: NumberColumn, form: NumberFormat) -> bool:
     return (".", "") in column.inference.readings_left() and form.is_plain
 
 
-def _choose(column: _Column, reading: Reading) -> None:
+def _choose(column: NumberColumn, reading: Reading) -> None:
     column.form = column.inference.format(*reading)
     column.kind = NumberKind.PLAIN if column.form.is_plain else NumberKind.FORMATTED
 
 
-def _tell(plan: NumberPlan, column: _Column) -> None:
+def _tell(plan: NumberPlan, column: NumberColumn) -> None:
     """Adds what is to be said of a column, and whether a csv reader must leave it text."""
     name, seen = column_name(column.label), column.inference
     if column.kind in {NumberKind.TEXT, NumberKind.PLAIN} and not seen.missing:
@@ -237,7 +308,7 @@ def _tell(plan: NumberPlan, column: _Column) -> None:
         plan.notes[column.position] = _conversion_note(column)
 
 
-def _ambiguity(name: str, column: _Column) -> str:
+def _ambiguity(name: str, column: NumberColumn) -> str:
     example = next((t for r, t in column.inference.readings.items() if len(r) > 1), "")
     readings = column.inference.readings_left()
     forms = [column.inference.format(*reading) for reading in readings]
@@ -248,7 +319,7 @@ def _ambiguity(name: str, column: _Column) -> str:
     )
 
 
-def _conversion_note(column: _Column) -> str:
+def _conversion_note(column: NumberColumn) -> str:
     seen, form = column.inference, column.form
     example = seen.example
     words = [f"from text such as {example!r}"]
@@ -266,9 +337,9 @@ def _conversion_note(column: _Column) -> str:
     return "; ".join(words)
 
 
-def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[_Column]) -> list[FrameStep]:
+def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[NumberColumn]) -> list[FrameStep]:
     """Returns the steps that passed the check, one for all columns that share the code."""
-    groups: dict[str, list[_Column]] = {}
+    groups: dict[str, list[NumberColumn]] = {}
     for column in columns:
         is_name = (
             isinstance(column.label, (str, int)) and (frame.columns == column.label).sum() == 1
@@ -286,7 +357,7 @@ def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[_Column]) -> lis
     return [_step(group, _remark(group[0])) for group in groups.values()]
 
 
-def _step(columns: list[_Column], remark: str) -> FrameStep:
+def _step(columns: list[NumberColumn], remark: str) -> FrameStep:
     first = columns[0]
     return conversion_step(
         [column.label for column in columns],
@@ -297,7 +368,7 @@ def _step(columns: list[_Column], remark: str) -> FrameStep:
     )
 
 
-def _is_verified(column: _Column, frame: pd.DataFrame) -> bool:
+def _is_verified(column: NumberColumn, frame: pd.DataFrame) -> bool:
     before = frame[[column.label]]
     try:
         after = _step([column], "").run(before)
@@ -306,7 +377,7 @@ def _is_verified(column: _Column, frame: pd.DataFrame) -> bool:
     return first_difference(before[column.label], after[column.label], column.form) is None
 
 
-def _remark(column: _Column) -> str:
+def _remark(column: NumberColumn) -> str:
     example = column.inference.example
     value = column.form.value(example)
     shown = f"{float(value):.15g}" if value is not None else ""
@@ -318,8 +389,10 @@ def _remark(column: _Column) -> str:
     return text
 
 
-def _with_text(call: ReadCall, labels: list[Any]) -> ReadCall:
-    return call.with_arguments(dtype=dict.fromkeys(labels, str)) if labels else call
+def with_text(call: ReadCall, labels: Iterable[Any]) -> ReadCall:
+    """Returns the call that reads columns as text, too."""
+    known = dict(call.arguments).get("dtype") or {}
+    return call.with_arguments(dtype={**known, **dict.fromkeys(labels, str)} or None)
 
 
 def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
@@ -337,10 +410,10 @@ def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
     ):
         return []
     native = call.with_arguments(decimal=None if decimal == "." else decimal, thousands=grouping)
-    return [_with_text(native, others)]
+    return [with_text(native, others)]
 
 
-def _is_simple(column: _Column, form: NumberFormat) -> bool:
+def _is_simple(column: NumberColumn, form: NumberFormat) -> bool:
     is_ascii = form.grouping in {"", ",", ".", "'", " "} and form.spaces <= {form.grouping}
     bare = replace(form, decimal="", grouping="", spaces=frozenset())
     return (
@@ -351,7 +424,7 @@ def _is_simple(column: _Column, form: NumberFormat) -> bool:
     )
 
 
-def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[_Column]) -> bool:
+def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[NumberColumn]) -> bool:
     """Says whether each number is what its text means, and no other column became numbers."""
     if list(frame.columns) != list(texts.columns) or len(frame) != len(texts):
         return False

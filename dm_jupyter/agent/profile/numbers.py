@@ -14,11 +14,14 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = ["MAGNITUDES", "PERCENT", "SPACE", "NumberText", "Reading", "parse_number"]
+__all__ = ["ARROWS", "MAGNITUDES", "PERCENT", "SPACE", "NumberText", "Reading", "parse_number"]
 
 Reading: TypeAlias = tuple[str, str]
 """The decimal sign and the grouping sign that a text uses; empty for one that it lacks."""
 PERCENT = frozenset("%‰")
+ARROWS = frozenset("△▲▽▼↑↓")
+"""Signs before a number that mean a minus in Japan, and a rise or a fall elsewhere."""
+_ARROWS = "".join(sorted(ARROWS))
 SPACE, _APOSTROPHE = " ", "'"
 _LONGEST_CHARS = 80
 _SPACES = " \t\u00a0\u2007\u2009\u202f"
@@ -37,11 +40,13 @@ _CURRENCY = "|".join(
 _BETWEEN = rf"\d.,'’‘_٫٬{_SPACES}"
 _UNIT = r"(?:[^\W\d_]|°)(?:[^\W\d_]|[°/²³·.]){0,14}"
 _NUMBER = re.compile(
-    rf"(?P<open>\()?\s*(?P<sign>[-+])?\s*(?P<before>{_CURRENCY})?\s*(?P<inner>[-+(])?\s*"
+    rf"(?P<open>\()?\s*(?P<sign>[-+{_ARROWS}])?\s*(?P<before>{_CURRENCY})?"
+    rf"\s*(?P<inner>[-+({_ARROWS}])?\s*"
     rf"(?P<body>\d(?:[{_BETWEEN}]*\d)?|[.,٫]\d+)"
-    r"(?P<cents>[.,](?:--?|—)|\.(?=$))?"
+    r"(?P<cents>[.,](?:--?|—)|[:/]-|\.(?=$))?"
     r"(?P<power>(?P<marker>[eE]|[ ]?[×x*·][ ]?10\^)(?P<exponent>[-+]?\d{1,3}))?"
-    rf"(?P<trail>-)?(?P<gap>\s*)(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?\s*(?P<end>-)?\s*(?P<close>\))?"
+    rf"(?P<trail>-)?(?P<early>\))?(?P<gap>\s*)(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?"
+    r"\s*(?P<end>-)?\s*(?P<close>\))?"
 )
 _INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 _GROUPS = re.compile(r"[1-9]\d{0,2}(G\d{3})+|[1-9]\d?(G\d{2})+G\d{3}")
@@ -130,9 +135,9 @@ class NumberText:
     exponent: int | None = None
     currency: str = ""
     unit: str = ""
-    """Per cent, per mille, or a word behind the number."""
+    """Per cent, per mille, a word behind the number, or the arrow before it."""
     tokens: frozenset[str] = frozenset()
-    """What has to go before the text is a number: currency, unit, `.–` in place of cents."""
+    """What has to go before the text is a number: currency, unit, `.–` or `:-` for no cents."""
     marker: str = ""
     """What stands before the exponent."""
     minuses: frozenset[str] = frozenset()
@@ -188,6 +193,9 @@ def parse_number(text: str) -> NumberText | None:  # noqa: PLR0911
     unit = "" if is_currency else after
     if place is None or (unit and not _is_unit(unit, match["gap"])):
         return None
+    if match["early"] and unit not in {"", *PERCENT}:  # "(1) see below" is no number
+        return None
+    unit = next(iter({match["sign"], match["inner"]} & ARROWS), unit)
     body, readings = _readings(match["body"], match["cents"])
     if not readings or (is_currency and match["before"] and after != match["before"]):
         return None
@@ -232,7 +240,7 @@ def _as_written(narrow: str, cents: str | None) -> str:
     """Returns the dashes in place of cents with the minus sign that the text has."""
     if not cents:
         return ""
-    dashes = rf"[.,][-—{_MINUSES}]{{{len(cents) - 1}}}"
+    dashes = rf"[.,:/][-—{_MINUSES}]{{{len(cents) - 1}}}"
     found = re.search(dashes, narrow)
     return found[0] if found else cents
 
@@ -242,11 +250,12 @@ def _place_of_minus(match: re.Match[str]) -> str | None:
     opens = [match["open"] == "(", match["inner"] == "("]
     signs = [match["sign"] or "", (match["inner"] or "").strip("(")]
     trails = [sign for sign in (match["trail"], match["end"]) if sign]
-    if sum(opens) != (match["close"] is not None):
+    closes = [match["early"], match["close"]]
+    if sum(opens) != sum(close is not None for close in closes):
         return None
     if any(opens):
         return "parentheses" if not any(signs) and not trails else None
-    given = [sign for sign in (*signs, *trails) if sign]
+    given = [sign for sign in (*signs, *trails) if sign and sign not in ARROWS]
     if len(given) > 1:
         return None
     if trails:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pandas as pd
 from dm_jupyter.agent.profile.frame_steps import FrameStep
 from dm_jupyter.agent.profile.literals import literal, quoted
 
-__all__ = ["ReadCall"]
+__all__ = ["ReadCall", "numbers_rows"]
+
+_INDEX_ROWS = 3
+"""Rows from which on a run from 0 is an index and not two numbers."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class ReadCall:
         """Returns the arguments as code has them."""
         return [f"{key}={literal(value)}" for key, value in self.arguments]
 
-    def run(self, path: Path | pd.ExcelFile, **extra: Any) -> pd.DataFrame:
+    def run(self, path: Path | pd.ExcelFile | StringIO, **extra: Any) -> pd.DataFrame:
         """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.
 
         Raises:
@@ -62,5 +66,16 @@ class ReadCall:
     def with_arguments(self, **changes: Any) -> ReadCall:
         """Returns the same call with some arguments set, or dropped where the value is None."""
         merged = {**dict(self.arguments), **changes}
-        kept = tuple((key, value) for key, value in merged.items() if value is not None)
+        # header=None and compression=None mean something to pandas.
+        dropped = {key for key, value in changes.items() if value is None}
+        kept = tuple((key, value) for key, value in merged.items() if key not in dropped)
         return replace(self, arguments=kept)
+
+
+def numbers_rows(frame: pd.DataFrame) -> bool:
+    """Says whether the first column is an index that pandas wrote: nameless, and 0, 1, 2 …."""
+    if frame.shape[1] < 2 or len(frame) < _INDEX_ROWS or frame.columns[0] != "Unnamed: 0":
+        return False
+    first = frame.iloc[:, 0]
+    is_whole = bool(pd.api.types.is_integer_dtype(first.dtype))
+    return is_whole and first.tolist() == list(range(len(frame)))

@@ -14,7 +14,7 @@ _OF_TABLES = (*_DATABASES, "xlsx", "xlsb", "xls", "ods")
 _NOUNS = {
     **dict.fromkeys(_DATABASES, ("table", "tables and views")),
     **dict.fromkeys(("zip", "tar"), ("file", "tables")),
-    "html": ("table", "tables"),
+    **dict.fromkeys(("csv", "html"), ("table", "tables")),
 }
 """What a table of a file is called, one and several; sheets, unless named here."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from dm_jupyter.agent.profile.cell_words import MISSING_WORDS
 from dm_jupyter.agent.profile.frame_steps import (
     DROP_EMPTY_COLUMNS,
     DROP_EMPTY_ROWS,
@@ -21,12 +22,13 @@ from dm_jupyter.agent.profile.frame_steps import (
     STRIP_TEXT,
     UNIQUE_NAMES,
     FrameStep,
+    drop_columns,
     fill_down,
     name_rows,
     rename_columns,
     split_sections,
 )
-from dm_jupyter.agent.profile.suspicion import MISSING_WORDS, is_text
+from dm_jupyter.agent.profile.suspicion import is_text
 from dm_jupyter.agent.profile.xlsx_scan import Merge
 
 __all__ = ["Cleaning", "cleaning_of", "missing_marks"]
@@ -68,7 +70,14 @@ def missing_marks(frame: pd.DataFrame) -> list[str]:
     return list(marks)
 
 
-def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> Cleaning:
+def cleaning_of(
+    frame: pd.DataFrame,
+    merges: tuple[Merge, ...],
+    above: int,
+    kept: Sequence[str] = (),
+    *,
+    is_laid_out: bool = False,
+) -> Cleaning:
     """Returns how to clean a frame that holds all rows of a sheet.
 
     In a sheet laid out for the eye (a title or a second header row, or anything to clean) rows are
@@ -78,6 +87,8 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
         frame: as read, with names of one level.
         merges: the sheet's merged cells, as far as they are known.
         above: rows of the sheet above the frame's first, the header among them.
+        kept: columns that stay although they are empty.
+        is_laid_out: whether the sheet is known to be laid out for the eye.
     """
     found = Cleaning()
     frame = _named(found, frame)
@@ -92,7 +103,9 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
     groups = {part for name in frame.columns for part in _groups(name)}
     empty = frame.columns[frame.isna().all()]
     if any(_MADE_UP.search(name) or name in groups for name in empty):
-        frame = _add(found, DROP_EMPTY_COLUMNS, frame)
+        left_out = [str(name) for name in empty if name not in kept]
+        step = DROP_EMPTY_COLUMNS if len(left_out) == len(empty) else drop_columns(left_out)
+        frame = _add(found, step, frame)
     if has_sections and SECTION not in frame.columns:
         frame = _add(found, split_sections(SECTION), frame)
         found.warnings.append("headings between the rows are in the column 'section'")
@@ -103,7 +116,7 @@ def cleaning_of(frame: pd.DataFrame, merges: tuple[Merge, ...], above: int) -> C
         frame = _add(found, fill_down(labels), frame)
         shown = ", ".join(map(repr, labels))
         found.warnings.append(f"labels that stand once for several rows are filled down: {shown}")
-    if (found.steps or above > 1) and _names_rows(frame):
+    if (found.steps or above > 1 or is_laid_out) and _names_rows(frame):
         label = str(frame.columns[0])
         _add(found, name_rows(label), frame)
         found.warnings.append(f"rows are named by {label!r}: df.loc[label, column] is one figure")

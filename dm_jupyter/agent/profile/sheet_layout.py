@@ -1,166 +1,189 @@
-"""Where the table begins in a sheet: titles above, headers of several rows, notes below."""
+"""What `read_excel` has to be told of a sheet: the one model of layout, in its arguments."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from numbers import Real
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["SEARCHED_ROWS", "SheetLayout", "find_footer", "find_sheet_layout"]
+from dm_jupyter.agent.profile.footers import end_of_data, find_footer
+from dm_jupyter.agent.profile.frame_steps import JOIN_HEADER_LEVELS
+from dm_jupyter.agent.profile.header_rows import Fill, filled
+from dm_jupyter.agent.profile.read_call import ReadCall
+from dm_jupyter.agent.profile.table_layout import (
+    Block,
+    find_blocks,
+    grid_of_values,
+    text_breaks,
+)
+from dm_jupyter.agent.profile.xlsx_scan import Merge
 
-_NOTE = re.compile(r"\s*(©|(foot)?notes?\b|sources?\b)", re.IGNORECASE)
+__all__ = ["SEARCHED_ROWS", "SheetPart", "column_letters", "find_sheet_layout"]
+
 SEARCHED_ROWS = 70
-_HEADER_ROWS = 40
-_FOOTER_ROWS = 200
-_LEVELS = 3
-_BODY_ROWS = 30
+_MOST_REPEATS = 100
 
 
 @dataclass(frozen=True)
-class SheetLayout:
-    """What `read_excel` has to be told."""
+class SheetPart:
+    """One table of a sheet."""
 
-    header: tuple[int, ...] = (0,)
-    """Row numbers of the header, from 0; several where it has levels."""
-    titles: tuple[str, ...] = ()
-    """Texts above the header."""
+    block: Block
+    width: int
+    """Columns of the sheet."""
+    labels: tuple[str, ...] = ()
+    """What stands in the last row of the header, by column of the table."""
+    is_named_before: bool = False
+    """A column to the left has one of these names: pandas would number them on."""
+    repeats: tuple[int, ...] = ()
+    """Rows, counted from 0, on which the header comes again."""
+    blanks: tuple[int, ...] = ()
+    """Rows, counted from 0, that are blank between rows of data."""
+    last_row: int = 0
+    """The last row of the table, counted from 0."""
+    row_count: int | None = None
+    """Rows of data, blank ones and repeated headers aside; None where not all rows were seen."""
+    repeated_names: tuple[str, ...] = ()
+    """Those that several columns have."""
+    breaks: tuple[int, ...] = ()
+    """Rows that may begin another table of texts."""
+
+    @property
+    def above(self) -> int:
+        """Rows of the sheet above the first one of data."""
+        return self.block.first_row
+
+    @property
+    def range(self) -> str:
+        """The cells of the table as a spreadsheet program calls them, its header among them."""
+        used = [at for at, name in enumerate(self.labels) if not name.startswith("Unnamed:")]
+        left, right = (used[0], used[-1]) if used else (0, len(self.labels) - 1)
+        letters = [column_letters(self.block.left + place) for place in (left, right)]
+        return f"{letters[0]}{self.block.header.top + 1}:{letters[1]}{self.last_row + 1}"
+
+    def call(
+        self, call: ReadCall, *, is_named: bool = False, skips_blanks: bool = False
+    ) -> ReadCall:
+        """Returns the call that reads the table.
+
+        Args:
+            call: that reads the sheet.
+            is_named: whether it is to name the columns, where pandas would name them otherwise.
+            skips_blanks: whether blank rows are left out by their numbers, which keeps whole
+                numbers whole.
+        """
+        block, header = self.block, self.block.header
+        if block.right is not None or block.left:
+            letters = (column_letters(block.left), column_letters((block.right or self.width) - 1))
+            call = call.with_arguments(usecols=":".join(letters))
+        inner = sorted([*self.repeats, *(self.blanks if skips_blanks else ())])
+        skipped: int | list[int] | None = inner or None
+        if is_named or not header.rows:
+            names = list(self.names)
+            skipped = [*range(self.above), *inner] if inner else self.above or None
+            call = replace(call, arguments=(*call.arguments, ("header", None), ("names", names)))
+        else:
+            if header.units_row is not None:
+                skipped = sorted([header.units_row, *inner])
+            rows: object = list(header.rows) if header.is_deep else header.rows[0] or None
+            call = call.with_arguments(header=rows)
+            call = replace(call, steps=(JOIN_HEADER_LEVELS,) if header.is_deep else ())
+        call = call.with_arguments(skiprows=skipped)
+        if block.bottom is not None:
+            rest = sum(row < block.bottom for row in inner)
+            call = call.with_arguments(nrows=max(0, block.bottom - self.above - rest))
+        return call
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, as the header gives them."""
+        header = self.block.header
+        if not header.rows:
+            return tuple(f"column_{place}" for place in range(1, len(self.labels) + 1))
+        return header.names if header.is_deep else self.labels
+
+    def merges(self, merges: Sequence[Merge]) -> tuple[Merge, ...]:
+        """Returns the merged cells of the table, with its first column as column 1."""
+        left, right = self.block.left, self.block.right or self.width
+        inside = [merge for merge in merges if left < merge.left <= right]
+        return tuple(
+            replace(merge, left=merge.left - left, right=min(merge.right, right) - left)
+            for merge in inside
+        )
 
 
-def find_sheet_layout(grid: pd.DataFrame) -> SheetLayout:
-    """Returns where the header stands, from a sheet's first `SEARCHED_ROWS` rows as they are."""
-    rows = [[_cell(value) for value in row] for row in grid.to_numpy()]
-    first = _first_header_row(rows)
-    last = first
-    while last - first < _LEVELS - 1 and _is_lower_level(rows, last + 1):
-        last += 1
-    header = list(range(first, last + 1))
-    while len(header) < _LEVELS:
-        upper = header[0] - 1
-        upper -= upper > 0 and not _filled(rows[upper])  # a blank row may stand between
-        if not _is_upper_level(rows, upper, last):
-            break
-        header.insert(0, upper)
-    first = header[0]
-    titles = [value for row in rows[:first] for value in row]
-    return SheetLayout(
-        tuple(header),
-        tuple(str(title) for title in titles if title is not None)[:4],
+def find_sheet_layout(
+    grid: pd.DataFrame, merges: Sequence[Merge] = (), *, is_whole: bool = True
+) -> tuple[SheetPart, ...]:
+    """Returns the tables of a sheet, one where nothing tells several.
+
+    Args:
+        grid: the cells as they are: of the whole sheet, or of its first `SEARCHED_ROWS` rows.
+        merges: merged cells, as far as they are known.
+        is_whole: whether the grid holds all rows.
+    """
+    rows = grid_of_values(grid.to_numpy(dtype=object))
+    fills = [Fill(m.top - 1, m.left - 1, m.bottom - 1, m.right - 1) for m in merges]
+    blocks = find_blocks(rows, fills, is_whole=is_whole)
+    return tuple(_part(rows, block, is_whole=is_whole) for block in blocks)
+
+
+def _part(rows: list[list[Any]], block: Block, *, is_whole: bool) -> SheetPart:
+    width = max(map(len, rows), default=0)
+    header = block.header
+    right = block.right or width
+    if not header.rows:
+        names = ("",) * (right - block.left)
+        return SheetPart(block, width, names, last_row=(block.bottom or len(rows)) - 1)
+    named = rows[header.rows[-1]] if rows else []
+    own = named[block.left : right]
+    before = {str(name) for name in named[: block.left] if name is not None}
+    bottom = len(rows) if block.bottom is None else block.bottom
+    counts = Counter(str(name).strip() for name in own if name is not None)
+    repeats = [
+        row
+        for row in range(block.first_row, bottom)
+        if own == rows[row][block.left : right] and any(isinstance(name, str) for name in own)
+    ]
+    lines = [row[block.left : right] for row in rows[:bottom]]
+    data = lines[block.first_row :]
+    notes = find_footer(data, right - block.left)[0] if right - block.left > 1 else 0
+    shown = data[: len(data) - notes]
+    blanks = [block.first_row + at for at, line in enumerate(shown) if not filled(line)]
+    lines = lines[: block.first_row + end_of_data(data)]
+    return SheetPart(
+        block,
+        width,
+        _numbered(own, block.left),
+        any(str(name) in before for name in own if name is not None),
+        tuple(repeats[:_MOST_REPEATS]) if not header.is_deep else (),
+        tuple(blanks) if len(blanks) <= _MOST_REPEATS else (),
+        max(len(lines) - 1, header.top),
+        sum(map(bool, map(filled, shown))) - len(repeats) if is_whole else None,
+        tuple(sorted(name for name, times in counts.items() if times > 1)),
+        breaks=tuple(text_breaks(rows, block)),
     )
 
 
-def find_footer(frame: pd.DataFrame) -> tuple[int, str]:
-    """Returns how many rows the notes below a table take, and the first of them.
-
-    A note is a lone text, or says that it is one; blank rows between notes count, those above the
-    first do not.
-    """
-    if frame.shape[1] < 3:
-        return 0, ""
-    found, first = 0, ""
-    tail = frame.iloc[max(1, len(frame) - _FOOTER_ROWS) :].to_numpy(dtype=object)
-    for count, row in enumerate(reversed(tail), start=1):
-        cells = [value for value in map(_cell, row) if value is not None]
-        if cells and not _is_note(cells):
-            break
-        if cells:
-            found, first = count, cells[0]
-    return found, first
+def _numbered(labels: Sequence[Any], left: int) -> tuple[str, ...]:
+    """Returns the names that pandas would give, were nothing to the left."""
+    counts: Counter[str] = Counter()
+    names = []
+    for place, label in enumerate(labels, start=left):
+        name = f"Unnamed: {place}" if label is None else str(label)
+        names.append(f"{name}.{counts[name]}" if counts[name] else name)
+        counts[name] += 1
+    return tuple(names)
 
 
-def _is_note(cells: list[Any]) -> bool:
-    if not all(isinstance(cell, str) for cell in cells):
-        return False
-    return len(cells) == 1 or _NOTE.match(cells[0]) is not None
-
-
-def _cell(value: Any) -> Any:
-    """Returns the value; None for an empty cell, and for one that holds only blanks."""
-    if isinstance(value, str):
-        return value if value.strip() else None
-    return None if value is None or pd.isna(value) else value
-
-
-def _filled(row: list[Any]) -> int:
-    return sum(value is not None for value in row)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_label(value: Any) -> bool:
-    """Says whether a cell can head a column: text, or a whole number such as a year."""
-    return isinstance(value, str) or (_is_number(value) and 1000 <= value <= 2999)
-
-
-def _first_header_row(rows: list[list[Any]]) -> int:
-    """Returns the first row that is about as wide as the table."""
-    # Every cell has a voice, not every row: a table counts for more than the remarks above it.
-    widths = sorted(width for width in map(_filled, rows) for _ in range(width) if width > 1)
-    if not widths:
-        return next((index for index, row in enumerate(rows) if _filled(row)), 0)
-    usual = widths[len(widths) // 2]
-    for index, row in enumerate(rows[:_HEADER_ROWS]):
-        if _filled(row) >= max(2, 0.5 * usual):
-            return index - 1 if _is_headed_data(rows, index) else index
-    return 0
-
-
-def _is_headed_data(rows: list[list[Any]], index: int) -> bool:
-    """Says whether a row holds figures already, each below a text that can name it."""
-    figures = [p for p, value in enumerate(rows[index]) if _is_number(value)]
-    if index == 0 or not figures or all(map(_is_label, filter(None, rows[index]))):
-        return False
-    named = [p for p, value in enumerate(rows[index - 1]) if value is not None]
-    return named == figures and all(isinstance(rows[index - 1][p], str) for p in named)
-
-
-def _is_lower_level(rows: list[list[Any]], index: int) -> bool:
-    """Says whether a row continues the header: labels only, above columns of numbers."""
-    if index >= len(rows):
-        return False
-    row, body = rows[index], [line for line in rows[index + 1 :][:_BODY_ROWS] if _filled(line) > 1]
-    labelled = [position for position, value in enumerate(row) if value is not None]
-    if len(labelled) < 2 or not body or not all(_is_label(row[p]) for p in labelled):
-        return False
-    if not all(isinstance(row[p], str) for p in labelled):
-        # Years are also figures: a header where they stand below groups, and row labels begin left.
-        return labelled[0] > 0 and any(rows[index - 1][p] is None for p in labelled)
-    numeric = sum(1 for position in labelled if _is_numeric_below(body, position))
-    return numeric >= 0.5 * len(labelled) or _names_row_labels(rows[index - 1], labelled, body)
-
-
-def _names_row_labels(above: list[Any], labelled: list[int], body: list[list[Any]]) -> bool:
-    """Says whether a row names the label columns at the left, under one title for all of them.
-
-    Such as `Area | Measure` below `Time period | | 2014 | 2015`.
-    """
-    headed = [place for place, value in enumerate(above) if value is not None]
-    figures = [place for place in headed if place not in labelled]
-    names = [place for place in labelled if place < max(figures, default=0)]
-    titles = {above[place] for place in names} - {None}
-    is_one_title = len(names) >= 2 and len(titles) == 1 and names == labelled[: len(names)]
-    numeric = sum(1 for place in figures if _is_numeric_below(body, place))
-    return is_one_title and len(figures) >= 2 and numeric >= 0.8 * len(figures)
-
-
-def _is_numeric_below(body: list[list[Any]], position: int) -> bool:
-    values = [line[position] for line in body if line[position] is not None]
-    return bool(values) and sum(map(_is_number, values)) >= 0.6 * len(values)
-
-
-def _is_upper_level(rows: list[list[Any]], index: int, last: int) -> bool:
-    """Says whether the row above heads groups of columns: labels over all of them, with gaps."""
-    if index < 0:
-        return False
-    row = rows[index]
-    labelled = [place for place, value in enumerate(row) if value is not None]
-    below = rows[index + 1 : last + 1]
-    if len(labelled) < 2 or not all(_is_label(row[place]) for place in labelled):
-        return False
-    end = max(place for line in below for place, value in enumerate(line) if value is not None)
-    width = max(_filled(line) for line in below)
-    return labelled[-1] >= end / 2 and _filled(row) < max(width, len(row))
+def column_letters(place: int) -> str:
+    """Returns how a spreadsheet program calls a column, counted from 0."""
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters

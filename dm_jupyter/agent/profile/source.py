@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +15,14 @@ from typing import IO, cast
 
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["CHUNK_BYTES", "Source", "compression_of", "has_module_for", "inferred_compression"]
+__all__ = [
+    "CHUNK_BYTES",
+    "Effort",
+    "Source",
+    "compression_of",
+    "has_module_for",
+    "inferred_compression",
+]
 
 CHUNK_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 4 << 30
@@ -39,6 +46,17 @@ def inferred_compression(name: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How long a large file is read, and who hears how far that is."""
+
+    seconds: float = 13.0
+    """For all passes over the file together; what is not seen by then is said. The default leaves
+    a third of the 20 s that the agent gives a file to everything else."""
+    tell: Callable[[float], None] | None = None
+    """Is called with the share of the file read so far, 0 to 1, at each piece of a pass."""
+
+
+@dataclass(frozen=True)
 class Source:
     """A file and how it is packed."""
 
@@ -48,6 +66,7 @@ class Source:
     """How messages and code call it."""
     compression: str | None = None
     """pandas' word; None for plain bytes."""
+    effort: Effort = Effort()
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:

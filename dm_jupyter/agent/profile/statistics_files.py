@@ -22,6 +22,7 @@ from dm_jupyter.agent.profile.frame_table import LookedAt, in_pieces, label_note
 from dm_jupyter.agent.profile.literals import literal, quoted
 from dm_jupyter.agent.profile.model import FileProfile
 from dm_jupyter.agent.profile.source import Source
+from dm_jupyter.agent.profile.table_pass import Deadline
 
 __all__ = ["profile_sas", "profile_spss", "profile_stata"]
 
@@ -110,15 +111,13 @@ def profile_sas(source: Source, kind: str) -> FileProfile:
         with pd.read_sas(source.path, **pieces) as reader:
             labels = _sas_texts(reader, "label")
             formats = _sas_texts(reader, "format", "nform")
-            looked_at = in_pieces(reader)
         told = {name: unit for name, one in formats.items() if (unit := _unit_of(one))}
         steps = _transport_steps(told) if kind == "xport" else []
         try:
-            frame = _after(looked_at.frame, steps)
+            looked_at = _sas_rows(source, pieces, steps)
         except (ValueError, OverflowError):  # years that pandas' times do not reach
             steps = steps[:1]
-            frame = _after(looked_at.frame, steps)
-        looked_at = replace(looked_at, frame=frame)
+            looked_at = _sas_rows(source, pieces, steps)
     words = "".join(f", {key}={literal(value)}" for key, value in options.items())
     code = f"df = pd.read_sas({quoted(source.name)}{words})"
     code = "\n".join([code, *(step.source for step in steps)])
@@ -151,10 +150,14 @@ def _transport_steps(units: dict[str, str]) -> list[FrameStep]:
     return [zeros, *(dated(name, unit) for name, unit in units.items() if unit != "time")]
 
 
-def _after(frame: pd.DataFrame, steps: list[FrameStep]) -> pd.DataFrame:
-    for step in steps:
-        frame = step.run(frame)
-    return frame
+def _sas_rows(source: Source, options: dict[str, Any], steps: list[FrameStep]) -> LookedAt:
+    def stepped(frame: pd.DataFrame) -> pd.DataFrame:
+        for step in steps:
+            frame = step.run(frame)
+        return frame
+
+    with pd.read_sas(source.path, **options) as reader:
+        return in_pieces(map(stepped, reader), Deadline.of(source.effort))
 
 
 def _newer_transport(source: Source) -> FileProfile:
@@ -169,7 +172,7 @@ def _newer_transport(source: Source) -> FileProfile:
 
     frame, about = pyreadstat.read_xport(str(source.path))
     code = f"import pyreadstat\ndf = pyreadstat.read_xport({quoted(source.name)})[0]"
-    looked_at = LookedAt(frame, len(frame))
+    looked_at = LookedAt(frame)
     return _profile(source, "xport", _Labelled(looked_at, code), about.column_names_to_labels)
 
 
@@ -179,10 +182,10 @@ def _labelled(source: Source, function: str, *, has_labels: bool) -> _Labelled:
     plain_code = f"df = pd.{function}({quoted(source.name)}, convert_categoricals=False)"
     if source.path.stat().st_size > _WHOLE_BYTES:
         told = ("codes are not replaced by their labels in a file of this size",)
-        looked_at = in_pieces(_pieces(source, function))
+        looked_at = in_pieces(_pieces(source, function), Deadline.of(source.effort))
         return _Labelled(looked_at, plain_code, told if has_labels else ())
     codes = read(source.path, convert_categoricals=False)
-    whole = LookedAt(codes, len(codes))
+    whole = LookedAt(codes)
     code = f"df = pd.{function}({quoted(source.name)})"
     if not has_labels:
         return _with_dates(_Labelled(whole, code))
@@ -202,7 +205,7 @@ def _without_partial(
     partial = [name for name in changed if _is_partial(frame[name], codes[name])]
     told = {name: _meanings(frame[name], codes[name]) for name in changed}
     if not partial:
-        return _Labelled(LookedAt(frame, len(frame)), code, codes=tuple(told.items()))
+        return _Labelled(LookedAt(frame), code, codes=tuple(told.items()))
     shown = ", ".join(repr(str(name)) for name in partial[:6])
     warning = (
         f"some codes have a label and the rest are numbers in {shown}: the numbers are kept, and "
@@ -210,12 +213,12 @@ def _without_partial(
     )
     kept = {name: told[name] for name in partial}
     if len(partial) > _KEPT_COLUMNS:
-        looked_at = LookedAt(codes, len(codes))
+        looked_at = LookedAt(codes)
         return _Labelled(looked_at, plain_code, (warning,), tuple(told.items()))
     frame[partial] = codes[partial]
     names = literal(partial)
     made = f"{code}\ncodes = {plain_code.removeprefix('df = ')}\ndf[{names}] = codes[{names}]"
-    return _Labelled(LookedAt(frame, len(frame)), made, (warning,), tuple(kept.items()))
+    return _Labelled(LookedAt(frame), made, (warning,), tuple(kept.items()))
 
 
 def _is_labelled(shown: pd.Series[Any], codes: pd.Series[Any]) -> bool:

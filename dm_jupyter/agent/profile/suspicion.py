@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,48 +11,23 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from dm_jupyter.agent.profile.cell_words import MISSING_WORDS
 from dm_jupyter.agent.profile.columns import column_name, scalar
-from dm_jupyter.agent.profile.dates import DateKind, kind_of_dates
+from dm_jupyter.agent.profile.dates import DateKind, kind_of_dates, texts_among_dates
+from dm_jupyter.agent.profile.written_dates import compact_form, far_dates
 
-__all__ = ["MISSING_WORDS", "Suspicions", "is_text", "suspicions_of"]
+__all__ = ["Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
+_DETAILED = 1_000
+"""Columns of figures that are looked into; as many as are described."""
+_LOOKED_AT = 20_000
 _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
 _TAIL_ROWS = 200
-MISSING_WORDS = frozenset(
-    [
-        "",
-        "-",
-        "--",
-        "—",
-        "–",
-        "?",
-        ".",
-        "..",
-        "...",
-        "*",
-        "x",
-        "missing",
-        "n/a",
-        "na",
-        "n.a.",
-        "none",
-        "null",
-        "nan",
-        "nd",
-        "n.d.",
-        "unknown",
-        "#n/a",
-        "k.a.",
-        "k. a.",
-        "no data",
-        "not available",
-    ]
-)
 _TOTAL = re.compile(
-    r"((grand|sub)[ -]?)?totals?([ :].*)?|sum|overall total|gesamt|summe|insgesamt|totaal|totale"
-    r"|total général",
+    r"((grand|sub|sous|overall)[ -]?)?totals?([ :].*)?|(zwischen|gesamt|teil)?summen?([ :].*)?|sum"
+    r"|gesamt([ :].*)?|insgesamt|totaal([ :].*)?|totale([ :].*)?|total général|subtotaal|suma",
     re.IGNORECASE,
 )
 
@@ -79,7 +55,11 @@ def suspicions_of(
     found = Suspicions()
     damaged: list[str] = []
     for position, (label, values) in enumerate(frame.items()):
+        if not is_text(values) and position >= _DETAILED:
+            continue
         if not is_text(values):
+            counted = (label_counts or {}).get(position, ())
+            _judge_figures(found, position, column_name(label), values, counted)
             continue
         texts = _distinct_texts(values)
         _judge_column(found, position, column_name(label), texts)
@@ -100,17 +80,57 @@ def is_text(values: pd.Series[Any]) -> bool:
 def _distinct_texts(values: pd.Series[Any]) -> list[str]:
     """Returns distinct text values without the words people write for "missing"."""
     texts = dict.fromkeys(
-        value.strip()[:200] for value in values.dropna().head(20_000) if isinstance(value, str)
+        value.strip()[:200] for value in values.dropna().head(_LOOKED_AT) if isinstance(value, str)
     )
     kept = [text for text in texts if text.casefold() not in MISSING_WORDS]
     return kept[:_CHECKED_VALUES]
 
 
+def _judge_figures(
+    found: Suspicions, position: int, name: str, values: pd.Series[Any], counted: Iterable[Any]
+) -> None:
+    """Notes whole numbers that write dates, and dates that stand for none.
+
+    Args:
+        found: so far.
+        position: of the column.
+        name: of the column.
+        values: of the column; empty for a table too large to be held.
+        counted: its distinct values, in that case.
+    """
+    if types.is_datetime64_any_dtype(values.dtype):
+        days = values.dropna().head(_LOOKED_AT).dt.strftime("%Y-%m-%d").unique().tolist()
+        _tell_far(found, name, days)
+        return
+    numbers = list(counted)[:_CHECKED_VALUES]
+    if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+        numbers = numbers or values.dropna().head(_LOOKED_AT).unique().tolist()[:_CHECKED_VALUES]
+    is_real = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
+    if is_real and (form := compact_form(numbers)):
+        formats = {"YYYYMM": "%Y%m", "YYYYMMDD": "%Y%m%d", "YYYYMMDDhhmm": "%Y%m%d%H%M"}
+        code = formats.get(form, "%Y%m%d%H%M%S")
+        found.notes[position] = f"dates as whole numbers ({form}, format={code!r})"
+
+
+def _tell_far(found: Suspicions, name: str, texts: list[str]) -> None:
+    if far := far_dates(texts):
+        found.warnings.append(
+            f"column {name!r}: {_quoted(far[:3])}, far from all other dates, may stand for "
+            '"no date"; left as it is: leave such rows out of spans and averages'
+        )
+
+
 def _judge_column(found: Suspicions, position: int, name: str, texts: list[str]) -> None:
     kind = kind_of_dates(texts)
-    if kind is DateKind.DAY_FIRST:
+    _tell_far(found, name, texts)
+    if others := texts_among_dates(texts):
+        found.warnings.append(
+            f"column {name!r} holds dates, and texts such as {_quoted(others[:3])}: left as text; "
+            "decide what each of them means before parsing the rest"
+        )
+    elif kind is DateKind.DAY_FIRST:
         found.day_first.append(name)
-    elif kind is DateKind.MIXED:
+    if kind is DateKind.MIXED:
         found.warnings.append(
             f"column {name!r} mixes date formats ({_quoted(texts[:4])}): parse each format by "
             "itself, never the whole column with one order"
@@ -157,7 +177,7 @@ def _sum_rows(
             labels = label_counts.get(position, {})
             sums, present = _total_labels(labels.items()), sum(labels.values())
         count = sum(sums.values())
-        if count and count <= max(1, present / 3):
+        if count and count <= max(1, present / (2 if len(sums) > 2 else 3)):
             name = column_name(frame.columns[position])
             warnings.append(
                 f"{count:,} row(s) where {name!r} is {_quoted(list(sums)[:3])} look like sums "

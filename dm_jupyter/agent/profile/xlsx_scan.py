@@ -16,7 +16,14 @@ from xml.etree import ElementTree as ET
 
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["Merge", "SheetExtent", "check_unpacked_size", "scan_workbook"]
+__all__ = [
+    "Merge",
+    "SheetExtent",
+    "check_unpacked_size",
+    "column_number",
+    "scan_workbook",
+    "sheet_members",
+]
 
 MAX_UNPACKED_BYTES = 300 << 20
 _BOMB_BYTES = 64 << 20
@@ -110,15 +117,37 @@ def scan_workbook(path: Path) -> tuple[SheetExtent, ...]:
         xml.etree.ElementTree.ParseError: a part is no XML.
     """
     with zipfile.ZipFile(path) as archive:
-        targets = _targets(archive)
-        book = ET.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314 - expat bounds entities
-        extents = []
-        for sheet in book.iterfind("{*}sheets/{*}sheet"):
-            member = targets.get(sheet.get(_RELATION, ""), "")
-            if "worksheets/" in member:
-                is_hidden = sheet.get("state", "visible") != "visible"
-                extents.append(_extent(archive, member, sheet.get("name", ""), is_hidden))
-    return tuple(extents)
+        hidden = _hidden_sheets(archive)
+        return tuple(
+            _extent(archive, member, name, name in hidden)
+            for name, member in sheet_members(archive)
+        )
+
+
+def sheet_members(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
+    """Returns name and archive member of each worksheet, in order; chart sheets are left out.
+
+    Raises:
+        KeyError: a part is missing.
+        xml.etree.ElementTree.ParseError: a part is no XML.
+    """
+    targets = _targets(archive)
+    found = []
+    for sheet in _sheet_tags(archive):
+        member = targets.get(sheet.get(_RELATION, ""), "")
+        if "worksheets/" in member:
+            found.append((sheet.get("name", ""), member))
+    return found
+
+
+def _sheet_tags(archive: zipfile.ZipFile) -> list[ET.Element]:
+    book = ET.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314 - expat bounds entities
+    return list(book.iterfind("{*}sheets/{*}sheet"))
+
+
+def _hidden_sheets(archive: zipfile.ZipFile) -> set[str]:
+    tags = _sheet_tags(archive)
+    return {tag.get("name", "") for tag in tags if tag.get("state", "visible") != "visible"}
 
 
 def _targets(archive: zipfile.ZipFile) -> dict[str, str]:
@@ -147,7 +176,7 @@ def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -
             last_row = max(last_row, number)
             dense_rows = last_row if is_dense else dense_rows
             last_filled = max(last_filled, number) if match.start() < last_value else last_filled
-        far = (_column_number(match[1]) for match in _FAR_CELL.finditer(block))
+        far = (column_number(match[1]) for match in _FAR_CELL.finditer(block))
         columns = max(columns, max(far, default=26))
         merges += map(_merge, islice(_MERGE.finditer(block), _MAX_MERGES - len(merges)))
     area = last_row * columns
@@ -159,7 +188,7 @@ def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -
 
 def _merge(found: re.Match[bytes]) -> Merge:
     left, top, right, bottom = found.groups()
-    return Merge(int(top), _column_number(left), int(bottom), _column_number(right))
+    return Merge(int(top), column_number(left), int(bottom), column_number(right))
 
 
 def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
@@ -187,7 +216,7 @@ def _last_column(archive: zipfile.ZipFile, member: str, rows: int) -> str:
         for match in _CELL.finditer(block):
             if int(match[2]) > rows:
                 break
-            numbers[_column_number(match[1])] = match[1].decode()
+            numbers[column_number(match[1])] = match[1].decode()
     last = 1
     for number in sorted(numbers):
         if number - last > _COLUMN_GAP:
@@ -196,7 +225,8 @@ def _last_column(archive: zipfile.ZipFile, member: str, rows: int) -> str:
     return numbers[last]
 
 
-def _column_number(letters: bytes) -> int:
+def column_number(letters: bytes) -> int:
+    """Returns the number of a column, counted from 1, by the letters that a program calls it."""
     number = 0
     for letter in letters:
         number = 26 * number + letter - 64

@@ -94,7 +94,7 @@ def profile_xml(source: Source) -> FileProfile:
             )
         call = _xml_call(source, scan, row)
         frame = call.run(source.path)
-        table = table_of(source.name, LookedAt(frame, len(frame)), call.source(source.name))
+        table = table_of(source.name, LookedAt(frame), call.source(source.name))
     inner = _nested(scan, row)
     warnings = (*inner, *table.warnings)
     note = f"one row is one <{row[-1]}> element ({scan.counts[row]:,} of them)"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dm_jupyter.agent.grounding import stated_numbers
-from dm_jupyter.core.answer_format import misfits
+from dm_jupyter.assist.answer_format import misfits
 from dm_jupyter.core.closed_form import find_answers, is_undefined
 from dm_jupyter.core.trajectory import Trajectory
 

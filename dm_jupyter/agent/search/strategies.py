@@ -11,7 +11,14 @@ from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, begin, request_for, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.candidates import Agree, Candidate, best_by_mode, best_by_vote
+from dm_jupyter.agent.search.candidates import (
+    Agree,
+    Candidate,
+    best_by_mode,
+    best_by_vote,
+    groups_of,
+    is_fit,
+)
 from dm_jupyter.agent.search.drawing import Drawn, draw
 from dm_jupyter.agent.search.solution import Solution, spent_on, votes_to_json
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
@@ -73,27 +80,28 @@ class Vote:
     name: str = "vote"
     choose: Literal["vote", "mode"] = "vote"
     """`mode` counts answers alone; `vote` also prefers those in the form asked for."""
+    enough: int | None = None
+    """Begins with so many runs, and adds one at a time until so many say the same, or all have run.
+    `None` begins with all of them."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"Vote.count must be 1 or more, got {self.count}")
+        if self.enough is not None and self.enough < 1:
+            raise ValueError(f"Vote.enough must be 1 or more, got {self.enough}")
         if self.choose not in ("vote", "mode"):
             raise ValueError(f"Vote.choose must be vote or mode, got {self.choose!r}")
 
     async def solve(self, arena: Arena, policy: Policy) -> Solution:
         """Returns the first of the runs that say what most say; see `Strategy`."""
-        policies, settings = await self._tries(arena, policy)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(_attempt(arena, one, how, arena.folder / str(place)))
-                    for place, (one, how) in enumerate(zip(policies, settings, strict=True))
-                ]
-        except* (DmJupyterError, SandboxError) as faults:
-            raise first_fault(faults) from faults
-        ended = [task.result() for task in tasks]
-        candidates = tuple(candidate for candidate, _ in ended)
-        # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
+        ended: list[tuple[Candidate, HeadlessNotebook]] = []
+        settled = False
+        while not settled and len(ended) < self.count:
+            wave = 1 if ended else self.enough or self.count
+            ended += await self._wave(arena, policy, len(ended), min(wave, self.count - len(ended)))
+            candidates = tuple(candidate for candidate, _ in ended)
+            # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
+            settled = await asyncio.to_thread(self._is_settled, candidates, arena.agree)
         chosen, record = await asyncio.to_thread(self._voted, candidates, arena.agree)
         return Solution(
             chosen,
@@ -103,25 +111,52 @@ class Vote:
             record=record,
         )
 
+    async def _wave(
+        self, arena: Arena, policy: Policy, first: int, count: int
+    ) -> list[tuple[Candidate, HeadlessNotebook]]:
+        """Runs at the same time, from place `first` on."""
+        policies, settings = await self._tries(arena, policy, range(first, first + count))
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(_attempt(arena, one, how, arena.folder / str(place)))
+                    for place, (one, how) in enumerate(zip(policies, settings, strict=True), first)
+                ]
+        except* (DmJupyterError, SandboxError) as faults:
+            raise first_fault(faults) from faults
+        return [task.result() for task in tasks]
+
+    def _is_settled(self, candidates: tuple[Candidate, ...], agree: Agree) -> bool:
+        """Whether enough runs say the same, in the form asked for."""
+        if self.enough is None:
+            return len(candidates) >= self.count
+        groups = groups_of(candidates, agree)
+        return any(len(one) >= self.enough and is_fit(candidates[one[0]]) for one in groups)
+
     def _voted(self, candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
         best = best_by_mode if self.choose == "mode" else best_by_vote
         chosen = best(candidates, agree)
         return chosen, votes_to_json(candidates, agree, chosen)
 
-    async def _tries(self, arena: Arena, policy: Policy) -> tuple[list[Policy], list[RunSettings]]:
+    async def _tries(
+        self, arena: Arena, policy: Policy, places: range
+    ) -> tuple[list[Policy], list[RunSettings]]:
+        """The policies and settings of the runs at some places."""
         hot = replace(arena.run, temperature=max(self.temperature, arena.run.temperature))
-        others = [
-            replace(hot, seed=arena.run.seed + _SEEDS_A_TRY * place)
-            for place in range(1, self.count)
+        settings = [
+            replace(hot, seed=arena.run.seed + _SEEDS_A_TRY * place) if place else arena.run
+            for place in places
         ]
+        others = settings[0 if places.start else 1 :]
+        policies: list[Policy] = [policy] * (len(settings) - len(others))
         if not others:
-            return [policy], [arena.run]
-        request = request_for(begin(arena.start, policy), others[0])
+            return policies, settings
+        request = request_for(begin(arena.start, policy, arena.run), others[0])
         try:
             drawn = await draw(policy, request, len(others))
         except ContextFullError:  # each try meets it by itself, and ends as a single one does
-            return [policy] * self.count, [arena.run, *others]
-        return [policy, *(Drawn(policy, one) for one in drawn)], [arena.run, *others]
+            return [*policies, *([policy] * len(others))], settings
+        return [*policies, *(Drawn(policy, one) for one in drawn)], settings
 
 
 async def _attempt(

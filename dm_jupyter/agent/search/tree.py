@@ -91,7 +91,7 @@ class _Growth:
         """Expands leaf after leaf until a limit or an early stop."""
         deadline = time.monotonic() + self._run.max_seconds
         episode = await self._stack.enter_async_context(self._arena.episode())
-        start = begin(self._arena.start, self._policy)
+        start = begin(self._arena.start, self._policy, self._run)
         self._states[self._tree.root] = State(self._tree.root, start, episode)
         for number in range(self._how.iterations):
             leaf = self._tree.select()

@@ -34,6 +34,8 @@ from kernel_sandbox.types import Limits
 
 __all__ = ["Rehearsal", "SaidAgain", "rehearse"]
 
+_ENOUGH = 2
+"""Tries that agree and so end the trying: such answers are mostly right (docs/benchmarks.md)."""
 _OF_ONE_KERNEL = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]")
 """What two kernels show differently of the same: addresses, and the counts of cells."""
 
@@ -92,6 +94,7 @@ class Rehearsal:
     policy: SaidAgain
     """Says again what the chosen try said, turn by turn, and then what the model says."""
     tries: int
+    """That ran: two where those agree, else as many as were allowed."""
     agreeing: int
     """Tries that say what the chosen one says; 0 where none answered."""
     tokens: int
@@ -105,6 +108,13 @@ class Rehearsal:
         """Returns how many tries say what a run says that went on from them."""
         answer = Candidate(ended)
         return sum(self.agree(one, answer) for one in self.candidates)
+
+    def differing_from(self, ended: Trajectory) -> tuple[str, ...]:
+        """Returns what tries say that say something else than a run that went on from them."""
+        answer = Candidate(ended)
+        groups = groups_of(self.candidates, self.agree)
+        firsts = [self.candidates[group[0]] for group in groups]
+        return tuple(str(one.trajectory.answer) for one in firsts if not self.agree(one, answer))
 
     def tokens_with(self, ended: Trajectory) -> int:
         """Returns the tokens sampled for the tries, and for a run with `policy` after them."""
@@ -128,7 +138,7 @@ async def rehearse(
     Args:
         arena_in: returns the task, briefed, for a pool and a folder that go away afterwards.
         policy: the model.
-        tries: how many.
+        tries: how many at most: it begins with two, and is done when two agree.
         limits: of each try.
         profile: `rollout` refuses a machine that can't confine the tries.
         options: how their workers are started.
@@ -141,7 +151,7 @@ async def rehearse(
     pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
     async with _folder() as folder, _opened(pool):
         arena = arena_in(pool, folder)
-        solution = await Vote(tries).solve(arena, Searching(policy))
+        solution = await Vote(tries, enough=_ENOUGH).solve(arena, Searching(policy))
     return _rehearsal(solution, arena, policy)
 
 

@@ -19,8 +19,8 @@ _ALL: tuple[Dialect, ...] = (
     ReactDialect(),
     # As others published them, for comparisons.
     JupiterDialect(),
-    ReactDialect("react-published", is_aided=False),
-    DataMindDialect("datamind-published", is_aided=False),
+    ReactDialect("react-published", drops_voids=True),
+    DataMindDialect("datamind-published"),
 )
 
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in _ALL}

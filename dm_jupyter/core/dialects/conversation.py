@@ -15,21 +15,16 @@ __all__ = ["alternating", "file_names", "so_far", "task_text", "unfenced"]
 _FENCED = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n?(.*?)(?:\n?```\s*)?\Z", re.DOTALL)
 
 
-def task_text(trajectory: Trajectory, *, is_aided: bool = True) -> str:
-    """Returns the task as the first user message gives it: data, question, constraints, format.
-
-    Args:
-        trajectory: the run so far.
-        is_aided: whether the data is shown as its profile, or only the files' names are.
-    """
-    task = trajectory.task
+def task_text(trajectory: Trajectory) -> str:
+    """Returns the task as the first user message gives it: data, question, constraints, format."""
+    task, assists = trajectory.task, trajectory.assists
     names = file_names(task)
     data = trajectory.brief.text
-    if not is_aided:
+    if not assists.profile:
         data = prompts.fill("task_files", files=names) if names else ""
     parts = [data, prompts.fill("task_question", question=task.question)]
     # Behind the question: what comes before it is alike in all questions about the files.
-    if is_aided and trajectory.brief.links:
+    if assists.links and trajectory.brief.links:
         parts.append(prompts.fill("task_links", links=trajectory.brief.links))
     if task.constraints:
         parts.append(prompts.fill("task_constraints", constraints=task.constraints))

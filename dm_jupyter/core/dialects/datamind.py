@@ -1,6 +1,6 @@
 """The DataMind dialect: reasoning, code, interpreter and answer tags (arXiv 2509.25084, App. G).
 
-`datamind` is given our aid, as models trained on the tags are to do their best with it;
+By default `datamind` is given our help, as models trained on the tags are to do their best with it;
 `datamind-published` is not, for comparisons. The sentences of the prompt are our own.
 """
 
@@ -31,7 +31,6 @@ class DataMindDialect:
     """`<think>…</think>` then `<code>…</code>` or `<answer>…</answer>`; `<interpreter>` replies."""
 
     name: str = "datamind"
-    is_aided: bool = True
     answers_in_words: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
@@ -50,7 +49,7 @@ class DataMindDialect:
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, then each turn and its observation."""
-        task = task_text(trajectory, is_aided=self.is_aided)
+        task = task_text(trajectory)
         system = prompts.text_of("datamind_system")
         return alternating(system, task, trajectory, _with_closing_tag)
 

@@ -41,7 +41,6 @@ class JupiterDialect:
     """`Thought:`, `Action:` with a fenced block, `Formatted answer:`; see the module."""
 
     name: str = "jupiter"
-    is_aided: bool = False
     answers_in_words: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void", "task_so_far")

@@ -5,7 +5,7 @@ already loads the data, closed-form answers are printed by the cell and taken fr
 one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
 is forgotten once a later one exists, so that a small model does not copy it again; after the same
 error twice in a row it begins anew, told of the error alone, and so it does after a cell that was
-objected to.
+objected to. All of these but the printed answers are rules of the help (`core.assistance`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dm_jupyter.core import advice, prompts
+from dm_jupyter.core import prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import task_text
-from dm_jupyter.core.hints import hint_for
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
@@ -29,7 +28,6 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SAVED = re.compile(r"saved as (result_\d+)\.csv")
-_NUMPY = "import numpy as np\n"
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
 
@@ -38,7 +36,6 @@ class MarkdownDialect:
     """Code in a fenced `python` or `sql` block; plain words are the answer."""
 
     name: str = "markdown"
-    is_aided: bool = True
     answers_in_words: bool = True
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
@@ -54,7 +51,10 @@ class MarkdownDialect:
         "markdown_failed_before",
         "markdown_second_thought",
         "markdown_void",
-        *advice.PROMPTS,
+        "advice_tests",
+        "advice_missing",
+        "advice_population",
+        "task_files",
         "task_question",
         "task_links",
         "task_constraints",
@@ -70,9 +70,8 @@ class MarkdownDialect:
         """System, task, the turns still worth showing with their observations."""
         system = "markdown_system_sql" if _speaks_sql(trajectory) else "markdown_system"
         task = task_text(trajectory)
-        if not _speaks_sql(trajectory):
-            names = advice.advice_on(trajectory.task, trajectory.brief)
-            task = "\n\n".join([task, *map(prompts.text_of, names)])
+        if not _may_answer(trajectory):  # a small model would answer in the words of the advice
+            task = "\n\n".join([task, *map(prompts.text_of, trajectory.advice)])
         names = answer_names(trajectory.task.answer_format)
         if names:
             lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
@@ -91,7 +90,9 @@ class MarkdownDialect:
             return ""
         if _speaks_sql(trajectory):
             return _sql_prefill(trajectory)
-        return f"```python\n{_opening(trajectory)}{_second_thought(trajectory)}"
+        opens = trajectory.assists.opening
+        text = (trajectory.brief.opening if opens else "") + _second_thought(trajectory)
+        return f"```python\n{text}" if opens or text else ""
 
     def parse(self, text: str) -> Turn:
         """The first runnable block, or the words when there is none."""
@@ -152,14 +153,6 @@ class MarkdownDialect:
         return "\n".join(f"@{name}[{value}]" for name, value in printed.items())
 
 
-def _opening(trajectory: Trajectory) -> str:
-    """The imports and the loading lines, with scipy's statistics where the task needs them."""
-    opening = trajectory.brief.opening
-    if not advice.needs_scipy(trajectory.task):
-        return opening
-    return opening.replace(_NUMPY, f"{_NUMPY}from scipy import stats\n", 1)
-
-
 def _second_thought(trajectory: Trajectory) -> str:
     """What the next cell begins with after one that was not good enough: comments that say why.
 
@@ -170,7 +163,7 @@ def _second_thought(trajectory: Trajectory) -> str:
     if objection := trajectory.steps[-1].objection:
         return _commented("#", objection)
     told = _failed_before(trajectory, "#")
-    if not told or _begins_anew(trajectory.steps):
+    if not told or _begins_anew(trajectory):
         return told
     return told + _commented("#", prompts.text_of("markdown_second_thought")).rstrip("\n")
 
@@ -178,12 +171,11 @@ def _second_thought(trajectory: Trajectory) -> str:
 def _failed_before(trajectory: Trajectory, sign: str) -> str:
     """What became of the last cell, in comments of its language; nothing when it ran through."""
     last = trajectory.steps[-1]
-    cell, error = last.turn.action, last.result.error if last.result else None
-    if last.result is None or error is None or not isinstance(cell, RunCell):
+    error = last.result.error if last.result else None
+    if error is None or not trajectory.assists.second_thought:
         return ""
     message = error.message.strip().splitlines() or [""]
-    hint = hint_for(last.result, cell.source, trajectory.brief)
-    lines = filter(None, [f"{error.name}: {message[0][:160]}", hint])
+    lines = filter(None, [f"{error.name}: {message[0][:160]}", last.hint])
     return _commented(sign, prompts.fill("markdown_failed_before", error="\n".join(lines)))
 
 
@@ -193,13 +185,14 @@ def _commented(sign: str, text: str) -> str:
 
 def _sql_prefill(trajectory: Trajectory) -> str:
     """A query at first and after one that failed; once one has worked, Python over its rows."""
-    steps = trajectory.steps
+    steps, opens = trajectory.steps, trajectory.assists.opening
     if not steps:
-        return "```sql\n"
+        return "```sql\n" if opens else ""
     results = [name for step in steps if _is_query(step) and (name := _saved_as(step))]
     if not results or (_is_query(steps[-1]) and not _succeeded(steps[-1])):
-        return f"```sql\n{_failed_before(trajectory, '--')}SELECT"
-    return f"```python\nrows = {results[-1]}\n"
+        notes = _failed_before(trajectory, "--")
+        return f"```sql\n{notes}{'SELECT' if opens else ''}" if opens or notes else ""
+    return f"```python\nrows = {results[-1]}\n" if opens else ""
 
 
 def _saved_as(query: Step) -> str:
@@ -232,14 +225,22 @@ def _needs_code(trajectory: Trajectory) -> bool:
     return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
 
 
+def _may_answer(trajectory: Trajectory) -> bool:
+    """Whether words may come next: on a free question, once a cell has shown something."""
+    is_shown = any(map(_showed, trajectory.steps))
+    return is_shown and not trajectory.task.is_closed_form and not _needs_code(trajectory)
+
+
 def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
     """The steps shown but those that came to nothing and that a later one has replaced.
 
     A turn that went in circles is not even shown as the last one: a small model would go on in it.
     """
     shown = trajectory.shown_steps
+    if not trajectory.assists.forgetting:
+        return shown
     told = [step for step in shown if step.completion.finish_reason != "repetition"]
-    is_last_shown = not _begins_anew(trajectory.steps)
+    is_last_shown = not _begins_anew(trajectory)
     return tuple(
         step
         for index, step in enumerate(told)
@@ -251,11 +252,14 @@ def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
     )
 
 
-def _begins_anew(steps: tuple[Step, ...]) -> bool:
+def _begins_anew(trajectory: Trajectory) -> bool:
     """Whether a small model that sees its last cell would only write it again.
 
     It was objected to, or it failed like the one before.
     """
+    steps = trajectory.steps
+    if not trajectory.assists.forgetting:
+        return False
     if steps and steps[-1].objection:
         return True
     results = [step.result for step in steps[-2:]]

@@ -1,10 +1,10 @@
 """The ReAct dialect in the shape of InfiAgent-DABench (arXiv 2401.05507, App. C).
 
-`react` is given our aid, as a person who chooses it wants the best answer; `react-published` is
-not, for comparisons, and after a void turn it is asked the same again, as the published program
-does. Deviates from what was published: the sentences but the one before the answer are our own,
-they stand in a system message, and the answer's format is asked for at once, where the paper has a
-second model bring the answer into it.
+By default `react` is given our help, as a person who chooses it wants the best answer;
+`react-published` is not, for comparisons, and after a void turn it is asked the same again, as the
+published program does. Deviates from what was published: the sentences but the one before the
+answer are our own, they stand in a system message, and the answer's format is asked for at once,
+where the paper has a second model bring the answer into it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class ReactDialect:
     """`Thought:`, `Action:`, `Action Input:` and `Final Answer:`; replies begin `Observation:`."""
 
     name: str = "react"
-    is_aided: bool = True
+    drops_voids: bool = False
+    """Whether void turns are left out of the conversation."""
     answers_in_words: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
@@ -59,9 +60,9 @@ class ReactDialect:
         return ("\nObservation:",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, then each turn and its observation; unaided, void turns are left out."""
-        task = task_text(trajectory, is_aided=self.is_aided)
-        if not self.is_aided:
+        """System, task, then each turn and its observation."""
+        task = task_text(trajectory)
+        if self.drops_voids:
             kept = (one for one in trajectory.shown_steps if not isinstance(one.turn.action, Void))
             trajectory = replace(trajectory, steps=tuple(kept), folds=())
         return alternating(prompts.text_of("react_system"), task, trajectory, str.strip)

@@ -1,6 +1,6 @@
 """The tools dialect: native calls, for models that were trained to make them.
 
-The model gets the data's profile and nothing of the help for small models. In the text of a turn a
+By default the model gets the data's profile and no help for small models. In the text of a turn a
 call is written as Hermes and Qwen write it, so that a turn can be stored, parsed and learned from
 as text: `<tool_call>` and `</tool_call>` around one JSON object with `name` and `arguments`. The
 endpoint's client writes native calls so. Where an endpoint takes no tools, they are told in words.
@@ -110,7 +110,6 @@ class ToolsDialect:
     """A thought, then one call of `run_python`, `run_sql` or `answer`."""
 
     name: str = "tools"
-    is_aided: bool = False
     answers_in_words: bool = False
     tools: tuple[Tool, ...] = TOOLS
     prompts: tuple[str, ...] = (
@@ -119,6 +118,7 @@ class ToolsDialect:
         "tools_one_call",
         "tools_silent",
         "tools_void",
+        "task_files",
         "task_question",
         "task_links",
         "task_constraints",

@@ -34,6 +34,7 @@ from dm_jupyter.server.wire.panel import (
     Renamed,
     Stop,
     TakeOver,
+    Tells,
     Undo,
 )
 from dm_jupyter.server.wire.passing import (
@@ -106,6 +107,7 @@ __all__ = [
     "StepOpened",
     "Stop",
     "TakeOver",
+    "Tells",
     "TextDelta",
     "Undo",
     "WantedFile",

@@ -26,6 +26,7 @@ __all__ = [
     "Renamed",
     "Stop",
     "TakeOver",
+    "Tells",
     "Undo",
 ]
 
@@ -37,6 +38,8 @@ MOST_TRIES = 9
 MOST_TURN_TOKENS = 32_000
 MOST_CELLS = 400
 _MOST_CELL_CHARS = 20_000
+_MOST_FIGURES, _MOST_FIGURE_CHARS = 200, 1_000_000
+"""Of all cells together."""
 MOST_TEMPERATURE = 2.0
 """Of one question; more cost a lot and change a vote seldom."""
 
@@ -130,6 +133,9 @@ class Ask:
             )
         if len(self.cells) > MOST_CELLS or any(_is_long(cell) for cell in self.cells):
             raise ValueError(f"ask: more than {MOST_CELLS} cells, or one that is too long")
+        figures = [figure for cell in self.cells for figure in cell.figures]
+        if len(figures) > _MOST_FIGURES or sum(map(len, figures)) > _MOST_FIGURE_CHARS:
+            raise ValueError(f"ask: more than {_MOST_FIGURES} figures, or they are too large")
         if self.temperature is not None and not 0 <= self.temperature <= MOST_TEMPERATURE:
             raise ValueError(
                 f"ask: temperature must be 0 to {MOST_TEMPERATURE:g}, got {self.temperature:g}"
@@ -138,6 +144,15 @@ class Ask:
 
 def _is_long(cell: NotebookCell) -> bool:
     return len(cell.source) > _MOST_CELL_CHARS or len(cell.output) > _MOST_CELL_CHARS
+
+
+@dataclass(frozen=True, slots=True)
+class Tells:
+    """What the person's settings switch off; sent with each connection, and when it changes."""
+
+    kind: ClassVar[str] = "tells"
+    withheld: tuple[PartKind, ...]
+    """As in `Ask`; a question that `%%analyze` hands over follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,5 +234,5 @@ class Rebuild:
 
 ClientMessage = (
     Attach | Renamed | Detach | TakeOver | Ask | ReadAhead | Ack | Stop | Decide | DecideFiles
-    | OwnCell | Undo | Rebuild
+    | OwnCell | Undo | Rebuild | Tells
 )  # fmt: skip

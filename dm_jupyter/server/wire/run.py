@@ -103,6 +103,8 @@ class CellOpened:
     language: str
     waits_because: str = ""
     """Why the person is asked; empty when it runs at once."""
+    corrected: str = ""
+    """What was corrected in the cell, which has failed and runs again; empty at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class CellClosed:
     """What the cell did to files of the notebook's folder."""
     cut_bytes: int = 0
     """Bytes of its output that were not kept."""
+    facts: tuple[str, ...] = ()
+    """What it did to the data, in words, where that is more than a filter that kept rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,12 @@ class RunClosed:
     seconds: float
     agreeing: int = 0
     """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    tries: int = 0
+    """That ran behind the scenes; 0 where there was none."""
+    others: tuple[str, ...] = ()
+    """What the tries said that said something else, shortened."""
+    rests_on: str = ""
+    """A sentence that says which data the answer rests on that are not there; empty for none."""
     numbers: tuple[AnswerNumber, ...] = ()
     """The numbers of a free answer, with the cells that they come from."""
 

@@ -135,6 +135,27 @@ describe('Analyst', () => {
     expect(performance.mark).toHaveBeenCalledWith('dm:enter');
   });
 
+  it('tells the server what the settings withhold, with each connection', () => {
+    expect(sent('tells')).toEqual([]);
+    const values: { [name: string]: unknown } = {
+      tells: { selection: true, variables: false, cells: true, files: true }
+    };
+    const changed = new Signal<unknown, void>({});
+    const get = (name: string) => ({ composite: values[name] });
+    analyst.choices.follow({ changed, get, set: jest.fn() } as never);
+    const first = { kind: 'tells', withheld: ['variables', 'earlier'] };
+    expect(sent('tells')).toEqual([first]);
+    analyst.choices.model = 'another';
+    expect(sent('tells')).toEqual([first]);
+    analyst.choices.tell('variables', true);
+    const second = { kind: 'tells', withheld: ['earlier'] };
+    expect(sent('tells')).toEqual([first, second]);
+    window.dispatchEvent(new Event('offline'));
+    analyst.start();
+    lastSocket().onopen?.();
+    expect(sent('tells')).toEqual([second]);
+  });
+
   it('tells of the cells around the active one, but of none that is withheld', async () => {
     await analyst.ask(PATH, { text: 'How?' });
     const [ask] = sent('ask') as IAsk[];

@@ -153,6 +153,7 @@ describe('chooseKernel', () => {
       expect(lines).toContain('Running cell 2 of 2 again…');
       expect(asked).toEqual([[ASK, PATH, 'restricted', 'ask']]);
       expect(shutdown).not.toHaveBeenCalled();
+      expect(notices(PATH)[0]).toContain('1 cell with %analyze was not run');
     });
 
     it.each([

@@ -78,6 +78,7 @@ export function cellOpened(part: Partial<ICellOpened> = {}): ICellOpened {
     thought: 'Count the rows.',
     language: 'python',
     waits_because: '',
+    corrected: '',
     ...part
   };
 }
@@ -97,6 +98,7 @@ export function cellClosed(part: Partial<ICellClosed> = {}): ICellClosed {
     state_lost: false,
     files: [],
     cut_bytes: 0,
+    facts: [],
     ...part
   };
 }
@@ -127,11 +129,14 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     detail: '',
     answer: 'There are **3**.',
     unsupported: [],
+    rests_on: '',
     turns: 2,
     cells: 1,
     tokens: 80,
     seconds: 10,
     agreeing: 0,
+    tries: 0,
+    others: [],
     numbers: [],
     ...part
   };

@@ -69,6 +69,28 @@ describe('QuestionQueue', () => {
     expect(texts()).toEqual([]);
   });
 
+  it('keeps a question whose sending fails, and says why', async () => {
+    const send = jest.fn(() => Promise.reject(new Error('no session')));
+    queue = new QuestionQueue({
+      model,
+      caughtUp: () => Promise.reject(new Error('gone')),
+      send,
+      storage: window.sessionStorage,
+      storageKey: 'waiting'
+    });
+    queue.add(PATH, { text: 'first' });
+    await settle();
+    model.receive(runOpened({ run_id: 'run-3' }));
+    await end({ run_id: 'run-3' });
+    await end();
+    expect(send).toHaveBeenCalledTimes(1);
+    expect(texts()).toEqual(['first']);
+    expect(queue.get(PATH).held).toBe('refused');
+    const { notices, pending } = model.notebook(PATH);
+    expect(notices[0].text).toContain('no session');
+    expect(pending).toBeNull();
+  });
+
   it.each([
     ['cancelled', 'stopped'],
     ['turn_limit', 'unanswered'],

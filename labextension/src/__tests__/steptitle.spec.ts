@@ -59,7 +59,8 @@ describe('stepTitle', () => {
 
   it('says that a chart was drawn', () => {
     const image = 'data:image/png;base64,AA';
-    const output = { stream: '', text: '', image, isError: false };
+    const kinds = { isError: false, isElsewhere: false };
+    const output = { stream: '', text: '', image, ...kinds };
     expect(titleOf({}, 'df.plot()', [output])).toBe('Drew a chart');
   });
 });
@@ -112,6 +113,14 @@ describe('what a cell showed', () => {
     const worse = { output_type: 'display_data', data: { 'image/png': [1] } };
     expect(() => shown([...odd, worse])).not.toThrow();
     expect(shown(Array(50).fill(worse)).length).toBeLessThan(20);
+  });
+
+  it('says of what only the notebook can show that it is there', () => {
+    const data = { 'application/vnd.plotly.v1+json': { data: [] } };
+    const display = { output_type: 'display_data', data };
+    const plain = { 'text/plain': 'a' };
+    const told = shown([display, { ...display, data: plain }]);
+    expect(told.map(output => output.isElsewhere)).toEqual([true, false]);
   });
 
   it('follows what is replaced and cleared', () => {

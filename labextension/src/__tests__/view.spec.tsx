@@ -1107,10 +1107,14 @@ describe('PanelView', () => {
 
   it('says of several tries how many there are and how many agree', async () => {
     analyst.model.receive(runOpened({ tries: 3 }));
-    analyst.model.receive(runClosed({ seq: 2, agreeing: 2 }));
+    const others = ['There are **4**.'];
+    analyst.model.receive(runClosed({ seq: 2, agreeing: 2, tries: 3, others }));
     await show();
-    expect(one('dm-tries').textContent).toBe('3 tries');
+    expect(one('dm-tries').textContent).toBe('up to 3 tries');
     expect(one('dm-agreeing').textContent).toBe('2 of 3 tries agree');
+    expect(one('dm-other').textContent).toBe(
+      'Another try says: There are **4**.'
+    );
     expect(await violations()).toEqual([]);
   });
 
@@ -1272,6 +1276,20 @@ describe('PanelView', () => {
     );
     expect(step.textContent).toContain('output cut');
     expect(step.textContent).toContain(message);
+  });
+
+  it('says what a cell did to the data, and that an answer rests on nothing', async () => {
+    begin();
+    const facts = ["no row has Country == 'Great Britain' (of 541,909)"];
+    const rests_on = `This answer rests on a selection without rows: ${facts[0]}.`;
+    analyst.model.receive(cellClosed({ facts }));
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(runClosed({ rests_on }));
+    await show();
+    expect(one('dm-rests-on').textContent).toBe(rests_on);
+    await unfold(0);
+    expect(one('dm-facts').textContent).toBe(facts[0]);
+    expect(await violations()).toEqual([]);
   });
 
   it('says that another tab writes, and takes over', async () => {

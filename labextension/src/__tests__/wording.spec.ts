@@ -156,9 +156,10 @@ describe('beside a cell', () => {
 });
 
 /** A run of so many tries that was answered. */
-function triedRun(tries: number, agreeing = 0): IRunPicture {
+function triedRun(tries: number, agreeing = 0, ran = 0): IRunPicture {
   const opened = reduceRun(null, runOpened({ tries }));
-  const closed = runClosed({ seq: 2, agreeing, tokens: 1200, seconds: 40 });
+  const took = { tokens: 1200, seconds: 40 };
+  const closed = runClosed({ seq: 2, agreeing, tries: ran, ...took });
   return reduceRun(opened, closed)!;
 }
 
@@ -177,20 +178,30 @@ describe('trying harder', () => {
 
   it('is what a run waits for', () => {
     const phase = 'trying 3 times in fresh kernels';
-    expect(phaseWords(phase, trans)).toBe('Trying 3 times in fresh kernels…');
+    expect(phaseWords(phase, trans)).toBe(
+      'Trying up to 3 times in fresh kernels…'
+    );
     expect(phaseWords(`${phase}: 1 ended`, trans)).toBe(
-      'Trying in fresh kernels: 1/3 done'
+      'Trying in fresh kernels: 1 of up to 3 done'
     );
   });
 
   it.each([
-    [1, 0, ''],
-    [3, 3, '3 of 3 tries agree'],
-    [3, 2, '2 of 3 tries agree'],
-    [3, 1, 'Only 1 of 3 tries says this. Check it yourself.'],
-    [3, 0, 'None of 3 tries says this. Check it yourself.']
-  ])('of %d tries %d agree', (tries, agreeing, words) => {
-    expect(agreeingWords(triedRun(tries, agreeing), trans)).toBe(words);
+    [1, 0, 0, ''],
+    [3, 2, 2, '2 independent programs agree'],
+    [3, 3, 3, '3 independent programs agree'],
+    [3, 2, 3, '2 of 3 tries agree'],
+    [
+      3,
+      1,
+      3,
+      'Only 1 of 3 tries says this. Check it yourself, or say in the question what is meant.'
+    ],
+    [3, 0, 3, 'None of 3 tries says this. Check it yourself.'],
+    // Of a record that does not say how many ran.
+    [3, 2, 0, '2 of 3 tries agree']
+  ])('of up to %d tries %d agree, %d ran', (tries, agreeing, ran, words) => {
+    expect(agreeingWords(triedRun(tries, agreeing, ran), trans)).toBe(words);
   });
 
   it('says nothing of agreement where there is no answer', () => {

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dm_jupyter.agent.profile import FileProfile, TableProfile, profile_file
+from dm_jupyter.agent.profile.source import Effort
 
 
 def loaded(folder: Path, table: TableProfile, monkeypatch: Any) -> pd.DataFrame:
@@ -26,7 +27,7 @@ def loaded(folder: Path, table: TableProfile, monkeypatch: Any) -> pd.DataFrame:
 
 def assert_load_code_agrees(path: Path, monkeypatch: Any) -> FileProfile:
     """Profiles a file and checks that each load line gives the profile's columns and rows."""
-    profile = profile_file(path)
+    profile = profile_file(path, effort=Effort(300.0))
     for table in profile.tables:
         if table.load_code is None:
             continue

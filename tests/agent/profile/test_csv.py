@@ -13,6 +13,7 @@ from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
 from dm_jupyter.agent.profile.csv_stream import StreamedPass, streamed_table
 from dm_jupyter.agent.profile.read_call import ReadCall
 from dm_jupyter.agent.profile.source import Source
+from dm_jupyter.agent.profile.table_pass import Deadline
 from dm_jupyter.core.errors import DataFileError
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
@@ -316,7 +317,7 @@ def test_footer_of_a_large_file_is_left_out(tmp_path, monkeypatch):
 def test_what_there_was_no_time_for_is_said(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("id,year\n" + "".join(f"{i},{2000 + i // 2000}\n" for i in range(10_000)))
-    settings = StreamedPass(piece_cells=4096, stop_at=time.monotonic() - 1)
+    settings = StreamedPass(piece_cells=4096, deadline=Deadline(time.monotonic() - 1))
     table = streamed_table(Source(path, "x.csv"), ReadCall("read_csv"), settings, row_count=10_000)
     assert (table.row_count, table.sampled_rows) == (10_000, 2048)
     assert "the first 2,048 rows of 10,000 (20 %)" in table.warnings[0]

@@ -10,6 +10,8 @@ import pytest
 from dm_jupyter.agent.profile import frame_steps
 from dm_jupyter.agent.profile.frame_steps import (
     FrameStep,
+    blank_numbers,
+    drop_columns,
     fill_down,
     name_rows,
     rename_columns,
@@ -36,6 +38,8 @@ STEPS = [
     (name_rows("v"), SHEET),
     (rename_columns({"k ": 'the "key"', "v": "v.1"}), SHEET),
     (fill_down(["k ", "v"]), SHEET),
+    (drop_columns(["none", "v"]), SHEET),
+    (blank_numbers(["v"], [1, 99.5]), SHEET),
 ]
 
 

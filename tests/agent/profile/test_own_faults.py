@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dm_jupyter.agent.profile import (
     csv_file,
     json_file,
     profile_file,
+    render,
     sqlite_file,
     workbook,
 )
@@ -119,6 +121,46 @@ def test_generated_csv_files_are_read(seed: int, tmp_path: Path, monkeypatch: An
             profile_file(path)
         return
     assert PLAIN not in said(assert_load_code_agrees(path, monkeypatch))
+
+
+ODD_NAMES = [
+    "t", "Order Details", "select", 'say "hi"', "it's", "[x]", "1st", "Straße", "a;b", "tab\tx\n",
+    "sqlite stat", "%s", "{name}", "-- note", "日本", "x" * 200,
+]  # fmt: skip
+DECLARED = ["INTEGER", "TEXT", "REAL", "BLOB", "NUMERIC", "", "VARCHAR(3)", "BOOLEAN", "point"]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("seed", range(200, 240))
+def test_generated_databases_are_read(seed: int, tmp_path: Path) -> None:
+    draw, path = Random(seed), tmp_path / "x.sqlite"
+    names = draw.sample(ODD_NAMES, draw.randint(0, 5))
+    with closing(sqlite3.connect(path)) as connection:
+        for name in names:
+            columns = draw.sample(ODD_NAMES, draw.randint(1, 6))
+            parts = [f"{_quoted(column)} {draw.choice(DECLARED)}" for column in columns]
+            if draw.random() < 0.3:
+                parts.append(f"UNIQUE ({_quoted(columns[0])})")
+            connection.execute(f"CREATE TABLE {_quoted(name)} ({', '.join(parts)})")
+            marks = ", ".join("?" * len(columns))
+            for _ in range(draw.randint(0, 20)):
+                row = [draw.choice([draw.cell(), b"\xff\x00", 2**63 - 1, 1e308]) for _ in columns]
+                connection.execute(f"INSERT OR IGNORE INTO {_quoted(name)} VALUES ({marks})", row)
+        if names:
+            connection.execute(f"CREATE VIEW seen AS SELECT * FROM {_quoted(names[0])}")
+        connection.commit()
+        counts = [
+            connection.execute(f"SELECT COUNT(*) FROM {_quoted(name)}").fetchone()[0]
+            for name in names
+        ]
+    profile = profile_file(path)
+    tables = [table for table in profile.tables if not table.is_view]
+    assert [(table.name, table.row_count) for table in tables] == [*zip(names, counts, strict=True)]
+    assert "could not be described" not in said(profile)
+    assert len(render(profile)) <= 2200
 
 
 def test_a_merged_header_over_nothing_is_no_damage(tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,0 +1,1 @@
+"""All help for a model: repairs, hints, advice, critique. What is on is `core.assistance`."""

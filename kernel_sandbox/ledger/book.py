@@ -1,0 +1,158 @@
+"""The ledger of one kernel while a cell runs: what was noted, and when it is time to look away.
+
+Covered: bounded in facts, in time and in memory; no table is kept alive. Not covered: cells that
+write into it themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kernel_sandbox.ledger.facts import MOST_FACTS, Coverage, Fact
+
+__all__ = ["Book", "Condition"]
+
+_PER_LINE = 8
+"""Facts that one operation of one line may have; a loop has no more to say."""
+_MOST_LOOKS = 2_000
+"""Operations looked at in a cell; a loop of many has been understood by then."""
+_REMEMBERED = 64
+"""Masks, and tables without rows, whose origin is known."""
+_MOST_EXPLAINED, _EXPLAINING_S = 8, 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What made a mask."""
+
+    text: str
+    coverage: tuple[Coverage, ...] = ()
+    """What the data hold instead; empty where the mask has rows."""
+    is_empty: bool = False
+    is_compound: bool = False
+    is_of_missing: bool = False
+    """Whether it asks for missing values: that there are none is no absence of data."""
+
+
+class Book:
+    """One a kernel; wrapped operations write into it, whoever runs the cell takes it out."""
+
+    def __init__(self) -> None:
+        """Is closed until a cell begins."""
+        self.is_quiet = True
+        """Whether nothing is noted: no cell runs, or an operation that is being noted does."""
+        self.namespace: object = None
+        """The names of the cell's code; only calls from there are noted."""
+        self.thread = 0
+        """The thread that the cell runs in."""
+        self._facts: list[Fact] = []
+        self._per_line: dict[tuple[int, str], int] = {}
+        self._looks = 0
+        self._explained, self._explaining_s = 0, 0.0
+        self._masks: dict[int, tuple[weakref.ref[Any], Condition]] = {}
+        self._voids: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+    def open(self, namespace: object) -> None:
+        """Begins a cell.
+
+        Args:
+            namespace: the dictionary of the cell's global names.
+        """
+        self.namespace, self.thread = namespace, threading.get_ident()
+        self._facts, self._per_line, self._looks = [], {}, 0
+        self._explained, self._explaining_s = 0, 0.0
+        self._masks = {}
+        self.is_quiet = False
+
+    def close(self) -> list[Fact]:
+        """Ends the cell; returns what was noted, in order."""
+        self.is_quiet, self.namespace = True, None
+        self._masks = {}
+        facts, self._facts = self._facts, []
+        return facts
+
+    @property
+    def has_looked_enough(self) -> bool:
+        """Whether a loop has used up what may be looked at in one cell; counts this look."""
+        self._looks += 1
+        return self._looks > _MOST_LOOKS
+
+    @property
+    def has_voids(self) -> bool:
+        """Whether the origin of some table without rows is known."""
+        return bool(self._voids)
+
+    def note(self, fact: Fact) -> None:
+        """Keeps a fact; one like the last of its line is counted, and a loop's many are not kept.
+
+        Args:
+            fact: what happened.
+        """
+        for place, known in enumerate(self._facts):
+            if replace(known, times=fact.times) == fact:
+                self._facts[place] = replace(known, times=known.times + 1)
+                return
+        site = (fact.line, fact.operation)
+        count = self._per_line.get(site, 0)
+        if count >= _PER_LINE * (2 if fact.is_absence else 1) or len(self._facts) >= MOST_FACTS:
+            return
+        self._per_line[site] = count + 1
+        self._facts.append(fact)
+
+    def remember(self, mask: Any, condition: Condition) -> None:
+        """Keeps what made a mask for as long as the mask lives.
+
+        Args:
+            mask: of one value a row.
+            condition: what made it.
+        """
+        _put(self._masks, mask, condition)
+
+    def condition_of(self, mask: Any) -> Condition | None:
+        """Returns what made a mask; `None` where nobody knows."""
+        found: Condition | None = _known(self._masks, mask)
+        return found
+
+    def remember_void(self, table: Any, why: str) -> None:
+        """Keeps why a table has no rows, for as long as it lives.
+
+        Args:
+            table: without rows.
+            why: the condition that no row met.
+        """
+        _put(self._voids, table, why)
+
+    def void_of(self, table: Any) -> str:
+        """Returns why a table has no rows; empty where nobody knows."""
+        return _known(self._voids, table) or ""
+
+    @contextmanager
+    def explaining(self) -> Iterator[bool]:
+        """Gives whether there is time to look for what the data hold instead, and takes it."""
+        if self._explained >= _MOST_EXPLAINED or self._explaining_s > _EXPLAINING_S:
+            yield False
+            return
+        self._explained += 1
+        began = time.perf_counter()
+        try:
+            yield True
+        finally:
+            self._explaining_s += time.perf_counter() - began
+
+
+def _put(known: dict[int, Any], thing: Any, value: object) -> None:
+    if len(known) >= _REMEMBERED:
+        del known[next(iter(known))]
+    known[id(thing)] = (weakref.ref(thing), value)
+
+
+def _known(known: dict[int, Any], thing: Any) -> Any:
+    """What is kept of a thing; another one may have its number by now."""
+    kept = known.get(id(thing))
+    return kept[1] if kept is not None and kept[0]() is thing else None

@@ -1,0 +1,156 @@
+"""One thing that happened to the data, as a value. Standard library only.
+
+Covered: whatever a kernel says that it noted, `facts_from` gives a bounded number of small values
+of known kinds, and raises nothing. Not covered: whether a fact is true. Code in a kernel can write
+into its own ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+__all__ = ["LEDGER", "MOST_FACTS", "Coverage", "Fact", "FactKind", "facts_from"]
+
+FactKind = Literal["kept", "dropped", "merged", "lost", "nothing", "shown"]
+LEDGER = "dm_jupyter_ledger"
+"""Asks for the ledger of a cell, in the metadata of its request, and holds it in the reply."""
+MOST_FACTS = 40
+"""Of one cell."""
+TEXT_CHARS = 240
+_MOST_PARTS, _MOST_NEAR = 6, 4
+_MOST_ROWS = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a column holds, beside a condition that no row of it met, or that met few alone."""
+
+    part: str
+    """The condition, or that part of it that is about this column."""
+    rows: int
+    """Rows that fit this part alone."""
+    column: str = ""
+    low: str = ""
+    """The least value, and in `high` the greatest; empty where the column has no order."""
+    high: str = ""
+    dtype: str = ""
+    """Of the column, where the value that was looked for is of another kind."""
+    near: tuple[tuple[str, int], ...] = ()
+    """Values like the one that was looked for, each with its number of rows."""
+    frequent: tuple[tuple[str, int], ...] = ()
+    """The most frequent values, where none is like it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One operation of a cell and what it did to rows or values."""
+
+    kind: FactKind
+    """`kept`: rows that a condition selected. `dropped`: rows taken out for another reason.
+    `merged`: rows of two tables put together. `lost`: values that became NaN. `nothing`: a figure
+    of no rows, or of missing values alone. `shown`: a table without values was shown or saved."""
+    operation: str
+    """The name of what the code called."""
+    before: int | None = None
+    """Rows, or values, that it was given; `None` where nobody knows."""
+    after: int | None = None
+    """Rows, or values, that were left."""
+    other: int | None = None
+    """Rows of the second table of a merge."""
+    missed: int | None = None
+    """Rows of the first table that found no partner, where that is known."""
+    condition: str = ""
+    """What selected the rows; the keys of a merge; the column that lost values."""
+    result: str = ""
+    """What a figure of nothing gave; examples of the values that were lost."""
+    coverage: tuple[Coverage, ...] = ()
+    line: int = 0
+    """Of the code, counted from 1; 0 where nobody knows."""
+    times: int = 1
+    """How often it happened just so."""
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether what was asked for was not in the data."""
+        return self.kind in ("nothing", "shown") or (
+            self.kind in ("kept", "dropped") and self.after == 0 and self.before != 0
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The fact as plain JSON values."""
+        raw = asdict(self)
+        for part in raw["coverage"]:
+            part["near"] = [list(pair) for pair in part["near"]]
+            part["frequent"] = [list(pair) for pair in part["frequent"]]
+        raw["coverage"] = list(raw["coverage"])
+        return raw
+
+
+def facts_from(raw: object) -> tuple[Fact, ...]:
+    """Returns the facts in what a kernel, or a stored result, says; what is none is left out.
+
+    Args:
+        raw: values as JSON has them; nothing of them is trusted.
+    """
+    if not isinstance(raw, list | tuple):
+        return ()
+    found = (_fact(one) for one in raw[:MOST_FACTS])
+    return tuple(fact for fact in found if fact is not None)
+
+
+def _fact(raw: object) -> Fact | None:
+    if not isinstance(raw, Mapping) or raw.get("kind") not in get_args(FactKind):
+        return None
+    operation = _text(raw.get("operation"))
+    if not operation:
+        return None
+    parts = raw.get("coverage")
+    known = parts[:_MOST_PARTS] if isinstance(parts, list | tuple) else ()
+    return Fact(
+        kind=raw["kind"],
+        operation=operation,
+        before=_count(raw.get("before")),
+        after=_count(raw.get("after")),
+        other=_count(raw.get("other")),
+        missed=_count(raw.get("missed")),
+        condition=_text(raw.get("condition")),
+        result=_text(raw.get("result")),
+        coverage=tuple(_coverage(part) for part in known if isinstance(part, Mapping)),
+        line=_count(raw.get("line")) or 0,
+        times=max(1, _count(raw.get("times")) or 1),
+    )
+
+
+def _coverage(raw: Mapping[str, object]) -> Coverage:
+    return Coverage(
+        part=_text(raw.get("part")),
+        rows=_count(raw.get("rows")) or 0,
+        column=_text(raw.get("column")),
+        low=_text(raw.get("low")),
+        high=_text(raw.get("high")),
+        dtype=_text(raw.get("dtype")),
+        near=_pairs(raw.get("near")),
+        frequent=_pairs(raw.get("frequent")),
+    )
+
+
+def _pairs(raw: object) -> tuple[tuple[str, int], ...]:
+    if not isinstance(raw, list | tuple):
+        return ()
+    pairs = [one for one in raw[:_MOST_NEAR] if isinstance(one, list | tuple) and len(one) == 2]
+    return tuple((_text(value), _count(rows) or 0) for value, rows in pairs)
+
+
+def _text(value: object) -> str:
+    """The text on one line, without what moves a cursor or turns the writing round."""
+    if not isinstance(value, str):
+        return ""
+    kept = (mark for mark in value[: 4 * TEXT_CHARS] if mark.isprintable() or mark.isspace())
+    return " ".join("".join(kept).split())[:TEXT_CHARS].strip()
+
+
+def _count(value: object) -> int | None:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_int and 0 <= value < _MOST_ROWS else None  # type: ignore[operator, return-value]

@@ -1,0 +1,146 @@
+"""The ledger of a kernel: begins and ends with a cell, and waits for pandas where it is not there.
+
+Covered: between two cells, and in cells that do not ask for it, pandas is as it was. It imports
+no library of data by itself. Not covered: pandas that was put into place without an import.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any
+
+from kernel_sandbox.ledger.book import Book
+from kernel_sandbox.ledger.facts import MOST_FACTS, facts_from
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """One a kernel."""
+
+    def __init__(self, shell: Any) -> None:
+        """Changes nothing yet.
+
+        Args:
+            shell: of IPython; its global names are those of the cells.
+        """
+        self._shell = shell
+        self._book = Book()
+        self._wrapping: Any = None
+        self._is_on = False
+        self._waiting = _Waiting(self)
+        self.facts: list[dict[str, Any]] = []
+        """Of the last cell that asked for it, as JSON values."""
+
+    @contextmanager
+    def of_a_cell(self, is_wanted: bool) -> Iterator[None]:
+        """Notes what happens to the data meanwhile; `facts` has it afterwards.
+
+        Args:
+            is_wanted: whether anything is noted.
+        """
+        if not is_wanted:
+            yield
+            return
+        self.facts = []
+        with suppress(Exception):  # a cell runs whether it is noted or not
+            self._begin()
+        try:
+            yield
+        finally:
+            with suppress(Exception):
+                self._end()
+
+    def prepare(self) -> None:
+        """Makes the layers, where pandas is loaded, before the first cell has to wait for it."""
+        if self._wrapping is None and "pandas" in sys.modules:
+            from kernel_sandbox.ledger.wrapping import Wrapping  # noqa: PLC0415 (loads pandas)
+
+            self._wrapping = Wrapping(self._book)
+
+    def pandas_is_there(self) -> None:
+        """Puts the layers on; called when pandas has been loaded in the middle of a cell."""
+        self.prepare()
+        if self._wrapping is not None:
+            self._is_on = True
+            self._wrapping.put_on()
+
+    def _begin(self) -> None:
+        self._book.open(self._shell.user_ns)
+        formatter = self._shell.display_formatter
+        formatter.format = _shown_too(self._book, formatter.format)
+        if "pandas" in sys.modules:
+            self.pandas_is_there()
+        else:
+            sys.meta_path.insert(0, self._waiting)
+
+    def _end(self) -> None:
+        noted = [fact.to_json() for fact in self._book.close()[:MOST_FACTS]]
+        self.facts = [fact.to_json() for fact in facts_from(noted)]  # a reply must stay small
+        with suppress(ValueError):
+            sys.meta_path.remove(self._waiting)
+        formatter = self._shell.display_formatter
+        original = getattr(formatter.format, "_dm_jupyter_original", None)
+        if original is not None:  # a cell may have put its own in place
+            formatter.format = original
+        if self._is_on:
+            self._is_on = False
+            self._wrapping.take_off(self._shell.user_ns)
+
+
+def _shown_too(book: Book, formatted: Any) -> Any:
+    """IPython's `format`, noting tables without values."""
+
+    def function(shown: object, *args: Any, **kwargs: Any) -> Any:
+        if not book.is_quiet and type(shown).__module__.split(".")[0] == "pandas":
+            book.is_quiet = True
+            try:
+                sys.modules["kernel_sandbox.ledger.notes"].note_shown(book, shown)
+            except Exception:  # noqa: BLE001, S110 (nothing of ours may reach the cell)
+                pass
+            finally:
+                book.is_quiet = False
+        return formatted(shown, *args, **kwargs)
+
+    function._dm_jupyter_original = formatted  # type: ignore[attr-defined]
+    return function
+
+
+class _Waiting:
+    """A finder that finds nothing itself, and says when pandas has been loaded."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Called by the import system for each module that is not loaded.
+
+        Args:
+            name: of the module.
+            path: not used.
+            target: not used.
+        """
+        del path, target
+        if name != "pandas" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("pandas")
+        if spec is not None and spec.loader is not None:
+            loader, ledger = spec.loader, self._ledger
+            execute = loader.exec_module
+
+            def then_tell(module: ModuleType) -> None:
+                del loader.exec_module  # it is the class's again
+                execute(module)
+                with suppress(Exception):
+                    ledger.pandas_is_there()
+
+            loader.exec_module = then_tell  # type: ignore[method-assign]
+        return spec

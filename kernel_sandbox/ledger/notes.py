@@ -1,0 +1,393 @@
+"""What each wrapped operation of pandas has to say, once it has returned.
+
+Loaded once pandas is there. A note may raise: then nothing is noted. It runs while the book is
+quiet, so that the operations of pandas that it calls itself are not noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kernel_sandbox.ledger.book import Book, Condition
+from kernel_sandbox.ledger.coverage import coverage_of, coverage_of_query, label, value_text
+from kernel_sandbox.ledger.facts import Coverage, Fact
+
+__all__ = ["Call", "Note", "compared", "note_shown"]
+
+_TABLES = (pd.DataFrame, pd.Series)
+_TEXT_ROWS = 100_000
+"""Rows of a column of Python objects that are searched for missing values: that takes long."""
+_MOST_ROWS = 5_000_000
+_SHOWN_CELLS = 400
+_CONDITION_CHARS = 200
+_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a wrapped operation; it has returned when it is noted."""
+
+    name: str
+    line: int
+    before: int
+    """Rows of the first argument before the call; it may have changed itself."""
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: Any = None
+
+    @property
+    def table(self) -> Any:
+        """What it was called on."""
+        return self.args[0]
+
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """Returns an argument.
+
+        Args:
+            place: among the positional ones, the table itself being 0.
+            name: of the argument.
+            default: where it was not given.
+        """
+        return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
+
+
+Note = Callable[[Book, Call], None]
+"""Writes down what a call did."""
+
+
+def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
+    """Returns the note of an operation that makes a mask; nothing is a fact before it selects.
+
+    Args:
+        sign: how the condition is written.
+        form: of the condition in words.
+    """
+
+    def note(book: Book, call: Call) -> None:
+        column = call.args[0]
+        column = getattr(column, "_orig", column)  # of a `.str`
+        wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
+        if sign == "between":
+            wanted = [wanted, call.argument(2, "right")]
+        text = form.format(column=label(column), sign=sign, value=value_text(wanted))
+        text = text[:_CONDITION_CHARS]
+        is_empty = not _has_any(call.result)
+        coverage: tuple[Coverage, ...] = ()
+        is_of_missing = sign in ("missing", "not missing")
+        if is_empty and isinstance(column, pd.Series) and not is_of_missing:
+            with book.explaining() as may:
+                coverage = (coverage_of(column, wanted, text),) if may else ()
+        condition = Condition(text, coverage, is_empty, is_of_missing=is_of_missing)
+        book.remember(call.result, condition)
+
+    return note
+
+
+def combined(word: str) -> Note:
+    """Returns the note of `&` or `|` on masks.
+
+    Args:
+        word: that stands for it.
+    """
+
+    def note(book: Book, call: Call) -> None:
+        masks = call.args[:2]
+        sides = [book.condition_of(mask) or Condition("…") for mask in masks]
+        texts = [f"({x.text})" if x.is_compound and word == "or" else x.text for x in sides]
+        coverage: tuple[Coverage, ...] = ()
+        is_empty = not _has_any(call.result)
+        if is_empty:
+            for mask, side in zip(masks, sides, strict=False):
+                own = side.coverage or (Coverage(side.text, int(_count_true(mask))),)
+                coverage += own if side.text != "…" else ()
+        text = f" {word} ".join(texts)[:_CONDITION_CHARS]
+        book.remember(call.result, Condition(text, coverage, is_empty, is_compound=word == "and"))
+
+    return note
+
+
+def inverted(book: Book, call: Call) -> None:
+    """Notes `~`."""
+    inner = book.condition_of(call.table)
+    if inner is not None:
+        text = f"not ({inner.text})"[:_CONDITION_CHARS]
+        book.remember(call.result, Condition(text, is_empty=not _has_any(call.result)))
+
+
+def _has_any(mask: Any) -> bool:
+    values = getattr(mask, "_values", mask)
+    return bool(values.any()) if isinstance(values, np.ndarray) else bool(mask.any())
+
+
+def _count_true(mask: Any) -> int:
+    return int(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else int(mask.sum())
+
+
+def is_mask(key: Any) -> bool:
+    """Whether a key selects rows by true and false."""
+    if isinstance(key, pd.Series | np.ndarray):
+        return key.ndim == 1 and pd.api.types.is_bool_dtype(key.dtype)
+    return isinstance(key, list) and bool(key) and isinstance(key[0], bool | np.bool_)
+
+
+def selected(book: Book, call: Call) -> None:
+    """Notes `table[mask]`; a column of a table without rows has the table's reason."""
+    key = call.args[1]
+    if is_mask(key):
+        _note_kept(book, call, book.condition_of(key) or Condition(""))
+
+
+def located(book: Book, call: Call) -> None:
+    """Notes `.loc[mask]` and `.loc[slice]`."""
+    indexer, key = call.args[:2]
+    rows = key[0] if isinstance(key, tuple) and key and indexer.ndim == len(key) else key
+    if is_mask(rows):
+        _note_kept(book, call, book.condition_of(rows) or Condition(""))
+    elif isinstance(rows, slice) and rows != slice(None) and isinstance(call.result, _TABLES):
+        ends = [value_text(end) for end in (rows.start, rows.stop) if end is not None]
+        text = f"{label(indexer.obj.index)} within {' to '.join(ends)}"
+        coverage: tuple[Coverage, ...] = ()
+        if not len(call.result) and call.before:
+            index = indexer.obj.index
+            with book.explaining() as may:
+                coverage = (coverage_of(index.to_series(), rows.start, text),) if may else ()
+        _note_kept(book, call, Condition(text, coverage))
+
+
+def queried(book: Book, call: Call) -> None:
+    """Notes `.query(text)`."""
+    expression = call.argument(1, "expr", "")
+    text = " ".join(str(expression).split())[:_CONDITION_CHARS]
+    is_void = call.result is not None and not len(call.result) and call.before
+    coverage: tuple[Coverage, ...] = ()
+    if is_void:
+        with book.explaining() as may:
+            coverage = coverage_of_query(call.table, expression) if may else ()
+    _note_kept(book, call, Condition(text, coverage))
+
+
+def _note_kept(book: Book, call: Call, condition: Condition) -> None:
+    result = call.table if call.result is None else call.result
+    after = len(result)
+    is_void = after == 0 and call.before > 0
+    if is_void:
+        book.remember_void(result, condition.text or "a mask")
+    elif after == 0 and (why := book.void_of(call.table)):
+        book.remember_void(result, why)
+    coverage = condition.coverage if is_void else ()
+    book.note(
+        Fact("kept", call.name, call.before, after, condition=condition.text,
+             coverage=coverage, line=call.line)
+    )  # fmt: skip
+
+
+def dropped(book: Book, call: Call) -> None:
+    """Notes `dropna`, `drop_duplicates` and `drop`, where they took rows out."""
+    result = call.table if call.result is None else call.result
+    after = len(result)
+    if after != call.before:
+        columns = call.kwargs.get("subset")
+        text = value_text(columns) if columns is not None else ""
+        if after == 0:
+            book.remember_void(result, call.name)
+        fact = Fact("dropped", call.name, call.before, after, condition=text, line=call.line)
+        book.note(fact)
+
+
+def grouped(book: Book, call: Call) -> None:
+    """Notes rows that are in no group as their key is missing, and groups of no rows."""
+    table, by = call.table, call.argument(1, "by")
+    if call.before == 0:
+        nothing(book, call)
+        return
+    if not call.kwargs.get("dropna", True) or not isinstance(table, pd.DataFrame):
+        return
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, list) or not all(isinstance(x, str) for x in names):
+        return
+    missing: Any = None
+    for name in names:
+        if name in table.columns and (gone := _missing(table[name])) is not None:
+            missing = gone if missing is None else missing | gone
+    lost = 0 if missing is None else int(missing.sum())
+    if lost:
+        text = ", ".join(names)[:_CONDITION_CHARS]
+        left = call.before - lost
+        book.note(Fact("dropped", "groupby", call.before, left, condition=text, line=call.line))
+
+
+def _missing(column: Any) -> Any:
+    """A mask of the missing values; `None` where to look takes too long."""
+    is_slow = column.dtype == object and len(column) > _TEXT_ROWS
+    return None if is_slow or len(column) > _MOST_ROWS else column.isna()
+
+
+def merged(book: Book, call: Call) -> None:
+    """Notes `merge` and `join`: rows of both sides and of the result."""
+    left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
+    if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
+        return
+    if call.name == "merge_asof":
+        keys = str(call.argument(2, "on", call.kwargs.get("left_on", "index")))
+        fact = Fact("merged", call.name, len(left), len(call.result), other=len(right),
+                    condition=keys[:_CONDITION_CHARS], line=call.line)  # fmt: skip
+        book.note(fact)
+        return
+    is_join = call.name == "join"
+    how = call.argument(3 if is_join else 2, "how", "left" if is_join else "inner")
+    on = call.argument(2 if is_join else 3, "on", call.kwargs.get("left_on"))
+    if on is None and not is_join and not call.kwargs.get("left_index"):
+        on = [name for name in left.columns if name in right.columns]
+    keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
+    book.note(
+        Fact("merged", call.name, len(left), len(call.result), other=len(right),
+             missed=_unmatched(right, call.result, str(how)),
+             condition=f"{keys[:_CONDITION_CHARS]} ({how})", line=call.line)
+    )  # fmt: skip
+
+
+def _unmatched(right: Any, result: Any, how: str) -> int | None:
+    """Rows of a left merge without a partner, by a number that only the right side has."""
+    if how != "left" or not isinstance(right, pd.DataFrame) or len(result) > _MOST_ROWS:
+        return None
+    for name in right.columns:
+        if right[name].dtype.kind in "iufbM" and name in result.columns:
+            if right[name].isna().any():
+                continue
+            return int(result[name].isna().sum())
+    return None
+
+
+def concatenated(book: Book, call: Call) -> None:
+    """Notes `concat` beside each other where the rows of the parts do not fit."""
+    parts = call.args[0]
+    sizes = [len(one) for one in parts] if isinstance(parts, list | tuple) else []
+    if sizes and call.argument(1, "axis", 0) in (1, "columns") and len(call.result) > max(sizes):
+        text = ", ".join(map(str, sizes[:8]))
+        fact = Fact("merged", "concat", max(sizes), len(call.result), condition=text)
+        book.note(fact)
+
+
+def coerced(book: Book, call: Call) -> None:
+    """Notes values that `to_numeric` and its like, `map` or `reindex` have made NaN."""
+    given, result = call.args[0], call.result
+    if call.name.startswith("to_") and call.argument(1, "errors", "raise") != "coerce":
+        return
+    if call.name == "map" and not isinstance(call.argument(1, "arg"), Mapping | pd.Series):
+        return
+    values = result if isinstance(result, _TABLES) else pd.Series(result)
+    if len(values) > _MOST_ROWS or not isinstance(given, pd.Series | pd.Index | list | np.ndarray):
+        return
+    gone = values.isna()
+    if not gone.any():
+        return
+    source = pd.Series(given)
+    was_there = source.notna()
+    lost = gone.to_numpy() & was_there.to_numpy()
+    count = int(lost.sum())
+    if not count:
+        return
+    examples = pd.unique(source[lost].head(1_000))[:_EXAMPLES]
+    there = int(was_there.sum())
+    book.note(
+        Fact("lost", call.name, there, there - count, condition=label(source),
+             result=", ".join(map(value_text, examples)), line=call.line)
+    )  # fmt: skip
+
+
+def reindexed(book: Book, call: Call) -> None:
+    """Notes labels that `reindex` found no row for."""
+    table, result = call.table, call.result
+    if len(result) > _TEXT_ROWS or result.index is table.index or not len(result):
+        return
+    unknown = ~result.index.isin(table.index)
+    if unknown.any():
+        count = int(unknown.sum())
+        examples = ", ".join(map(value_text, result.index[unknown][:_EXAMPLES]))
+        book.note(
+            Fact("lost", "reindex", len(result), len(result) - count,
+                 condition=label(result.index), result=examples, line=call.line)
+        )  # fmt: skip
+
+
+def reduced(book: Book, call: Call) -> None:
+    """Notes a figure of no rows, or of missing values alone."""
+    table, result = call.table, call.result
+    if call.before == 0:
+        nothing(book, call)
+    elif isinstance(table, pd.Series):
+        _note_figure(book, call, table, result)
+    elif isinstance(result, pd.Series) and result.dtype.kind in "iuf":
+        suspects = result.index[(result.isna() | (result == 0)).to_numpy()][:_EXAMPLES]
+        for name in suspects:
+            if name in table.columns and not table[name].notna().any():
+                value = value_text(result[name])
+                fact = Fact("nothing", call.name, call.before, 0, result=value, line=call.line,
+                            condition=label(table[name]))  # fmt: skip
+                book.note(fact)
+
+
+def _note_figure(book: Book, call: Call, table: Any, result: Any) -> None:
+    if not pd.api.types.is_scalar(result):
+        return
+    condition = book.condition_of(table)
+    if condition is not None and condition.is_empty:
+        if condition.is_of_missing:
+            return
+        fact = Fact("kept", call.name, call.before, 0, condition=condition.text,
+                    coverage=condition.coverage, line=call.line)  # fmt: skip
+        book.note(fact)
+    elif (pd.isna(result) or result == 0) and not table.notna().any():
+        fact = Fact("nothing", call.name, call.before, 0, condition=label(table),
+                    result=value_text(result), line=call.line)  # fmt: skip
+        book.note(fact)
+
+
+def nothing(book: Book, call: Call) -> None:
+    """Notes an operation on a table without rows."""
+    if call.before:
+        return
+    is_value = pd.api.types.is_scalar(call.result)
+    why = book.void_of(call.table)
+    result = value_text(call.result) if is_value else ""
+    book.note(Fact("nothing", call.name, 0, 0, condition=why, result=result, line=call.line))
+
+
+def written(book: Book, call: Call) -> None:
+    """Notes a table without rows that is saved."""
+    if call.before == 0:
+        why = book.void_of(call.table)
+        book.note(Fact("shown", call.name, 0, 0, condition=why, line=call.line))
+
+
+def fetched(book: Book, call: Call) -> None:
+    """Notes how many rows a query of a database gave."""
+    if isinstance(call.result, pd.DataFrame):
+        text = " ".join(str(call.args[0]).split())[:_CONDITION_CHARS]
+        after = len(call.result)
+        if not after:
+            book.remember_void(call.result, text)
+        book.note(Fact("kept", call.name, None, after, condition=text, line=call.line))
+
+
+def note_shown(book: Book, shown: Any) -> None:
+    """Notes a table that is displayed and has no rows, or no values.
+
+    Args:
+        book: of the cell.
+        shown: what is displayed.
+    """
+    if not isinstance(shown, _TABLES):
+        return
+    if not len(shown):
+        why = book.void_of(shown)
+        book.note(Fact("shown", "display", 0, 0, condition=why))
+    elif shown.size <= _SHOWN_CELLS and bool(shown.isna().to_numpy().all()):
+        columns = ", ".join(map(str, getattr(shown, "columns", [label(shown)])))
+        fact = Fact("shown", "display", len(shown), 0, condition=columns[:_CONDITION_CHARS])
+        book.note(fact)

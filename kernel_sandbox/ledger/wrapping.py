@@ -1,0 +1,240 @@
+"""Puts a thin layer round the operations of pandas for as long as a cell runs, and takes it away.
+
+Covered: results, errors, tracebacks and warnings are those of pandas itself; what a cell has put
+in the place of an operation stays. Not covered: an operation that a cell has kept in a container
+or a closure keeps its layer, which then only passes on.
+
+Loaded once pandas is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pandas as pd
+from pandas.core.indexing import _LocIndexer
+from pandas.core.strings.accessor import StringMethods
+
+from kernel_sandbox.ledger import notes
+from kernel_sandbox.ledger.book import Book
+from kernel_sandbox.ledger.notes import Call, Note
+
+__all__ = ["Wrapping"]
+
+_REDUCTIONS = (
+    *("sum", "mean", "median", "min", "max", "std", "var", "prod", "count"),
+    *("nunique", "quantile"),
+)
+_CONSUMERS = ("describe", "value_counts", "mode", "agg", "aggregate", "resample", "corr")
+_WRITERS = ("to_csv", "to_excel", "to_parquet", "to_json")
+_SIGNS = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+_TEXT_CONDITIONS = ("contains", "startswith", "endswith", "match", "fullmatch")
+_COERCIONS = ("to_numeric", "to_datetime", "to_timedelta")
+_WALKED = 12
+"""Frames of pandas between a cell and a function that it had pandas call, as `apply` does."""
+_FILE = "<ledger of dm_jupyter, which warnings pass by as importlib._bootstrap>"
+"""Of the layer, for who looks at the stack. Python counts no frame of a file that has these two
+words in its name when it looks for the line that a warning is about (`_is_internal_frame`)."""
+
+
+def _conditions() -> Iterator[tuple[Any, str, Note]]:
+    """Yields what makes masks; see `_operations`."""
+    series = pd.Series
+    for name, sign in _SIGNS.items():
+        yield series, f"__{name}__", notes.compared(sign)
+        yield series, name, notes.compared(sign)
+    yield series, "isin", notes.compared("in")
+    yield series, "between", notes.compared("between")
+    for name, words in (("isna", "missing"), ("notna", "not missing")):
+        yield series, name, notes.compared(words, "{column} {sign}")
+        yield series, name.replace("na", "null"), notes.compared(words, "{column} {sign}")
+    for name in _TEXT_CONDITIONS:
+        yield StringMethods, name, notes.compared(name)
+    yield series, "__and__", notes.combined("and")
+    yield series, "__or__", notes.combined("or")
+    yield series, "__invert__", notes.inverted
+
+
+def _methods(owner: Any) -> Iterator[tuple[Any, str, Note]]:
+    """Yields what a table and a column both have; see `_operations`."""
+    yield owner, "__getitem__", notes.selected
+    yield owner, "reindex", notes.reindexed
+    yield owner, "groupby", notes.grouped
+    for names, note in (
+        (("dropna", "drop_duplicates", "drop"), notes.dropped),
+        (_REDUCTIONS, notes.reduced),
+        (_CONSUMERS, notes.nothing),
+        (_WRITERS, notes.written),
+    ):
+        yield from ((owner, name, note) for name in names if hasattr(owner, name))
+
+
+def _operations() -> Iterator[tuple[Any, str, Note]]:
+    """Yields the owner of each operation, its name there, and what is noted of it."""
+    yield from _conditions()
+    yield from _methods(pd.DataFrame)
+    yield from _methods(pd.Series)
+    yield _LocIndexer, "__getitem__", notes.located
+    yield pd.DataFrame, "query", notes.queried
+    yield pd.DataFrame, "pivot_table", notes.nothing
+    yield pd.DataFrame, "merge", notes.merged
+    yield pd.DataFrame, "join", notes.merged
+    yield pd.Series, "map", notes.coerced
+    for name, note in _FUNCTIONS.items():
+        # Where it was defined as well: there pickle looks for it.
+        for module in (pd, sys.modules[getattr(pd, name).__module__]):
+            if getattr(module, name, None) is getattr(pd, name):
+                yield module, name, note
+
+
+_FUNCTIONS: dict[str, Note] = {
+    **dict.fromkeys(_COERCIONS, notes.coerced),
+    **dict.fromkeys(("merge", "merge_asof"), notes.merged),
+    **dict.fromkeys(("read_sql", "read_sql_query"), notes.fetched),
+    "concat": notes.concatenated,
+}
+
+
+class Wrapping:
+    """The layers of one kernel; made once, put on and taken off with each cell."""
+
+    def __init__(self, book: Book) -> None:
+        """Changes nothing yet.
+
+        Args:
+            book: gets what is noted.
+        """
+        self._layers: list[tuple[Any, str, Any, Any, bool]] = []
+        """Owner, name, the operation, its layer, and whether the owner has it of its own."""
+        made: dict[int, Any] = {}
+        for owner, name, note in _operations():
+            original = getattr(owner, name)
+            layer = made.setdefault(id(original), None) if not isinstance(owner, type) else None
+            if layer is None:
+                layer = _layer(book, original, name, note)
+                made[id(original)] = layer
+            self._layers.append((owner, name, original, layer, name in vars(owner)))
+        self._originals = {id(layer): original for _, _, original, layer, _ in self._layers}
+
+    def put_on(self) -> None:
+        """Puts the layers into place."""
+        for owner, name, original, layer, _ in self._layers:
+            if getattr(owner, name, None) is original:
+                setattr(owner, name, layer)
+
+    def take_off(self, namespace: dict[str, Any]) -> None:
+        """Puts the operations back, also where a cell has imported them by name.
+
+        Args:
+            namespace: the global names of the cell's code.
+        """
+        for owner, name, original, layer, is_own in self._layers:
+            if vars(owner).get(name) is not layer:
+                continue
+            if is_own:
+                setattr(owner, name, original)
+            else:
+                delattr(owner, name)
+        for key, value in list(namespace.items()):
+            original = self._originals.get(id(value))
+            if original is not None:
+                namespace[key] = original
+
+
+def _layer(book: Book, original: Any, name: str, note: Note) -> Any:
+    """Returns an operation that does what the original does, and then notes it."""
+    if name == "__getitem__":
+        function = _getitem_layer(book, original, note)
+    else:
+        is_walking, is_query = name in _COERCIONS, name == "query"
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            try:
+                line = 0 if book.is_quiet else _cell_line(book, sys._getframe(1), is_walking)
+                if is_query:  # it looks for names in the frame of its caller
+                    kwargs["level"] = kwargs.get("level", 0) + (2 if line else 1)
+                if not line:
+                    return original(*args, **kwargs)
+                return _noted(book, original, note, Call(name, line, _rows(args), args, kwargs))
+            except BaseException as error:
+                error.__traceback__ = _without_layers(error.__traceback__)
+                raise
+
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=_FILE, co_name=getattr(original, "__name__", name))
+    return functools.wraps(original)(function)
+
+
+def _getitem_layer(book: Book, original: Any, note: Note) -> Any:
+    """As `_layer`, and quick for a key that is a name or a number."""
+
+    def function(self: Any, key: Any) -> Any:
+        try:
+            if type(key) is str or type(key) is int:
+                result = original(self, key)
+                if book.has_voids and not book.is_quiet:
+                    _pass_on_void(book, self, result)
+                return result
+            line = 0 if book.is_quiet else _cell_line(book, sys._getframe(1))
+            if not line:
+                return original(self, key)
+            return _noted(book, original, note, Call("[]", line, _rows((self,)), (self, key), {}))
+        except BaseException as error:
+            error.__traceback__ = _without_layers(error.__traceback__)
+            raise
+
+    return function
+
+
+def _pass_on_void(book: Book, table: Any, column: Any) -> None:
+    with suppress(Exception):  # nothing of ours may reach the cell
+        if isinstance(column, pd.Series) and (why := book.void_of(table)):
+            book.remember_void(column, why)
+
+
+def _cell_line(book: Book, frame: Any, is_walking: bool = False) -> int:
+    """The line of the cell that a call comes from; 0 for one from elsewhere, or another thread."""
+    if is_walking:
+        for _ in range(_WALKED):
+            if frame is None or not frame.f_globals.get("__name__", "").startswith("pandas."):
+                break
+            frame = frame.f_back
+    is_own = frame is not None and frame.f_globals is book.namespace
+    if not is_own or threading.get_ident() != book.thread or book.has_looked_enough:
+        return 0
+    return int(frame.f_lineno)
+
+
+def _noted(book: Book, original: Any, note: Note, call: Call) -> Any:
+    """Returns what the original returns; a note that fails is none."""
+    book.is_quiet = True
+    try:
+        call.result = original(*call.args, **call.kwargs)
+        with suppress(Exception):  # nothing of ours may reach the cell
+            note(book, call)
+        return call.result
+    finally:
+        book.is_quiet = False
+
+
+_noted.__code__ = _noted.__code__.replace(co_filename=_FILE)
+
+
+def _rows(args: tuple[Any, ...]) -> int:
+    table = args[0] if args else None
+    table = getattr(table, "obj", table) if isinstance(table, _LocIndexer) else table
+    return len(table) if isinstance(table, pd.DataFrame | pd.Series) else 0
+
+
+def _without_layers(trace: Any) -> Any:
+    """The traceback without the frames of the layer at its beginning."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == _FILE:
+        trace = trace.tb_next
+    return trace

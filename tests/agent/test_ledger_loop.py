@@ -1,0 +1,135 @@
+"""What the model is shown of what its cells did to the data, and answers that rest on nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.notebook_words import closing_words
+from dm_jupyter.core.assistance import Assistance
+from dm_jupyter.core.events import Event
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from kernel_sandbox.ledger.facts import Coverage, Fact
+from kernel_sandbox.session import KernelSession
+from kernel_sandbox.types import CellResult, CellStatus, Limits, Stream
+from tests.fakes import ScriptedNotebook, ScriptedPolicy
+
+QUESTION = "Why did sales drop in November 2012?"
+FREE = Trajectory(Task("t", QUESTION), "markdown", Brief("f", "df = 1\n", ()))
+CLOSED = Trajectory(Task("t", QUESTION, answer_format="@n[n]"), "markdown", Brief("f", "df = 1\n"))
+NONE = Fact(
+    "kept", "query", before=9_000, after=0, condition="year == 2012",
+    coverage=(Coverage("year == 2012", 0, "year", low="2021", high="2025"),), line=2,
+)  # fmt: skip
+SUM = Fact("nothing", "sum", 0, 0, condition="year == 2012", result="0.0")
+WORDS = "no row has year == 2012 (of 9,000); year runs from 2021 to 2025"
+CODE = "print(1)\n```"
+WRONG = "Total sales were $0.00, a significant drop."
+HONEST = "The data have no rows of 2012: they run from 2021 to 2025."
+LIVE = """import pandas as pd
+sales = pd.DataFrame({
+    'day': pd.date_range('2021-01-03', '2025-06-30', freq='W'), 'total': 5.0,
+})
+chosen = sales[(sales.day >= '2012-11-01') & (sales.day < '2012-12-01')]
+print(f'{chosen.total.sum():.2f}')
+```"""
+
+
+def ignore(event: Event) -> None:
+    pass
+
+
+def came_to_nothing(text: str = "0.0\n") -> CellResult:
+    outputs = (Stream("stdout", text),) if text else ()
+    return CellResult(CellStatus.OK, outputs, execution_count=1, facts=(NONE, SUM))
+
+
+async def _run(
+    start: Trajectory, texts: list[str], result: CellResult, settings: RunSettings | None = None
+) -> tuple[Trajectory, ScriptedPolicy]:
+    policy = ScriptedPolicy(texts)
+    notebook = ScriptedNotebook([result])
+    return await run(start, policy, notebook, settings or RunSettings(), ignore), policy
+
+
+async def test_the_facts_stand_below_the_output() -> None:
+    _, policy = await _run(FREE, [CODE, HONEST], came_to_nothing())
+    told = policy.requests[1].messages[-1].content
+    assert f"0.0\n\nWhat happened to the data:\n- {WORDS}\n- sum of 0 rows" in told
+
+
+async def test_a_cell_that_shows_nothing_is_told_so_and_its_facts() -> None:
+    _, policy = await _run(FREE, [CODE, CODE, HONEST], came_to_nothing(""))
+    told = policy.requests[1].messages[-1].content
+    plain, _ = await _run(FREE, [CODE, CODE, HONEST], replace(came_to_nothing(""), facts=()))
+    assert told.startswith(plain.steps[0].observation)
+    assert told.endswith("(year == 2012) gave 0.0")
+
+
+async def test_an_answer_that_rests_on_no_rows_is_sent_back_once_with_the_fact() -> None:
+    done, policy = await _run(FREE, [CODE, WRONG, HONEST], came_to_nothing())
+    assert WORDS in done.steps[1].observation
+    assert WORDS in policy.requests[2].messages[-1].content
+    assert (done.answer, done.rests_on, done.stop) == (HONEST, (), StopReason.ANSWERED)
+    assert "answer_absent" in done.prompts
+
+
+async def test_an_answer_that_stays_is_marked() -> None:
+    done, policy = await _run(FREE, [CODE, WRONG], came_to_nothing())
+    assert (done.answer, done.rests_on) == (WRONG, (WORDS,))
+    assert len(policy.requests) == 3
+    assert f"> This answer rests on a selection without rows or values: {WORDS}." in closing_words(
+        done
+    )
+    assert Trajectory.from_json(done.to_json()) == done
+
+
+async def test_a_closed_form_answer_is_not_sent_back_but_marked() -> None:
+    done, policy = await _run(CLOSED, [CODE], came_to_nothing("@n[0.0]\n"))
+    assert (done.answer, done.rests_on) == ("@n[0.0]", (WORDS,))
+    assert len(policy.requests) == 1
+
+
+async def test_without_the_ledger_nothing_is_told_and_nothing_is_sent_back() -> None:
+    settings = RunSettings(assistance=Assistance().without("ledger"))
+    done, policy = await _run(FREE, [CODE, WRONG], came_to_nothing(), settings)
+    assert "What happened" not in policy.requests[1].messages[-1].content
+    assert (done.turns, done.answer, done.rests_on) == (2, WRONG, (WORDS,))  # marked all the same
+
+
+async def test_the_published_form_of_a_dialect_is_left_as_it_is() -> None:
+    start = replace(FREE, dialect="react-published")
+    text = "Thought: x\nAction: python\nAction Input: ```python\nprint(1)\n```"
+    _, policy = await _run(start, [text, "Final Answer: no rows"], came_to_nothing())
+    assert "What happened" not in policy.requests[-1].messages[-1].content
+
+
+async def test_numbers_of_the_facts_are_borne_out() -> None:
+    done, _ = await _run(
+        FREE, [CODE, "The 9,000 rows run from 2021 to 2025; none has 2012."], came_to_nothing()
+    )
+    assert (done.turns, done.unsupported, done.rests_on) == (2, (), ())
+
+
+async def test_a_real_kernel_notices_what_a_real_cell_came_to(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    start = replace(FREE, brief=Brief("f", "", ()))
+    async with KernelSession(Limits()) as kernel:
+        notebook = HeadlessNotebook(kernel, path=path)
+        notebook.ask(start.task)
+        policy = ScriptedPolicy([LIVE, WRONG])
+        done = await run(start, policy, notebook, RunSettings(), ignore)
+        notebook.finish(done)
+    (absent,) = done.rests_on
+    assert absent.startswith("no row has day >= '2012-11-01' and day < '2012-12-01' (of 235)")
+    assert "day runs from 2021-01-03 to 2025-06-29" in absent
+    saved = nbformat.read(path, as_version=4)
+    code = next(cell for cell in saved.cells if cell.cell_type == "code")
+    assert code.metadata["dm_jupyter"]["facts"][0]["after"] == 0
+    assert absent.split("'")[0] in saved.cells[-1].source
+    nbformat.validate(saved)

@@ -1,0 +1,124 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_scipy
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, Trajectory
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
+
+LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("t.csv")\n'
+FULL = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"))
+WITH_GAPS = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"), incomplete=("b",))
+
+
+def _task(question: str, constraints: str = "", answer_format: str = "") -> Task:
+    return Task("t", question, (Path("t.csv"),), constraints, answer_format)
+
+
+@pytest.mark.parametrize(
+    ("question", "advice"),
+    [
+        ("What is the mean of a?", ()),
+        ("How many students wrote the test?", ()),
+        ("Which shop has the largest distribution centre?", ()),
+        ("Do a and b correlate?", ("advice_tests",)),
+        ("Is the difference significant?", ("advice_tests",)),
+        ("Run a t-test of a by b.", ("advice_tests",)),
+        ("Is a normally distributed?", ("advice_tests",)),
+        ("Replace the missing values of b by 0.", ()),
+        ("Give the z-score of each a.", ()),
+        ("What is the population standard deviation of a?", ("advice_population",)),
+    ],
+)
+def test_advice_comes_with_the_questions_that_need_it(
+    question: str, advice: tuple[str, ...]
+) -> None:
+    assert advice_on(_task(question), FULL) == advice
+    with_gaps = advice_on(_task(question), WITH_GAPS)
+    assert sorted(with_gaps) == sorted((*advice, "advice_missing"))
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        _task("Compare the two.", constraints="Use Pearson's correlation coefficient."),
+        _task("Compare the two.", answer_format="@p_value[number] where ..."),
+    ],
+)
+def test_constraints_and_format_count_as_well(task: Task) -> None:
+    assert "advice_tests" in advice_on(task, FULL)
+    assert needs_scipy(task)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_needed"),
+    [("Which rows have a z-score above 3?", True), ("How skewed is a?", True), ("Sum a.", False)],
+)
+def test_scipy_is_at_hand_where_it_is_needed(question: str, *, is_needed: bool) -> None:
+    assert needs_scipy(_task(question)) is is_needed
+
+
+@pytest.mark.parametrize(("brief", "speaks_of_gaps"), [(FULL, False), (WITH_GAPS, True)])
+def test_a_plain_question_is_told_of_missing_values_where_there_are_any_and_of_no_tests(
+    brief: Brief, *, speaks_of_gaps: bool
+) -> None:
+    dialect = dialect_named("markdown")
+    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", brief))
+    said = "\n".join(message.content for message in dialect.messages(plain))
+    assert ("dropna" in said) is speaks_of_gaps
+    assert "stats" not in said
+    assert "stats" not in dialect.prefill(plain)
+
+
+def test_a_test_is_told_how_and_finds_its_module_loaded() -> None:
+    dialect = dialect_named("markdown")
+    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", WITH_GAPS))
+    system, first = dialect.messages(asked)
+    assert "stats.pearsonr" in first.content
+    assert "dropna(subset=[...])" in first.content
+    assert dialect.prefill(asked).startswith(
+        "```python\nimport pandas as pd\nimport numpy as np\nfrom scipy import stats\ndf ="
+    )
+    # What all questions about a file have in common comes first, so that it is read once.
+    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", WITH_GAPS))
+    assert dialect.messages(plain)[0] == system
+
+
+def test_a_query_needs_no_such_advice() -> None:
+    brief = Brief(text="shop.db", databases=("shop.db",), incomplete=("b",))
+    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", brief))
+    said = "\n".join(message.content for message in dialect_named("markdown").messages(asked))
+    assert "pearsonr" not in said
+
+
+@pytest.mark.parametrize("question", ["Do a and b correlate?", "What is the mean of a?"])
+async def test_no_advice_is_in_the_prompt_of_a_turn_that_may_answer(question: str) -> None:
+    start = Trajectory(_task(question), "markdown", WITH_GAPS)
+    turns = ["print(df.a.mean())\n```", "print(df.a.mean())\n```", "It is 3.", "It is 2."]
+    policy = ScriptedPolicy(turns)
+    notebook = ScriptedNotebook([raised("ValueError", "x"), printed("2")])
+    await run(start, policy, notebook, RunSettings(), lambda _: None)
+    advice = [prompts.text_of(name) for name in PROMPTS]
+    asked = [
+        any(text in one.content for one in request.messages for text in advice)
+        for request in policy.requests
+    ]
+    assert asked == [True, True, False, False]
+
+
+def test_scipy_is_not_imported_over_a_table_of_that_name() -> None:
+    brief = replace(FULL, variables=("stats",))
+    asked = Trajectory(_task("Do a and b correlate?"), "markdown", brief)
+    assert "from scipy" not in advised(asked).brief.opening
+    assert advised(advised(asked)) == advised(asked)
+
+
+def test_a_dialect_that_shows_no_advice_has_none() -> None:
+    for dialect in ("react", "tools", "jupiter"):
+        asked = Trajectory(_task("Do a and b correlate?"), dialect, WITH_GAPS)
+        assert advised(asked) == asked
