@@ -83,6 +83,15 @@ async def test_a_number_without_an_output_is_sent_back_once_then_flagged() -> No
     assert done.stop is StopReason.ANSWERED
 
 
+async def test_whose_number_it_is_goes_back_to_the_model() -> None:
+    table = "species    mass\nAdelie     3700.7\nGentoo     5076.0"
+    policy = ScriptedPolicy([CODE, "Adelie weigh 5076 g.", "Adelie weigh 3701 g."])
+    done = await run(FREE, policy, ScriptedNotebook([printed(table)]), SETTINGS, ignore)
+    assert "- 5076 (5076.0 is for Gentoo, not Adelie)" in done.steps[1].observation
+    assert (done.answer, done.unsupported) == ("Adelie weigh 3701 g.", ())
+    assert [(one.text, one.cell) for one in done.grounding] == [("3701", 0)]
+
+
 async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
     again = "There are 3 rows.\n```python\nprint(3)\n```"
     policy = ScriptedPolicy([CODE, again, again])

@@ -15,6 +15,7 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import runtime_source
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Brief,
@@ -231,6 +232,27 @@ async def test_the_trajectory_in_the_metadata_is_the_trajectory(tmp_path: Path) 
     assert words.startswith("## Answer\n\n3 rows")
     assert "Not found in the outputs: 3" in words
     assert "/data" not in str(document)
+
+
+async def test_the_answer_names_the_cell_of_each_number(tmp_path: Path) -> None:
+    notebook = HeadlessNotebook(ScriptedRunner(), path=tmp_path / "n.ipynb")
+    await notebook.run(RunCell("3"), "so")
+    numbers = (
+        Grounded("3", 0, 1, Verdict.SUPPORTED, 0),
+        Grounded("9", 7, 8, Verdict.MISMATCHED, 0, "9 is for b, not a"),
+    )
+    ended = {"stop": StopReason.ANSWERED, "answer": "3 rows 9", "unsupported": ("9",)}
+    notebook.finish(_trajectory(**ended, grounding=numbers))
+    document = _read(tmp_path / "n.ipynb")
+    cell = next(one for one in document.cells if one.cell_type == "code")
+    kept = document.cells[-1].metadata["dm_jupyter"]["numbers"]
+    assert [(number["text"], number["cell_id"]) for number in kept] == [
+        ("3", cell.id),
+        ("9", cell.id),
+    ]
+    words = document.cells[-1].source
+    assert "At odds with the outputs: 9 (9 is for b, not a)" in words
+    assert "Not found" not in words
 
 
 @pytest.mark.parametrize("stop", [stop for stop in StopReason if stop is not StopReason.ANSWERED])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -60,6 +61,15 @@ TASKS = st.builds(
 NAMES = st.lists(TEXT, max_size=3).map(tuple)
 LINKS = st.builds(Link, TEXT, st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple))
 TABLES = st.builds(DatabaseTable, TEXT, NAMES, st.lists(LINKS, max_size=2).map(tuple))
+GROUNDED = st.builds(
+    Grounded,
+    TEXT,
+    st.integers(0, 99),
+    st.integers(0, 99),
+    st.sampled_from(Verdict),
+    st.none() | st.integers(0, 9),
+    TEXT,
+)
 TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
@@ -69,6 +79,7 @@ TRAJECTORIES = st.builds(
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,
     unsupported=st.lists(TEXT, max_size=2).map(tuple),
+    grounding=st.lists(GROUNDED, max_size=2).map(tuple),
     endpoint=TEXT,
 )
 
@@ -110,6 +121,20 @@ def test_extending_leaves_the_original_alone() -> None:
     longer = start.extended(step)
     assert (start.turns, longer.turns) == (0, 1)
     assert (longer.tokens, longer.cells, longer.seconds) == (3, 0, 1.0)
+
+
+def test_a_record_of_an_earlier_release_has_no_cells_for_its_numbers() -> None:
+    stored = Trajectory(Task("t", "q"), "markdown", answer="3", unsupported=("3",)).to_json()
+    del stored["grounding"]
+    assert Trajectory.from_json(stored).grounding == ()
+
+
+def test_a_record_with_an_unknown_verdict_is_refused() -> None:
+    number = Grounded("3", 0, 1, Verdict.SUPPORTED, 0)
+    stored = Trajectory(Task("t", "q"), "markdown", grounding=(number,)).to_json()
+    stored["grounding"][0]["verdict"] = "sworn"
+    with pytest.raises(TrajectoryError, match="sworn"):
+        Trajectory.from_json(stored)
 
 
 def test_a_record_without_an_endpoint_is_read() -> None:

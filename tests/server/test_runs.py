@@ -33,6 +33,10 @@ async def test_a_question_is_answered_in_the_notebook(server: JupyterServer, say
         closed = await _ended(panel)
     assert closed["stop"] == "answered"
     assert closed["answer"] == ANSWER
+    (number,) = closed["numbers"]
+    (opened,) = panel.of("cell_opened")
+    assert (number["text"], number["verdict"]) == ("40", "supported")
+    assert number["cell_id"] == opened["cell_id"]
     seqs = [message["seq"] for message in panel.heard if message.get("seq")]
     assert seqs == list(range(1, len(seqs) + 1))
     operations = [message["operation"] for message in panel.of("operated")]

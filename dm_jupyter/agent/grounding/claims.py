@@ -216,7 +216,7 @@ def shown(label: str) -> str:
 
 def _can_tell(block: Block, cell: Cell, statement: Statement) -> bool:
     """Whether a superlative beside a value is about the rows of its table."""
-    is_dated = statement.number.text.isdigit() and len(statement.number.text) == 4
+    is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
     is_listed = block.is_table or len(block.labels) == len(block.cells)
     if is_dated or not is_listed or block.levels > 1 or not block.is_complete:
         return False
