@@ -231,7 +231,8 @@ async def step(
             emit(CellFinished(taken.turn.action, taken.result))
             after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
-            after = _after_answer(trajectory, taken, text)
+            # Outputs may be long, and the loop has others to serve.
+            after = await asyncio.to_thread(_after_answer, trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
     if trajectory.assists.compaction and settings.context_tokens and after.stop is None:
@@ -449,11 +450,13 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     found = ground(answer, outputs, trajectory.task.question)
     placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     told = {at: facts_block(result.facts) for at, result in shown}
-    return tuple(_told_by_a_fact(one, told) if one.is_doubtful else one for one in placed)
+    return tuple(_told_by_a_fact(one, told) for one in placed)
 
 
 def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
-    """The number, borne out where the facts of a cell have it."""
+    """The number; one that no output holds is borne out where the facts of a cell have it."""
+    if number.verdict is not Verdict.UNSUPPORTED:
+        return number
     mine = stated_numbers(number.text)
     for at, facts in told.items():
         if mine and mine <= stated_numbers(facts):

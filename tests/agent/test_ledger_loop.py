@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import pytest
 
+from dm_jupyter.agent import loop
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.notebook_words import closing_words
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.events import Event
+from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from kernel_sandbox.ledger.facts import Coverage, Fact
@@ -114,6 +119,30 @@ async def test_numbers_of_the_facts_are_borne_out() -> None:
         FREE, [CODE, "The 9,000 rows run from 2021 to 2025; none has 2012."], came_to_nothing()
     )
     assert (done.turns, done.unsupported, done.rests_on) == (2, (), ())
+
+
+async def test_a_fact_does_not_bear_out_a_number_that_is_another_rows() -> None:
+    table = "species\nAdelie       3700.66\nGentoo       5076.02\nName: mass, dtype: float64\n"
+    kept = Fact("kept", "[]", before=9_000, after=5_076, condition="mass > 0")
+    result = replace(came_to_nothing(table), facts=(kept,))
+    said = "The Adelie has a mean mass of 5,076."
+    done, policy = await _run(FREE, [CODE, said, said], result)
+    assert len(policy.requests) == 3  # it was sent back
+    assert done.unsupported == ("5,076",)
+
+
+async def test_an_answer_is_checked_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    checked = loop.ground
+
+    def noting(answer: str, outputs: Sequence[str], question: str) -> tuple[Grounded, ...]:
+        threads.append(threading.get_ident())
+        return checked(answer, outputs, question)
+
+    monkeypatch.setattr(loop, "ground", noting)
+    await _run(FREE, [CODE, HONEST], came_to_nothing())
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_a_real_kernel_notices_what_a_real_cell_came_to(tmp_path: Path) -> None:
