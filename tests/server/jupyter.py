@@ -219,16 +219,16 @@ class JupyterServer:
         return str(next(x["kernel"]["id"] for x in self.get("/api/sessions") if x["path"] == path))
 
     def document(self, path: str) -> Any:
-        """The notebook as it lies on disk, validated."""
-        address = f"/api/contents/{path}?type=notebook&content=1"
+        """The notebook as it lies on disk, validated.
+
+        Not asked of the server: one that reads a notebook while it writes the same one takes the
+        half-written file for a broken one and moves it away (jupyter_server's `fileio.py`).
+        """
         while True:
             try:
-                document = nbformat.from_dict(self.get(address)["content"])
+                document = nbformat.read(self.root / path, as_version=4)
                 break
-            except urllib.error.HTTPError as error:  # it is being written just now
-                error.close()
-                if error.code != 400:
-                    raise
+            except nbformat.reader.NotJSONError:  # it is being written just now
                 time.sleep(0.05)
         nbformat.validate(document)
         return document
