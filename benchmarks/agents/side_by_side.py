@@ -1,6 +1,6 @@
-"""Runs the same questions with several prompt shapes, so that it can be stopped.
+"""Asks the same questions in several ways side by side, so that it can be stopped.
 
-The shapes take turns at the places there are, a question each: whatever a run that was stopped has
+The ways take turns at the places there are, a question each: whatever a run that was stopped has
 done, it has done for all of them, but for about as many questions as were tried at once.
 """
 

@@ -29,19 +29,22 @@ _NOTES = (
 )
 
 
-def table_of(records: Mapping[str, Sequence[EvalRecord]]) -> Table:
-    """Returns the table of runs by the names of their shapes, of which the first is ours.
+def table_of(records: Mapping[str, Sequence[EvalRecord]], first: str) -> Table:
+    """Returns the table of runs by the names of their shapes.
 
     Questions that a run lacks are left out of all of them.
 
+    Args:
+        records: of each shape.
+        first: the shape that the others are held against.
+
     Raises:
-        ValueError: the runs have no question in common.
+        ValueError: the runs have no question in common, or the first is not among them.
     """
-    common = set.intersection(*({one.id for one in run} for run in records.values()))
-    if not common:
+    common = set.intersection(*({one.id for one in run} for run in records.values() or [[]]))
+    if first not in records or not common:
         raise ValueError("there is nothing to compare: no question was answered by all prompts")
     runs = {name: [one for one in run if one.id in common] for name, run in records.items()}
-    first = next(iter(runs))
     rows = [
         (name, *_share_cells(run), *_against(runs[first], run, name == first), *_cost_cells(run))
         for name, run in runs.items()

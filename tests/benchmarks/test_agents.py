@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmarks.agents.__main__ import SHAPES, compare_shapes, main, parsed
+from benchmarks.agents.__main__ import SHAPES, command, main
 from benchmarks.agents.table import table_of
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import EndpointUnreachableError, UsageError
@@ -42,7 +42,7 @@ def split(tmp_path: Path) -> Path:
     rows = [
         {
             "id": f"q{number}",
-            "question": "How many rows?",
+            "question": f"How many rows, for the {number}. time?",
             "format": "@n[n]",
             "file": "t.csv",
             "concepts": [],
@@ -94,12 +94,12 @@ async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_a
     breaking = Breaking(QUESTION * 2)
     breaking.turns = len(QUESTION) + 3  # in the second question, ours and the next shape are done
     with pytest.raises(EndpointUnreachableError):
-        await compare_shapes(parsed(words), breaking, pool)
+        await command(words).measure(breaking, pool)
 
     for folder in ("out", "elsewhere"):
         words = ["--split", str(split), *kept, "--out", str(tmp_path / folder)]
         policy = ScriptedPolicy(QUESTION[3:])
-        records = await compare_shapes(parsed(words), policy, pool)
+        records = await command(words).measure(policy, pool)
         assert tuple(records) == SHAPES
         assert [[one.id for one in run] for run in records.values()] == [["q0", "q1"]] * 4
         assert [[one.strict for one in run] for run in records.values()] == [
@@ -123,12 +123,10 @@ async def test_a_smaller_draw_is_refused_in_the_folder_and_read_from_the_compact
     tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = ["--split", str(split), "--compact", str(tmp_path / "kept"), "--out"]
-    await compare_shapes(parsed([*kept, str(tmp_path / "a")]), ScriptedPolicy(QUESTION * 2), pool)
+    await command([*kept, str(tmp_path / "a")]).measure(ScriptedPolicy(QUESTION * 2), pool)
     fewer = ["--limit", "1"]
     with pytest.raises(UsageError, match="holds 1 tries that this draw leaves out"):
-        await compare_shapes(
-            parsed([*kept, str(tmp_path / "a"), *fewer]), ScriptedPolicy(QUESTION), pool
-        )
+        await command([*kept, str(tmp_path / "a"), *fewer]).measure(ScriptedPolicy(QUESTION), pool)
     capsys.readouterr()
     assert main([*kept, str(tmp_path / "b"), *fewer, "--no-run"]) == 0
     assert "1 questions; ours: markdown" in capsys.readouterr().out
@@ -137,13 +135,13 @@ async def test_a_smaller_draw_is_refused_in_the_folder_and_read_from_the_compact
 async def test_tries_at_once_are_those_of_one_after_another(
     tmp_path: Path, split: Path, pool: SandboxPool
 ) -> None:
-    def arguments(out: str, *more: str):
-        return parsed(["--split", str(split), "--out", str(tmp_path / out), *more])
+    def asking(out: str, *more: str):
+        return command(["--split", str(split), "--out", str(tmp_path / out), *more])
 
     one = ScriptedPolicy(QUESTION * 2)
-    expected = await compare_shapes(arguments("one"), one, pool)
+    expected = await asking("one").measure(one, pool)
     many = ByShape(one.requests[: len(QUESTION)])
-    found = await compare_shapes(arguments("many", "--at-once", "8"), many, pool)
+    found = await asking("many", "--at-once", "8").measure(many, pool)
     assert {name: [(r.id, r.answer) for r in run] for name, run in found.items()} == {
         name: [(r.id, r.answer) for r in run] for name, run in expected.items()
     }
@@ -155,7 +153,7 @@ async def test_only_ours_is_shown_the_contents_of_the_files(
 ) -> None:
     policy = ScriptedPolicy(QUESTION)
     words = ["--split", str(split), "--out", str(tmp_path / "out"), "--limit", "1"]
-    await compare_shapes(parsed(words), policy, pool)
+    await command(words).measure(policy, pool)
     asked = ["".join(m.content for m in request.messages[:2]) for request in policy.requests]
     assert all("t.csv" in one for one in asked)
     assert ["3 rows" in one for one in asked] == [True, *[False] * 6]
@@ -165,20 +163,20 @@ async def test_only_ours_is_shown_the_contents_of_the_files(
 async def test_outcomes_of_another_model_are_not_gone_on_from(
     tmp_path: Path, split: Path, pool: SandboxPool
 ) -> None:
-    def arguments(out: str):
+    def asking(out: str):
         words = ["--split", str(split), "--out", str(tmp_path / out), "--limit", "1"]
-        return parsed([*words, "--compact", str(tmp_path / "kept")])
+        return command([*words, "--compact", str(tmp_path / "kept")])
 
-    await compare_shapes(arguments("a"), ScriptedPolicy(QUESTION), pool)
+    await asking("a").measure(ScriptedPolicy(QUESTION), pool)
     for out in ("a", "b"):
         with pytest.raises(ManifestError, match="another model"):
-            await compare_shapes(arguments(out), ScriptedPolicy(QUESTION, name="other"), pool)
+            await asking(out).measure(ScriptedPolicy(QUESTION, name="other"), pool)
 
 
 def test_records_that_are_not_there_are_a_fault(
     tmp_path: Path, split: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder, told in ((split, "records.jsonl"), (tmp_path / "none", "questions.jsonl")):
+    for folder, told in ((split, "nothing to compare"), (tmp_path / "none", "nothing to compare")):
         assert main(["--split", str(folder), "--out", str(tmp_path), "--no-run"]) == 1
         assert told in capsys.readouterr().err
 
@@ -204,7 +202,7 @@ def _run(verdicts: str) -> list[EvalRecord]:
 def test_the_table_by_hand() -> None:
     # Of q0 to q6, which both have, ours has 6 right and the other 2. Ours alone: q2 to q6; the
     # other alone: q0. McNemar, exact: 2 * (1 + 6) / 2**6 = 0.21875.
-    table = table_of({"ours": _run("wrrrrrrr"), "other": _run("rrwwwww-")})
+    table = table_of({"ours": _run("wrrrrrrr"), "other": _run("rrwwwww-")}, "ours")
     ours, other = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     assert "7 questions" in table.title
     assert (ours["right"], ours["%"], ours["ours : it"]) == ("6", "85.7", "")
@@ -216,4 +214,4 @@ def test_the_table_by_hand() -> None:
 
 def test_runs_without_a_common_question_are_not_compared() -> None:
     with pytest.raises(ValueError, match="nothing to compare"):
-        table_of({"ours": _run("r-"), "other": _run("-r")})
+        table_of({"ours": _run("r-"), "other": _run("-r")}, "ours")

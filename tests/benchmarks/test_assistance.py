@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmarks.assistance import main, measure, parsed
+from benchmarks.assistance import command, main
 from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.trajectory import Completion
 from kernel_sandbox.pool import PoolSettings, SandboxPool
@@ -30,7 +30,7 @@ def split(tmp_path: Path) -> Path:
     rows = [
         {
             "id": f"q{number}",
-            "question": "How many goals?",
+            "question": f"How many goals, for the {number}. time?",
             "format": "@n[n]",
             "file": "t.csv",
             "concepts": [],
@@ -62,11 +62,11 @@ async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     words = ["dabench", "--split", str(split), "--out", str(tmp_path / "out"), "--max-turns", "2"]
     words += ["--compact", str(tmp_path / "kept"), "--rules", "columns", "hints"]
     policy = Misspelling()
-    records = await measure(parsed(words), policy, pool)
+    records = await command(words).measure(policy, pool)
     right = {name: sum(one.strict for one in run) for name, run in records.items()}
     assert right == {"default": 2, "columns": 0, "hints": 2, "none": 0}
     asked = policy.asked
-    assert await measure(parsed(words), policy, pool)
+    assert await command(words).measure(policy, pool)
     assert policy.asked == asked  # nothing is run twice
 
     capsys.readouterr()
@@ -84,7 +84,7 @@ async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     assert settings["assistance"]["columns"] is False
     assert settings["assistance"]["hints"] is True
     with pytest.raises(ManifestError, match="settings"):
-        await measure(parsed([*words, "--max-turns", "3"]), policy, pool)
+        await command([*words, "--max-turns", "3"]).measure(policy, pool)
 
 
 def test_without_a_run_there_is_no_table(

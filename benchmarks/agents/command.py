@@ -1,0 +1,219 @@
+"""A command that asks a model the same questions in several ways: options, runs, records, table."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.agents.asked_once import AskedOnce
+from benchmarks.agents.side_by_side import Shape, side_by_side
+from benchmarks.sandbox.table import Table
+from dm_jupyter.agent.loop import RunSettings, begin
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.protocols import Policy, Urgency
+from dm_jupyter.config import model_choice
+from dm_jupyter.core.assistance import Assistance
+from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.pool_settings import PROFILES
+from kernel_sandbox.profile import Profile
+from training.evaluation.arguments import positive
+from training.evaluation.manifest import Manifest, git_revision, versions
+from training.evaluation.options import EvalOptions
+from training.evaluation.read_run import read_run
+from training.evaluation.records import EvalRecord
+from training.evaluation.standing import standing_of
+from training.tasks.suite import Suite
+
+__all__ = ["Command", "Way", "arguments_of"]
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to ask."""
+
+    dialect: str
+    assistance: Assistance
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the command asks, in which ways, and how it shows what came of it."""
+
+    name: str
+    """Begins the names of its folders and files, and of its messages."""
+    suite: Suite
+    ways: Mapping[str, Way]
+    table: Callable[[Mapping[str, Sequence[EvalRecord]]], Table]
+    """Makes the table of the records of each way; raises `ValueError` where there is none."""
+    arguments: argparse.Namespace
+    """As the parser of `arguments_of` returns them."""
+
+    def run(self) -> int:
+        """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+        try:
+            known = self.arguments.no_run
+            table = self.table(self.recorded() if known else asyncio.run(self._measured()))
+            print(table.to_markdown() if self.arguments.markdown else table.to_text())
+        except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
+            print(f"{self.name}: {fault}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print(f"{self.name}: stopped; the same command goes on from here", file=sys.stderr)
+            return 130
+        return 0
+
+    async def measure(self, policy: Policy, pool: SandboxPool) -> dict[str, list[EvalRecord]]:
+        """Returns the records of each way, those made earlier included.
+
+        A request that several ways have in common is sent once: they differ by what they do, and
+        not by what the model happens to draw.
+
+        Args:
+            policy: the model.
+            pool: where cells run; open.
+
+        Raises:
+            ManifestError: a folder holds a run with another model, prompt or setting.
+            UsageError: a folder holds tries that this draw leaves out.
+            RecordError: the split is not as the suite needs it.
+            PolicyError: the model can't be reached; what is done so far is kept.
+            SandboxError: no cell can be run; likewise.
+            ValueError: a file of records is broken.
+            OSError: a file can't be written.
+        """
+        asked = AskedOnce(policy, self.arguments.out / "asked.jsonl")
+        shapes = tuple(self._shape(name, policy) for name in self.ways)
+        for shape in shapes:
+            shape.claim()
+        return dict(await side_by_side(shapes, asked, pool, _show, self.arguments.at_once))
+
+    def recorded(self) -> dict[str, list[EvalRecord]]:
+        """Returns what runs have left of the draw, from their folders or else the compact files.
+
+        A way that was never run is left out.
+
+        Raises:
+            RunError: records can't be read.
+            RecordError: the split is not as the suite needs it.
+        """
+        found = {}
+        for name in self.ways:
+            options = self._options(name)
+            own, compact = options.out / "records.jsonl", self._compact_file(name)
+            path = own if own.exists() or compact is None else compact
+            if path.exists():
+                wanted = standing_of(options).wanted
+                found[name] = [one for one in read_run(path) if one.key in wanted]
+        return found
+
+    async def _measured(self) -> dict[str, list[EvalRecord]]:
+        given = self.arguments
+        choice = model_choice(given.model, given.base_url, given.api_key_file)
+        settings = PoolSettings(profile=Profile(given.profile))
+        async with AsyncExitStack() as stack:
+            # The system ends the workers with the thread that started the pool: it comes first.
+            pool = await stack.enter_async_context(SandboxPool(settings))
+            policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+            return await self.measure(policy, pool)
+
+    def _options(self, name: str) -> EvalOptions:
+        given, way = self.arguments, self.ways[name]
+        turns = given.max_turns
+        run = RunSettings(
+            max_turns=turns,
+            max_cells=turns,
+            max_seconds=given.max_seconds,
+            assistance=way.assistance,
+        )
+        return EvalOptions(
+            suite=self.suite,
+            split=given.split,
+            out=given.out / self._stem(name),
+            limit=given.limit,
+            seed=given.seed,
+            dialect=way.dialect,
+            run=run,
+        )
+
+    def _stem(self, name: str) -> str:
+        return f"{self.name}-{name}-{self.arguments.seed}"
+
+    def _compact_file(self, name: str) -> Path | None:
+        folder: Path | None = self.arguments.compact
+        return folder / f"{self._stem(name)}.jsonl" if folder else None
+
+    def _shape(self, name: str, policy: Policy) -> Shape:
+        options = self._options(name)
+        first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
+        manifest = Manifest(
+            suite=options.suite.name,
+            split=options.split.resolve().name,
+            seed=options.seed,
+            limit=options.limit,
+            trials=options.trials,
+            model=policy.name,
+            dialect=options.dialect,
+            prompts=dict(first.prompts),
+            strategy={"name": options.strategy.name},
+            settings=asdict(options.run),
+            profile=self.arguments.profile,
+            git=git_revision(_CHECKOUT),
+            versions=versions(),
+            questions=standing_of(options).questions,
+        )
+        return Shape(options, manifest, self._compact_file(name), name)
+
+
+def arguments_of(module: str, description: str | None, out: Path) -> argparse.ArgumentParser:
+    """Returns a parser with the options of all such commands.
+
+    Args:
+        module: what `python -m` is given.
+        description: what the command does.
+        out: the folder of the runs, where none is named.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--split", type=Path, required=True, help="the folder of the split")
+    add("--limit", type=positive, help="how many questions to draw (default: all)")
+    add("--seed", type=int, default=7, help="of the draw")
+    add("--out", type=Path, default=out, help="gets a folder for each way to ask")
+    add("--compact", type=Path, metavar="FOLDER",
+        help="keep outcomes alone in its .jsonl files, and go on from them")  # fmt: skip
+    add("--max-turns", type=positive, default=10)
+    add("--max-seconds", type=positive, default=1_800, help="of a question")
+    add("--at-once", type=positive, default=1,
+        help="tries that go on, and turns that are drawn, at the same time")  # fmt: skip
+    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+    add("--base-url", help="an OpenAI-compatible endpoint")
+    add("--api-key-file", type=Path)
+    add("--no-run", action="store_true", help="the table of what is there, without a model")
+    add("--markdown", action="store_true", help="a table to paste into a page")
+    return parser
+
+
+def _show(shape: Shape, record: EvalRecord) -> None:
+    outcome = record.failure or "right"
+    _say(f"{record.id:<14} {shape.name:<20} {outcome:<24} {record.turns:>2} turns "
+         f"{record.seconds:5.0f} s")  # fmt: skip
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
