@@ -343,7 +343,7 @@ def _texts(node: ast.expr) -> tuple[str, ...]:
 
 
 def _texts_beside_drops(tree: ast.Module) -> Iterator[str]:
-    """All texts and attributes of a cell but the options of `dropna`."""
+    """All texts and attributes of a cell but the options of `dropna`, and conversions in place."""
     calls = [
         node
         for node in ast.walk(tree)
@@ -351,7 +351,9 @@ def _texts_beside_drops(tree: ast.Module) -> Iterator[str]:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "dropna"
     ]
-    inside = {id(node) for call in calls for word in call.keywords for node in ast.walk(word)}
+    idle: list[ast.AST] = [word for call in calls for word in call.keywords]
+    idle += [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _converts(node)]
+    inside = {id(node) for one in idle for node in ast.walk(one)}
     for node in ast.walk(tree):
         if id(node) in inside:
             continue
@@ -359,6 +361,21 @@ def _texts_beside_drops(tree: ast.Module) -> Iterator[str]:
             yield node.value
         elif isinstance(node, ast.Attribute):
             yield node.attr
+
+
+def _converts(statement: ast.Assign) -> bool:
+    """Whether a column only becomes another form of itself: `df["a"] = pd.to_numeric(df["a"])`."""
+    match statement.targets:
+        case [ast.Subscript(value=ast.Name() as table, slice=ast.Constant(value=str(column)))]:
+            asked = [n for n in ast.walk(statement.value) if isinstance(n, ast.Subscript)]
+            return bool(asked) and all(
+                isinstance(one.value, ast.Name)
+                and one.value.id == table.id
+                and isinstance(one.slice, ast.Constant)
+                and one.slice.value == column
+                for one in asked
+            )
+    return False
 
 
 def _is_mentioned(column: str, asked: str) -> bool:

@@ -23,6 +23,11 @@ def _told(cell: str, asked: str = ASKED) -> str:
         ("df.dropna(subset=('Age', 'Cabin'), inplace=True)\ndf.Age.mean()", "'Cabin'"),
         ("df.dropna(subset='Cabin')['Fare Paid'].mean()", "'Cabin'"),
         ("df = df.dropna()\ndf['Fare Paid'].mean()", "'Age', 'Cabin'"),
+        (
+            "df['Cabin'] = pd.to_numeric(df['Cabin'].str.strip(), errors='coerce')\n"
+            "df = df.dropna(subset=['Fare Paid', 'Cabin'])\ndf['Fare Paid'].mean()",
+            "'Cabin'",
+        ),
         ("df = df.dropna()\nprint(f\"{df['Fare Paid'].mean():.2f}\")", "'Age', 'Cabin'"),
         ("df.dropna(subset=['Age']).dropna(subset=['Cabin'])['Age'].mean()", "'Cabin'"),
         ("c = df.dropna()\nm = c[c['Sex'] == 'male']\nm['Age'].mean()", "'Cabin', 'Fare Paid'"),
@@ -120,6 +125,11 @@ RIGHT = {
     "the column of a name": ("d = df.dropna(subset=['Age'])\nprint(d.Age.describe())", "Age?"),
     "a single column": ("x = df['Age'].dropna()\nprint(x.mean())", "What is the mean age?"),
     "a single column by name": ("x = df['Age']\nx = x.dropna()\nprint(x.mean())", "Mean age?"),
+    "a column that another one is made of": (
+        "df['Fare Paid'] = df['Cabin'] * 2\nx = df.dropna(subset=['Fare Paid', 'Cabin'])\n"
+        "x['Fare Paid'].mean()",
+        ASKED,
+    ),
     "empty columns": ("df = df.dropna(axis=1)\ndf['Fare Paid'].mean()", ASKED),
     "empty rows": ("df = df.dropna(how='all')\ndf['Fare Paid'].mean()", ASKED),
     "rows with few values": ("df = df.dropna(thresh=2)\ndf['Fare Paid'].mean()", ASKED),

@@ -41,7 +41,7 @@ MISSTEPS = Script(
 RUNS = {**SCRIPTS, "missteps": MISSTEPS}
 OF_A_RULE = frozenset(
     {"advice_tests", "advice_missing", "advice_population", "task_links", "task_so_far",
-     "markdown_failed_before", "markdown_second_thought"}
+     "markdown_failed_before", "markdown_nothing_before", "markdown_second_thought"}
 )  # fmt: skip
 """Prompts of a dialect that a rule of the help shows."""
 

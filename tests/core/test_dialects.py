@@ -26,6 +26,7 @@ from dm_jupyter.core.trajectory import (
     Turn,
     Void,
 )
+from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, CellStatus
 from tests.fakes import printed, raised
 
@@ -169,6 +170,30 @@ class TestMarkdown:
         )
         assert opening.endswith("\nSELECT")
         assert "whole query again" in self.dialect.observation(DATABASE, failed, "no such column")
+
+    @pytest.mark.parametrize(
+        ("result", "begins"),
+        [
+            (
+                printed("@mean[nan]\n@r[1]\n"),
+                "# The last attempt came to nothing:\n# no row has a > 9",
+            ),
+            (raised("ZeroDivisionError", "division by zero"), "# The last attempt failed:\n"),
+        ],
+    )
+    def test_a_cell_that_chose_no_row_is_followed_by_what_there_is(
+        self, result: CellResult, begins: str
+    ) -> None:
+        coverage = (Coverage("a > 9", 0, column="a", low="1", high="7"),)
+        empty = Fact("kept", "[]", 7, 0, condition="a > 9", coverage=coverage)
+        kept = Fact("kept", "[]", 7, 3, condition="a > 4")
+        run = CLOSED.extended(_ran(replace(result, facts=(kept, empty)), "told"))
+        opening = self.dialect.prefill(run)
+        assert opening.removeprefix(self.dialect.prefill(CLOSED)).startswith(begins)
+        assert "# no row has a > 9 (of 7); a runs from 1 to 7\n" in opening
+        assert opening.endswith("# The mistake was that")
+        quiet = replace(run, assistance=Assistance().without("ledger"))
+        assert "no row" not in self.dialect.prefill(quiet)
 
     def test_after_a_query_that_worked_python_reads_its_rows(self) -> None:
         saved = printed("1 rows x 1 columns, saved as result_4.csv\n")  # a run before had two

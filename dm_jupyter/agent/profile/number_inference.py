@@ -242,7 +242,7 @@ class NumberInference:
             return NumberKind.TEXT, ""
         if reason := self._code_reason():
             return NumberKind.CODE, reason
-        if reason := self._mixture():
+        if reason := self.mixture():
             return NumberKind.MIXED, reason
         return self._kind_of_signs()
 
@@ -264,7 +264,8 @@ class NumberInference:
             return NumberKind.AMBIGUOUS, ""
         return (NumberKind.PLAIN if self.format(*left[0]).is_plain else NumberKind.FORMATTED), ""
 
-    def _mixture(self) -> str:
+    def mixture(self) -> str:
+        """Returns what kinds of numbers are mixed, such as currencies; empty where none are."""
         if len(self.currencies) > 1:
             return "currencies"
         if self.units.keys() & ARROWS:

@@ -16,6 +16,7 @@ from pandas.api import types
 from dm_jupyter.agent.profile.columns import column_name
 from dm_jupyter.agent.profile.dates import kind_of_dates
 from dm_jupyter.agent.profile.frame_steps import FrameStep
+from dm_jupyter.agent.profile.literals import literal
 from dm_jupyter.agent.profile.number_code import conversion_step, first_difference
 from dm_jupyter.agent.profile.number_inference import NumberFormat, NumberInference, NumberKind
 from dm_jupyter.agent.profile.numbers import PERCENT, Reading
@@ -141,7 +142,7 @@ def number_plan(
     _settle(columns, separator)
     plan = NumberPlan(columns=columns)
     for column in columns:
-        _tell(plan, column)
+        _tell(plan, column, frame)
     converted = [
         column
         for column in columns
@@ -274,7 +275,7 @@ def _choose(column: NumberColumn, reading: Reading) -> None:
     column.kind = NumberKind.PLAIN if column.form.is_plain else NumberKind.FORMATTED
 
 
-def _tell(plan: NumberPlan, column: NumberColumn) -> None:
+def _tell(plan: NumberPlan, column: NumberColumn, frame: pd.DataFrame) -> None:
     """Adds what is to be said of a column, and whether a csv reader must leave it text."""
     name, seen = column_name(column.label), column.inference
     if column.kind in {NumberKind.TEXT, NumberKind.PLAIN} and not seen.missing:
@@ -302,10 +303,27 @@ def _tell(plan: NumberPlan, column: NumberColumn) -> None:
         shown = ", ".join(repr(text[:40]) for text in list(seen.others)[:_NAMED_WORDS])
         plan.warnings.append(
             f"column {name!r} (numbers, and text such as {shown}) is left as it is: "
-            f"{seen.other_count:,} of {seen.total:,} values are no numbers"
+            f"{seen.other_count:,} of {seen.total:,} values are no numbers{_way_on(column, frame)}"
         )
     else:
         plan.notes[column.position] = _conversion_note(column)
+
+
+def _way_on(column: NumberColumn, frame: pd.DataFrame) -> str:
+    """How to compute with numbers that have other texts among them, checked on every value."""
+    readings = column.inference.readings_left()
+    is_one = len(readings) == 1 and (frame.columns == column.label).sum() == 1
+    if not is_one or column.inference.mixture():
+        return ""
+    form = column.inference.format(*readings[0])
+    step = conversion_step([column.label], form, remark="", keeps=column.keeps, coerces=True)
+    before = frame[[column.label]]
+    after = step.run(before)
+    lines = step.source.splitlines()[1:]
+    if len(lines) > 1 or first_difference(before[column.label], after[column.label], form):
+        return ""
+    code = lines[0].partition(" = ")[2]
+    return f"; {code.replace(f'df[{literal(column.label)}]', 'column')} makes these missing"
 
 
 def _ambiguity(name: str, column: NumberColumn) -> str:

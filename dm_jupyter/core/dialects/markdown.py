@@ -11,14 +11,17 @@ objected to. All of these but the printed answers are rules of the help (`core.a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
+from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
+from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult
 
 __all__ = ["MarkdownDialect"]
@@ -27,6 +30,7 @@ _BLOCK = re.compile(
     r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_MOST_SELECTIONS = 2
 _SAVED = re.compile(r"saved as (result_\d+)\.csv")
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
@@ -49,6 +53,7 @@ class MarkdownDialect:
         "markdown_undefined",
         "markdown_answer",
         "markdown_failed_before",
+        "markdown_nothing_before",
         "markdown_second_thought",
         "markdown_void",
         "advice_tests",
@@ -169,14 +174,28 @@ def _second_thought(trajectory: Trajectory) -> str:
 
 
 def _failed_before(trajectory: Trajectory, sign: str) -> str:
-    """What became of the last cell, in comments of its language; nothing when it ran through."""
+    """What became of the last cell, in comments of its language; nothing when it was well.
+
+    A cell that chose no row is not: it is told what the data hold in place of what it looked for.
+    """
     last = trajectory.steps[-1]
-    error = last.result.error if last.result else None
-    if error is None or not trajectory.assists.second_thought:
+    if last.result is None or not trajectory.assists.second_thought:
         return ""
+    error = last.result.error
+    absent = _chose_nothing(last.result.facts) if trajectory.assists.ledger else []
+    if error is None:
+        told = prompts.fill("markdown_nothing_before", facts="\n".join(absent)) if absent else ""
+        return _commented(sign, told)
     message = error.message.strip().splitlines() or [""]
-    lines = filter(None, [f"{error.name}: {message[0][:160]}", last.hint])
-    return _commented(sign, prompts.fill("markdown_failed_before", error="\n".join(lines)))
+    lines = [f"{error.name}: {message[0][:160]}", last.hint, *absent]
+    failed = prompts.fill("markdown_failed_before", error="\n".join(filter(None, lines)))
+    return _commented(sign, failed)
+
+
+def _chose_nothing(facts: Sequence[Fact]) -> list[str]:
+    """The selections of a cell that no row fits, in words."""
+    chosen = [fact for fact in facts if fact.kind == "kept" and fact.is_absence]
+    return [fact_words(fact) for fact in chosen[:_MOST_SELECTIONS]]
 
 
 def _commented(sign: str, text: str) -> str:
