@@ -6,6 +6,7 @@ model alone: the cell that runs goes without them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dm_jupyter.core.dialect import Dialect
@@ -33,29 +34,32 @@ def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) ->
     if is_plain and _is_said_again(dialect, turn, trajectory):
         is_told = bool(turn.thought) and not turn.thought.endswith(":")
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
-    return _without_notes(turn, completion.prefill, dialect.prefill(trajectory))
+    openings = completion.prefill, dialect.prefill(trajectory)
+    return _without_notes(turn, openings, kept=trajectory.brief.opening)
 
 
-def _without_notes(turn: Turn, *openings: str) -> Turn:
+def _without_notes(turn: Turn, openings: Iterable[str], kept: str) -> Turn:
     """The turn with a cell that holds no comment of an opening, nor what the model made of one.
 
-    The last of them may be left open, and what follows on its line is the model's.
+    The last of them may be left open, and what follows on its line is the model's. The comments of
+    the code that loads the data, `kept`, stay: they say what becomes of which values.
     """
     if not isinstance(turn.action, RunCell):
         return turn
     sign = "--" if turn.action.language == "sql" else "#"
+    of_load = frozenset(kept.splitlines())
     notes = tuple(
         line
         for opening in openings
         for line in opening.splitlines(keepends=True)
-        if line.startswith(f"{sign} ")
+        if line.startswith(f"{sign} ") and line.rstrip("\n") not in of_load
     )
-    kept = [
+    left = [
         line
         for line in f"{turn.action.source}\n".splitlines(keepends=True)
         if not line.startswith(notes)
     ]
-    source = "".join(kept).strip("\n")
+    source = "".join(left).strip("\n")
     if not source.strip():
         return replace(turn, action=Void("a comment alone"))
     return replace(turn, action=replace(turn.action, source=source))

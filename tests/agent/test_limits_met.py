@@ -119,6 +119,14 @@ async def test_no_prompt_stands_in_the_cell_after_one_that_failed() -> None:
     assert done.steps[1].turn.action == RunCell("df = 1\nprint(2)")
 
 
+async def test_the_load_codes_own_comments_stay_in_the_cell() -> None:
+    opening = "df = 1\n# '12 EUR' becomes 12\ndf = 2\n"
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
+    policy = ScriptedPolicy([CODE, " it was.\nprint(2)\n```", "3"])
+    await run(replace(FREE, brief=Brief("f", opening)), policy, notebook, SETTINGS, ignore)
+    assert notebook.cells[1] == RunCell(f"{opening}print(2)")
+
+
 async def test_no_prompt_stands_in_the_cell_when_the_model_writes_the_opening_again() -> None:
     class Repeating(ScriptedPolicy):
         async def sample(self, request, on_text):  # type: ignore[no-untyped-def]
