@@ -343,15 +343,21 @@ def _texts(node: ast.expr) -> tuple[str, ...]:
 
 
 def _texts_beside_drops(tree: ast.Module) -> Iterator[str]:
-    """All texts and attributes of a cell but the options of `dropna`, and conversions in place."""
+    """All texts and attributes of a cell that use a column.
+
+    No use are the options of `dropna` and of a reader, and conversions of a column in place.
+    """
     calls = [
-        node
+        (node, node.func.attr)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "dropna"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
-    idle: list[ast.AST] = [word for call in calls for word in call.keywords]
+    idle: list[ast.AST] = [
+        word
+        for call, name in calls
+        if name == "dropna" or name.startswith("read_")
+        for word in call.keywords
+    ]
     idle += [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _converts(node)]
     inside = {id(node) for one in idle for node in ast.walk(one)}
     for node in ast.walk(tree):

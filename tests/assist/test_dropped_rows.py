@@ -24,6 +24,7 @@ def _told(cell: str, asked: str = ASKED) -> str:
         ("df.dropna(subset='Cabin')['Fare Paid'].mean()", "'Cabin'"),
         ("df = df.dropna()\ndf['Fare Paid'].mean()", "'Age', 'Cabin'"),
         (
+            "df = pd.read_csv('t.csv', dtype={'Cabin': str})\n"
             "df['Cabin'] = pd.to_numeric(df['Cabin'].str.strip(), errors='coerce')\n"
             "df = df.dropna(subset=['Fare Paid', 'Cabin'])\ndf['Fare Paid'].mean()",
             "'Cabin'",
