@@ -169,6 +169,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "for each key.",
     ),
     (
+        r"(?:could not convert string to float|invalid literal for).*'[^']*\d,\d",
+        'Those are numbers with a comma. Where it parts thousands: column.str.replace(",", "")'
+        '.astype(float); where it is the decimal sign: column.str.replace(",", ".").astype(float).',
+    ),
+    (
         r"could not convert string to float|unsupported operand type.*str|invalid literal for",
         "A column holds text. Leave that line out if the question does not need the column, else "
         'use pd.to_numeric(column, errors="coerce").',

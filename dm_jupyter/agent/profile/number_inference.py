@@ -264,6 +264,17 @@ class NumberInference:
             return NumberKind.AMBIGUOUS, ""
         return (NumberKind.PLAIN if self.format(*left[0]).is_plain else NumberKind.FORMATTED), ""
 
+    def bare_below_thousand(self) -> str:
+        """Returns a whole number of at most three digits, where no longer one is without a sign.
+
+        Empty where there is none. Beside numbers of which each has a sign before its last three
+        digits, that sign parts thousands: as a decimal sign it would not be missing there.
+        """
+        bare = [text for form, text in self.forms.items() if form.isdecimal()]
+        if not bare or len(self.forms) >= _MOST_FORMS or any(len(text) > 3 for text in bare):
+            return ""
+        return bare[0]
+
     def mixture(self) -> str:
         """Returns what kinds of numbers are mixed, such as currencies; empty where none are."""
         if len(self.currencies) > 1:

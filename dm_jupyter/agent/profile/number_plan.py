@@ -35,6 +35,8 @@ __all__ = [
 
 _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
+_COMMAS: Reading = ("", ",")
+"""Commas between thousands, and no decimal sign."""
 _NAMED_WORDS = 3
 _NAMED_COLUMNS = 8
 _PART_OF_TIME = re.compile(
@@ -176,8 +178,8 @@ def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]
 def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[ReadCall, NumberPlan]:
     """Returns the call that reads every number column of a csv file right, and what to tell.
 
-    pandas' own `decimal` and `thousands` are used where they read every number right and change
-    no other column; else the columns in question are read as text and converted.
+    pandas' own `decimal`, `thousands` and `na_values` are used where they read every number right
+    and change no other column; else the columns in question are read as text and converted.
 
     Args:
         path: of the file.
@@ -193,7 +195,9 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
         if limit and "thousands" in dict(native.arguments):
             continue
         if _is_right(native.run(path, **limit), texts, plan.columns):
-            reasons = {c.position for c in plan.columns if c.reason or c.kind is NumberKind.CODE}
+            told = (c for c in plan.columns if c.reason or c.inference.missing)
+            codes = (c for c in plan.columns if c.kind is NumberKind.CODE)
+            reasons = {c.position for c in (*told, *codes)}
             notes = {at: note for at, note in plan.notes.items() if at in reasons}
             return native, replace(plan, steps=(), notes=notes, converted=[])
     call = call if limit else replace(call, steps=(*call.steps, *plan.steps))
@@ -231,8 +235,18 @@ def _settle(columns: list[NumberColumn], separator: str) -> None:
 
     One program writes a file, in one locale: a sign that is the decimal sign in one column groups
     no digits in another. Without such a column, bare numbers between commas are read as programs
-    write them, with a decimal point; a warning names the other reading.
+    write them, with a decimal point; a warning names the other reading. There, a comma that only
+    numbers from 1000 on have parts thousands.
     """
+    for column in columns if separator == "," else ():
+        small = column.inference.bare_below_thousand()
+        if (
+            small
+            and column.kind is NumberKind.AMBIGUOUS
+            and _COMMAS in column.inference.readings_left()
+        ):
+            _choose(column, _COMMAS)
+            column.reason = f"as values without it tell, such as {small!r}"
     shown = [column.form for column in columns if column.kind in _READ]
     for column in columns:
         if column.kind is not NumberKind.AMBIGUOUS:
@@ -331,10 +345,22 @@ def _ambiguity(name: str, column: NumberColumn) -> str:
     readings = column.inference.readings_left()
     forms = [column.inference.format(*reading) for reading in readings]
     meanings = sorted({f"{value}" for form in forms if (value := form.value(example)) is not None})
+    ways = [
+        f"{_expression(column, form)} reads {value}"
+        for form in forms
+        if (value := form.value(example)) is not None
+    ]
     return (
         f"column {name!r}: {example!r} can be {' or '.join(meanings)}, and nothing in the file "
-        "tells which: left as text; ask, or say which reading you chose"
+        f"tells which: left as text; ask, or say which reading you chose: {', '.join(ways)}"
     )
+
+
+def _expression(column: NumberColumn, form: NumberFormat) -> str:
+    """The code that makes numbers of a column, which it calls `column`."""
+    step = conversion_step([column.label], form, remark="", keeps=False, coerces=False)
+    code = step.source.splitlines()[-1].partition(" = ")[2]
+    return code.replace(f"df[{literal(column.label)}]", "column")
 
 
 def _conversion_note(column: NumberColumn) -> str:
@@ -418,16 +444,23 @@ def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
     simple = [c for c in plan.columns if c.kind is NumberKind.FORMATTED and _is_simple(c, c.form)]
     decimals = {c.form.decimal for c in simple} - {""}
     groupings = {c.form.grouping for c in simple} - {""}
-    others = [label for label in plan.text_columns if label not in {c.label for c in simple}]
+    missing = [c for c in plan.columns if c.kind is NumberKind.PLAIN and c.inference.missing]
+    read = {c.label for c in [*simple, *missing]}
+    others = [label for label in plan.text_columns if label not in read]
     formatted = [c for c in plan.columns if c.kind is NumberKind.FORMATTED]
-    if not simple or len(simple) < len(formatted) or len(decimals) > 1 or len(groupings) > 1:
+    words = {column.label: list(column.inference.missing) for column in missing}
+    known = dict(call.arguments).get("na_values") or {}
+    is_mixed = len(simple) < len(formatted) or len(decimals) > 1 or len(groupings) > 1
+    if not (simple or words) or is_mixed or not isinstance(known, dict):
         return []
     decimal, grouping = next(iter(decimals), "."), next(iter(groupings), None)
-    if decimal == grouping or any(
-        c.kind is NumberKind.PLAIN and c.inference.missing for c in plan.columns
-    ):
+    if decimal == grouping:
         return []
-    native = call.with_arguments(decimal=None if decimal == "." else decimal, thousands=grouping)
+    native = call.with_arguments(
+        decimal=None if decimal == "." else decimal,
+        thousands=grouping,
+        na_values={**known, **words} or None,
+    )
     return [with_text(native, others)]
 
 

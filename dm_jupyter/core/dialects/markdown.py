@@ -145,7 +145,11 @@ class MarkdownDialect:
         return prompts.text_of("markdown_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """All the `@name[value]` asked for, as printed; undefined values only the second time."""
+        """All the `@name[value]` asked for, as printed.
+
+        Undefined values only the second time; the third, where they come of an empty selection:
+        a model that has just been told so mostly chooses the same rows once more.
+        """
         names = answer_names(trajectory.task.answer_format)
         if not names or not result.ok:
             return None
@@ -153,7 +157,8 @@ class MarkdownDialect:
         if any(name not in printed for name in names):
             return None
         undefined = any(is_no_value(printed[name]) for name in names)
-        if undefined and not _printed_undefined_before(trajectory, names):
+        is_empty = trajectory.assists.ledger and bool(_chose_nothing(result.facts))
+        if undefined and _times_undefined(trajectory, names) < (2 if is_empty else 1):
             return None
         return "\n".join(f"@{name}[{value}]" for name, value in printed.items())
 
@@ -306,13 +311,11 @@ def _has_output(result: CellResult) -> bool:
     return any(output for output in result.outputs)
 
 
-def _printed_undefined_before(trajectory: Trajectory, names: tuple[str, ...]) -> bool:
-    for step in trajectory.steps:
-        if _succeeded(step) and step.result is not None:
-            printed = dict(find_answers(step.result.stdout))
-            if any(name in printed and is_no_value(printed[name]) for name in names):
-                return True
-    return False
+def _times_undefined(trajectory: Trajectory, names: tuple[str, ...]) -> int:
+    """How many cells have printed an answer without a value."""
+    worked = [step.result for step in trajectory.steps if _succeeded(step) and step.result]
+    printed = [dict(find_answers(result.stdout)) for result in worked]
+    return sum(any(is_no_value(one[name]) for name in names if name in one) for one in printed)
 
 
 def _closed(text: str) -> str:
