@@ -103,6 +103,7 @@ def test_several_missing_columns() -> None:
     ("name", "message", "expected"),
     [
         ("ValueError", "could not convert string to float: '$5'", "pd.to_numeric"),
+        ("ValueError", "could not convert string to float: '4,382'", "numbers with a comma"),
         ("TypeError", "agg function failed [how->mean,dtype->object]", "numeric_only"),
         ("ValueError", "Input contains NaN", "dropna"),
         ("ValueError", "The truth value of a Series is ambiguous.", "parentheses"),

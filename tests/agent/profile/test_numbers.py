@@ -106,6 +106,35 @@ def test_other_columns_settle_two_readings_and_the_note_says_so(tmp_path, monkey
     assert "of other columns tells" in str(profile.tables[0].columns[0].note)
 
 
+def test_a_comma_that_only_numbers_from_1000_on_have_parts_thousands(tmp_path, monkeypatch):
+    rows = 'a,"4,382","1,234"\nb,"12,957","5,678"\nc,425,"6,001"\n'
+    frame, profile = read(tmp_path, f"g,v,w\n{rows}", monkeypatch)
+    assert frame["v"].tolist() == [4382, 12957, 425]
+    assert frame["w"].tolist() == [1234, 5678, 6001]
+    assert "such as '425'" in str(profile.tables[0].columns[1].note)
+
+
+@pytest.mark.parametrize("other", ["1425", "0,987", "4,38"])
+def test_such_a_comma_stays_open_where_a_value_speaks_against_it(tmp_path, monkeypatch, other):
+    rows = f'a,"4,382"\nb,"12,957"\nc,"{other}"\n'
+    frame, _ = read(tmp_path, f"g,v\n{rows}", monkeypatch)
+    assert frame["v"].tolist() != [4382, 12957, float(other.replace(",", ""))]
+
+
+def test_words_for_missing_are_named_in_the_call_itself(tmp_path, monkeypatch):
+    frame, profile = read(tmp_path, "a,b\n12,x\n-,-\n89,y\n-,z\n", monkeypatch)
+    assert frame["a"].tolist() == pytest.approx([12, float("nan"), 89, float("nan")], nan_ok=True)
+    assert frame["b"].tolist() == ["x", "-", "y", "z"]
+    assert profile.tables[0].load_code.count("\n") == 0
+    assert "2 read as missing: '-'" in str(profile.tables[0].columns[0].note)
+
+
+def test_both_readings_come_with_the_code_that_reads_them(tmp_path, monkeypatch):
+    _, profile = read(tmp_path, 'g,v\na,"1,234"\nb,"5,678"\n', monkeypatch)
+    assert 'pd.to_numeric(column.str.replace(",", "")) reads 1234' in said(profile)
+    assert 'pd.to_numeric(column.str.replace(",", ".")) reads 1.234' in said(profile)
+
+
 def test_a_text_among_numbers_beside_a_currency_touches_only_itself(tmp_path, monkeypatch):
     rows = "".join(f"{n},${n}\n" for n in range(9)) + "see note,$9\n"
     frame, profile = read(tmp_path, "a,b\n" + rows, monkeypatch)
