@@ -12,28 +12,24 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agents.side_by_side import Shape, side_by_side
+from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table
-from dm_jupyter.agent.loop import RunSettings, begin
+from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.compare import comparison_of
 from training.evaluation.arguments import positive
-from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
@@ -44,7 +40,6 @@ from training.tasks.registry import SUITES, find_suite
 __all__ = ["main", "measure", "parsed", "recorded", "table_of"]
 
 OWN, NONE = "default", "none"
-_CHECKOUT = Path(__file__).resolve().parents[1]
 _COLUMNS = (
     "help", "right", "%", "95 %", "lost", "95 %", "only default", "only it", "p", "tokens", "turns",
 )  # fmt: skip
@@ -119,24 +114,7 @@ def _compact_file(name: str, arguments: argparse.Namespace) -> Path | None:
 
 def _shape(name: str, given: Assistance, arguments: argparse.Namespace, policy: Policy) -> Shape:
     options = _options(name, given, arguments)
-    first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
-    manifest = Manifest(
-        suite=options.suite.name,
-        split=options.split.resolve().name,
-        seed=options.seed,
-        limit=options.limit,
-        trials=options.trials,
-        model=policy.name,
-        dialect=options.dialect,
-        prompts=dict(first.prompts),
-        strategy={"name": options.strategy.name},
-        settings=asdict(options.run),
-        profile=arguments.profile,
-        git=git_revision(_CHECKOUT),
-        versions=versions(),
-        questions=standing_of(options).questions,
-    )
-    return Shape(options, manifest, _compact_file(name, arguments), name)
+    return shape_of(options, policy, arguments.profile, _compact_file(name, arguments), name)
 
 
 async def measure(

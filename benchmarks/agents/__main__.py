@@ -13,26 +13,22 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.agents.side_by_side import Shape, side_by_side
+from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.agents.table import table_of
-from dm_jupyter.agent.loop import RunSettings, begin
+from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.evaluation.arguments import positive
-from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
@@ -42,7 +38,6 @@ from training.tasks.dabench import DABench
 __all__ = ["compare_shapes", "main", "parsed", "recorded"]
 
 SHAPES = ("markdown", "react-published", "jupiter", "datamind-published")
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -91,23 +86,7 @@ def _options(dialect: str, arguments: argparse.Namespace) -> EvalOptions:
 
 def _shape(dialect: str, arguments: argparse.Namespace, policy: Policy) -> Shape:
     options = _options(dialect, arguments)
-    manifest = Manifest(
-        suite=options.suite.name,
-        split=options.split.resolve().name,
-        seed=options.seed,
-        limit=options.limit,
-        trials=options.trials,
-        model=policy.name,
-        dialect=dialect,
-        prompts=dict(begin(Trajectory(Task("", ""), dialect), policy, options.run).prompts),
-        strategy={"name": options.strategy.name},
-        settings=asdict(options.run),
-        profile=arguments.profile,
-        git=git_revision(_CHECKOUT),
-        versions=versions(),
-        questions=standing_of(options).questions,
-    )
-    return Shape(options, manifest, _compact_file(dialect, arguments))
+    return shape_of(options, policy, arguments.profile, _compact_file(dialect, arguments))
 
 
 def _compact_file(dialect: str, arguments: argparse.Namespace) -> Path | None:
