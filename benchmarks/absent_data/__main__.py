@@ -58,7 +58,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--policy", "--model", dest="model", metavar="MODEL",
-        help="scripted, stubborn, local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+        help="scripted, stubborn, local (default), a .gguf file, a name at --base-url")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
     add("--limit", type=positive, help="how many questions to draw (default: all)")
