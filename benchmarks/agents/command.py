@@ -7,26 +7,23 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.agents.asked_once import AskedOnce
-from benchmarks.agents.side_by_side import Shape, side_by_side
+from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table
-from dm_jupyter.agent.loop import RunSettings, begin
+from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import open_policy
 from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.pool import PoolSettings, SandboxPool
 from kernel_sandbox.pool_settings import PROFILES
 from kernel_sandbox.profile import Profile
 from training.evaluation.arguments import positive
-from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.read_run import read_run
 from training.evaluation.records import EvalRecord
@@ -34,8 +31,6 @@ from training.evaluation.standing import standing_of
 from training.tasks.suite import Suite
 
 __all__ = ["Command", "Way", "arguments_of"]
-
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,24 +150,7 @@ class Command:
 
     def _shape(self, name: str, policy: Policy) -> Shape:
         options = self._options(name)
-        first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
-        manifest = Manifest(
-            suite=options.suite.name,
-            split=options.split.resolve().name,
-            seed=options.seed,
-            limit=options.limit,
-            trials=options.trials,
-            model=policy.name,
-            dialect=options.dialect,
-            prompts=dict(first.prompts),
-            strategy={"name": options.strategy.name},
-            settings=asdict(options.run),
-            profile=self.arguments.profile,
-            git=git_revision(_CHECKOUT),
-            versions=versions(),
-            questions=standing_of(options).questions,
-        )
-        return Shape(options, manifest, self._compact_file(name), name)
+        return shape_of(options, policy, self.arguments.profile, self._compact_file(name), name)
 
 
 def arguments_of(module: str, description: str | None, out: Path) -> argparse.ArgumentParser:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.episodes import Pool
+from dm_jupyter.agent.loop import begin
 from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.errors import DmJupyterError, first_fault
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.errors import SandboxError
-from training.evaluation.manifest import Manifest
+from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.records import EvalRecord, RecordLog
 from training.evaluation.run import evaluate
 from training.evaluation.standing import standing_of
 
-__all__ = ["Shape", "side_by_side"]
+__all__ = ["Shape", "shape_of", "side_by_side"]
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,41 @@ class Shape:
     def _claim(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.manifest.claim(folder)
+
+
+def shape_of(
+    options: EvalOptions, policy: Policy, profile: str, compact: Path | None, label: str = ""
+) -> Shape:
+    """Returns the shape of a run with the manifest of what it is made with.
+
+    Args:
+        options: of the run.
+        policy: the model.
+        profile: of the sandbox.
+        compact: see `Shape`.
+        label: see `Shape`.
+
+    Raises:
+        RecordError: the split is not as the suite needs it.
+    """
+    first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
+    manifest = Manifest(
+        suite=options.suite.name,
+        split=options.split.resolve().name,
+        seed=options.seed,
+        limit=options.limit,
+        trials=options.trials,
+        model=policy.name,
+        dialect=options.dialect,
+        prompts=dict(first.prompts),
+        strategy={"name": options.strategy.name},
+        settings=asdict(options.run),
+        profile=profile,
+        git=git_revision(_CHECKOUT),
+        versions=versions(),
+        questions=standing_of(options).questions,
+    )
+    return Shape(options, manifest, compact, label)
 
 
 async def side_by_side(

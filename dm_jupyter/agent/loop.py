@@ -21,8 +21,9 @@ from dm_jupyter.assist.advice import advised
 from dm_jupyter.assist.hints import hint_for
 from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core import prompts
+from dm_jupyter.core.absent_data import absent_data
 from dm_jupyter.core.assistance import Assistance, Finding
-from dm_jupyter.core.data_facts import absent_data, facts_block
+from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError
@@ -406,10 +407,10 @@ def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     if unsupported and is_open and trajectory.assists.grounding:
         reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
         told = prompts.fill(reason, numbers="\n".join(f"- {line}" for line in doubts(grounding)))
-        return trajectory.extended(replace(taken, observation=told))
+        lacking = f"{_absent_words(absent)}\n\n" if absent and trajectory.assists.ledger else ""
+        return trajectory.extended(replace(taken, observation=f"{lacking}{told}"))
     if absent and is_open and trajectory.assists.ledger:
-        told = prompts.fill("answer_absent", absent=". ".join(absent))
-        return trajectory.extended(replace(taken, observation=told))
+        return trajectory.extended(replace(taken, observation=_absent_words(absent)))
     return replace(
         trajectory.extended(taken),
         stop=StopReason.ANSWERED,
@@ -418,6 +419,10 @@ def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
         rests_on=absent,
         grounding=grounding,
     )
+
+
+def _absent_words(absent: tuple[str, ...]) -> str:
+    return prompts.fill("answer_absent", absent=". ".join(absent))
 
 
 def _absent(trajectory: Trajectory, answer: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dm_jupyter.core.data_facts import rests_words
+from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.limits_met import SAME_LIMIT
 from dm_jupyter.core.task import Task

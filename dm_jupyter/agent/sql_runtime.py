@@ -42,6 +42,7 @@ def run_sql(
         rows = cursor.fetchmany(max_rows + 1)
         names = [column[0] for column in cursor.description or ()]
     result = pd.DataFrame(rows[:max_rows], columns=names)
+    result.attrs["query"] = (database, query)
     result.to_csv(save_as, index=False)
     more = f", cut at {max_rows} rows" if len(rows) > max_rows else ""
     print(f"{len(result)} rows x {len(names)} columns{more}, saved as {save_as}")

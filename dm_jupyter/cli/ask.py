@@ -29,8 +29,8 @@ from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.cli.exits import Exit, exit_of, reporting
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
+from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.addresses import shown_address
-from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted

@@ -5,31 +5,13 @@ Facts, no advice. They come from a kernel, which can forge them: they are shown,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kernel_sandbox.ledger.facts import Coverage, Fact
-from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "fact_words", "facts_block", "is_notable", "notable_words", "rests_words"]
+__all__ = ["fact_words", "facts_block", "is_notable", "notable_words"]
 
 _MOST_LINES, _LINE_CHARS = 6, 300
-_MOST_ABSENT = 3
-_NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
-_NO_VALUE = re.compile(r"(?i)\b(?:nan|none|null|nat|n/a)\b|<NA>")
-_DATA = r"(?:rows?|records?|data|entries|entry|observations?|values?|matches|results?)"
-_SAID = re.compile(
-    rf"""(?ix)
-    \b(?:no|zero|0|without|any|lacks?)\s+(?:[\w'-]+\s+){{0,3}}?{_DATA}\b
-    | \b(?:no|none\s+of\s+the)\s+[\w'-]+\s+(?:has|have|had|is|are|matche[sd]|matched)\b
-    | (?:\b(?:not|never)|n['’]t)\s+(?:[\w'-]+\s+){{0,2}}?
-      (?:exist|cover|contain|include|present|available|appear|occur|found|match|in\s+the\s+data|any)
-    | \b(?:missing|absent|empty|unavailable|outside|beyond|not\s+in)\b
-    | \b(?:data|dataset|table|file|records?)\s+(?:only\s+)?
-      (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
-    """
-)
-"""How an answer says that what was asked for is not in the data."""
 
 
 def fact_words(fact: Fact) -> str:
@@ -156,77 +138,3 @@ _WORDS = {
 
 def _rows(count: int | None) -> str:
     return "?" if count is None else f"{count:,}"
-
-
-def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Returns what an answer rests on that the data do not have, in words.
-
-    Empty where the answer says itself that it is not there, or rests on something else. An answer
-    rests on a figure of nothing if it states that figure, and that cell put it out; an answer
-    without numbers of its own, if the last cell came to nothing and put out no other number.
-
-    Args:
-        answer: what the model states.
-        question: whose numbers are not the answer's own.
-        results: of the run's cells, in order.
-    """
-    worked = [result for result in results if result.ok]
-    if not worked or _SAID.search(answer):
-        return ()
-    given = _numbers(question)
-    own = _numbers(answer) - given
-    if own:
-        found = [
-            fact
-            for result in worked
-            for fact in result.facts
-            if fact.is_absence and _states(fact, result, answer, own)
-        ]
-    else:
-        came_to_nothing = _numbers(_put_out(worked[-1])) - given <= {0.0}
-        found = [fact for fact in worked[-1].facts if came_to_nothing and _is_figure(fact)]
-    return tuple(dict.fromkeys(map(fact_words, _explained(found, worked))))[:_MOST_ABSENT]
-
-
-def _is_figure(fact: Fact) -> bool:
-    return fact.is_absence and fact.kind in ("nothing", "shown")
-
-
-def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> bool:
-    """Whether the answer states the figure of nothing that the cell put out."""
-    if fact.kind == "nothing" and _NO_VALUE.search(fact.result):
-        return bool(_NO_VALUE.search(answer))
-    return 0.0 in own and 0.0 in _numbers(_put_out(result))
-
-
-def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable[Fact]:
-    """The facts; in place of a figure of no rows, the selection that had none, where known."""
-    selections = {
-        fact.condition: fact
-        for result in results
-        for fact in result.facts
-        if fact.kind == "kept" and fact.is_absence and fact.condition
-    }
-    for fact in found:
-        yield selections.get(fact.condition, fact)
-
-
-def _put_out(result: CellResult) -> str:
-    shown = [x.data.get("text/plain", "") for x in result.outputs if isinstance(x, Display)]
-    return "\n".join([result.stdout, *(x for x in shown if isinstance(x, str))])
-
-
-def _numbers(text: str) -> set[float]:
-    found = (re.sub("[,\u202f\u00a0]", "", match[0]) for match in _NUMBER.finditer(text))
-    return {abs(float(number)) for number in found}
-
-
-def rests_words(absent: Sequence[str]) -> str:
-    """Returns the sentence below an answer that rests on data that are not there; or nothing.
-
-    Args:
-        absent: as `absent_data` gives it.
-    """
-    if not absent:
-        return ""
-    return f"This answer rests on a selection without rows or values: {'. '.join(absent)}."

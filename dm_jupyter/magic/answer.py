@@ -11,8 +11,8 @@ from typing import Any
 import nbformat
 
 from dm_jupyter.agent.notebook_words import why_no_answer
+from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.closed_form import find_answers
-from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text

@@ -16,8 +16,8 @@ from dm_jupyter.agent.models import chosen_dialect, known_context, settings_for
 from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.addresses import shown_address
-from dm_jupyter.core.data_facts import rests_words
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,

@@ -74,9 +74,13 @@ class Fact:
     @property
     def is_absence(self) -> bool:
         """Whether what was asked for was not in the data."""
-        return self.kind in ("nothing", "shown") or (
-            self.kind in ("kept", "dropped") and self.after == 0 and self.before != 0
-        )
+        if self.kind in ("nothing", "shown"):
+            return True
+        if self.after != 0 or self.before == 0:
+            return False
+        if self.kind == "merged":
+            return self.other != 0
+        return self.kind in ("kept", "dropped") or self.operation == "reindex"
 
     def to_json(self) -> dict[str, Any]:
         """The fact as plain JSON values."""

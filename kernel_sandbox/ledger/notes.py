@@ -6,6 +6,7 @@ quiet, so that the operations of pandas that it calls itself are not noted.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,12 @@ import pandas as pd
 from kernel_sandbox.ledger.book import Book, Condition
 from kernel_sandbox.ledger.coverage import coverage_of, coverage_of_query, label, value_text
 from kernel_sandbox.ledger.facts import Coverage, Fact
+from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
 __all__ = ["Call", "Note", "compared", "note_shown"]
 
+QUERY = "query"
+"""Attribute of a table that a query gave: the database and the query, as a `sql` cell sets it."""
 _TABLES = (pd.DataFrame, pd.Series)
 _TEXT_ROWS = 100_000
 """Rows of a column of Python objects that are searched for missing values: that takes long."""
@@ -244,10 +248,12 @@ def merged(book: Book, call: Call) -> None:
     if on is None and not is_join and not call.kwargs.get("left_index"):
         on = [name for name in left.columns if name in right.columns]
     keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
+    text = f"{keys[:_CONDITION_CHARS]} ({how})"
+    if not len(call.result):
+        book.remember_void(call.result, text)
     book.note(
         Fact("merged", call.name, len(left), len(call.result), other=len(right),
-             missed=_unmatched(right, call.result, str(how)),
-             condition=f"{keys[:_CONDITION_CHARS]} ({how})", line=call.line)
+             missed=_unmatched(right, call.result, str(how)), condition=text, line=call.line)
     )  # fmt: skip
 
 
@@ -315,6 +321,30 @@ def reindexed(book: Book, call: Call) -> None:
         )  # fmt: skip
 
 
+def looked_up(book: Book, call: Call) -> None:
+    """Notes `.get(label)` of a column, such as a table of groups, that has no such label."""
+    table, wanted = call.table, call.argument(1, "key")
+    if not len(table) or not pd.api.types.is_hashable(wanted) or wanted in table.index:
+        return
+    index = table.index
+    levels = [index.get_level_values(place) for place in range(index.nlevels)]
+    asked = wanted if isinstance(wanted, tuple) else (wanted,)
+    parts = [
+        (level.to_series(), value, f"{label(level)} == {value_text(value)}")
+        for level, value in zip(levels, asked, strict=False)
+    ]
+    coverage: tuple[Coverage, ...] = ()
+    with book.explaining() as may:
+        if may:
+            coverage = tuple(
+                Coverage(text, rows) if (rows := int((level == value).sum())) and len(parts) > 1
+                else coverage_of(level, value, text)
+                for level, value, text in parts
+            )  # fmt: skip
+    text = " and ".join(text for _, _, text in parts)[:_CONDITION_CHARS]
+    book.note(Fact("kept", "get", len(table), 0, condition=text, coverage=coverage, line=call.line))
+
+
 def reduced(book: Book, call: Call) -> None:
     """Notes a figure of no rows, or of missing values alone."""
     table, result = call.table, call.result
@@ -359,20 +389,40 @@ def nothing(book: Book, call: Call) -> None:
 
 
 def written(book: Book, call: Call) -> None:
-    """Notes a table without rows that is saved."""
+    """Notes a table without rows that is saved, and why a query gave no more."""
+    source = call.table.attrs.get(QUERY)
+    if isinstance(source, list | tuple) and len(source) == 2 and is_void(call.table):
+        _note_query(book, call, *map(str, source))
     if call.before == 0:
         why = book.void_of(call.table)
         book.note(Fact("shown", call.name, 0, 0, condition=why, line=call.line))
 
 
 def fetched(book: Book, call: Call) -> None:
-    """Notes how many rows a query of a database gave."""
-    if isinstance(call.result, pd.DataFrame):
-        text = " ".join(str(call.args[0]).split())[:_CONDITION_CHARS]
-        after = len(call.result)
-        if not after:
-            book.remember_void(call.result, text)
-        book.note(Fact("kept", call.name, None, after, condition=text, line=call.line))
+    """Notes how many rows a query of a database gave, and why it gave no more."""
+    if not isinstance(call.result, pd.DataFrame):
+        return
+    query = call.argument(0, "sql")
+    text = " ".join(str(query).split())[:_CONDITION_CHARS]
+    connection, after = call.argument(1, "con"), len(call.result)
+    if not after:
+        book.remember_void(call.result, text)
+    is_plain = isinstance(query, str) and call.argument(4, "params") is None
+    if is_plain and isinstance(connection, sqlite3.Connection) and is_void(call.result):
+        file = file_of(connection)
+        if file and _note_query(book, call, file, query):
+            return
+    book.note(Fact("kept", call.name, None, after, condition=text, line=call.line))
+
+
+def _note_query(book: Book, call: Call, database: str, query: str) -> bool:
+    """Notes a query that selects no row; whether it is one."""
+    coverage = coverage_in_file(database, query)
+    if coverage is None:
+        return False
+    text = " ".join(query.split())[:_CONDITION_CHARS]
+    book.note(Fact("kept", "read_sql", None, 0, condition=text, coverage=coverage, line=call.line))
+    return True
 
 
 def note_shown(book: Book, shown: Any) -> None:

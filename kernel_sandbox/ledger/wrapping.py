@@ -87,6 +87,7 @@ def _operations() -> Iterator[tuple[Any, str, Note]]:
     yield pd.DataFrame, "merge", notes.merged
     yield pd.DataFrame, "join", notes.merged
     yield pd.Series, "map", notes.coerced
+    yield pd.Series, "get", notes.looked_up
     for name, note in _FUNCTIONS.items():
         # Where it was defined as well: there pickle looks for it.
         for module in (pd, sys.modules[getattr(pd, name).__module__]):

@@ -94,6 +94,14 @@ async def test_an_answer_that_stays_is_marked() -> None:
     assert Trajectory.from_json(done.to_json()) == done
 
 
+async def test_numbers_from_nowhere_do_not_hide_that_there_are_no_rows() -> None:
+    said = "Total sales were $0.00, which is 48.5 less than before."
+    done, _ = await _run(FREE, [CODE, said, HONEST], came_to_nothing())
+    assert WORDS in done.steps[1].observation
+    assert "48.5" in done.steps[1].observation
+    assert done.answer == HONEST
+
+
 async def test_a_closed_form_answer_is_not_sent_back_but_marked() -> None:
     done, policy = await _run(CLOSED, [CODE], came_to_nothing("@n[0.0]\n"))
     assert (done.answer, done.rests_on) == ("@n[0.0]", (WORDS,))

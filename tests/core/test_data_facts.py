@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dm_jupyter.core.data_facts import absent_data, fact_words, facts_block, rests_words
+from dm_jupyter.core.absent_data import absent_data, rests_words
+from dm_jupyter.core.data_facts import fact_words, facts_block
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, CellStatus, Display, Stream
 

@@ -169,6 +169,21 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df.units.reindex([0, 1, 99])",
         {"kind": "lost", "operation": "reindex", "before": 3, "after": 2, "result": "99"},
     ),
+    "merge without any partner": (
+        "both = df.merge(pd.DataFrame({'country': ['Peru'], 'rank': [1]}))\nboth['rank'].sum()",
+        {**NOTHING, "operation": "sum", "condition": "country (inner)"},
+    ),
+    "a label that a table of groups lacks": (
+        "df.groupby('country').amount.sum().get('Great Britain', 0)",
+        {"kind": "kept", "operation": "get", "before": 3, "after": 0,
+         "condition": "country == 'Great Britain'", "coverage": ({"near": (
+             ("'GREAT BRITAIN'", 1),)},)},
+    ),
+    "a pair of labels, each of them known": (
+        "df.groupby(['country', 'store']).units.max().drop(('Spain', 'a')).get(('Spain', 'a'))",
+        {"kind": "kept", "operation": "get", "condition": "country == 'Spain' and store == 'a'",
+         "coverage": ({"rows": 1}, {"rows": 2})},
+    ),
     "sum of no rows": (
         "df[df.country == 'UK']['amount'].sum()",
         {**NOTHING, "operation": "sum", "result": "0.0", "condition": "country == 'UK'"},
@@ -243,6 +258,7 @@ def _fits(expected: Any, found: Any) -> bool:
         "df.groupby('country').agg({'amount': 'sum'}); df.pivot_table('units', 'country')",
         "(df.units > 3).sum(); df.units.isna().sum(); df.isna().sum()",
         "pd.concat([df, df]); df.units.map(lambda x: x + 1)",
+        "df.units.get(3); df.units.get([1, 2]); df.country.value_counts().get('Spain', 0)",
     ],
 )
 def test_what_changes_no_rows_is_no_fact(source: str) -> None:
@@ -289,9 +305,14 @@ def test_a_sql_cell_of_the_analyst_without_rows_is_noted(
     query = "SELECT * FROM sales WHERE country = 'Great Britain'"
     facts = shell.run(sql_as_python(query, ("shop.db",), 1))
     assert [(fact.kind, fact.operation) for fact in facts] == [
+        ("kept", "read_sql"),
         ("shown", "to_csv"),
         ("shown", "display"),
     ]
     query = "SELECT SUM(total) FROM sales WHERE country = 'Great Britain'"
     facts = shell.run(sql_as_python(query, ("shop.db",), 2))
-    assert [(fact.kind, fact.condition) for fact in facts] == [("shown", "SUM(total)")]
+    assert [(fact.kind, fact.condition) for fact in facts] == [
+        ("kept", query),
+        ("shown", "SUM(total)"),
+    ]
+    assert facts[0].coverage[0].near == (("'GREAT BRITAIN'", 1),)

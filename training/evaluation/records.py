@@ -54,6 +54,8 @@ class EvalRecord:
     """Whether the parts are answers of which all must be right; `None` in older records."""
     fault: str = ""
     """Why there is no verdict, where something but the model failed; empty otherwise."""
+    rests_on: list[str] = field(default_factory=list)
+    """What the answer rests on that the data do not have; empty in older records."""
     label: Any = None
     trajectory: Mapping[str, Any] = field(default_factory=dict)
     """The run that gave the answer; empty in a compact record."""
@@ -101,6 +103,7 @@ class EvalRecord:
             sampled_cells=spent.cells,
             seconds=round(spent.seconds, 2),
             has_sub_answers=score.has_sub_answers,
+            rests_on=list(trajectory.rests_on),
             label=item.label,
             trajectory=trajectory.to_json(),
             search=spent.search,

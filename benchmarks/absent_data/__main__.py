@@ -1,0 +1,261 @@
+"""Whether answers say so when the data do not have what is asked for.
+
+    python -m benchmarks.absent_data --model MODEL [--at-once N] [--no-run]
+
+Forty questions ask for a period, a category or a combination that the data do not have, are
+misspelt, or rest on a false premise. Forty ordinary ones of the same shapes show how often a
+right answer raises a false alarm. `scripted` is no model: it runs right code, says naively what
+comes out, and says it honestly once the loop has sent the fact, so that its figures are those of
+the loop. `stubborn` never gives in: its figures are those of the mark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from benchmarks.absent_data.judged import Asked, Verdict, judged
+from benchmarks.absent_data.questions import FOLDER, AbsentData, asked_of, scripts
+from benchmarks.absent_data.scripted import ScriptedAnalyst
+from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
+from benchmarks.sandbox.table import Table, verdict
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.models import open_policy
+from dm_jupyter.agent.protocols import Policy, Urgency
+from dm_jupyter.config import model_choice
+from dm_jupyter.core.errors import DmJupyterError
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.pool_settings import PROFILES
+from kernel_sandbox.profile import Profile
+from training.evaluation.arguments import positive
+from training.evaluation.options import EvalOptions
+from training.evaluation.read_run import read_run
+from training.evaluation.records import EvalRecord
+from training.evaluation.standing import standing_of
+
+__all__ = ["main", "measure", "parsed", "recorded", "table_of"]
+
+SCRIPTED, STUBBORN = "scripted", "stubborn"
+_COLUMNS = ("asked for", "questions", "own words", "mark alone", "not said", "answer right")
+_AIMS = {True: 39, False: 36}
+"""Of 40 questions about absent data: of the scripted analyst, and of a model."""
+_MOST_FALSE = 2
+"""Of 40 ordinary questions."""
+
+
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Returns the options of a command line; `None` means this process's."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.absent_data",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="scripted, stubborn, local (default), a .gguf file, a name at --base-url")  # fmt: skip
+    add("--base-url", help="an OpenAI-compatible endpoint")
+    add("--api-key-file", type=Path)
+    add("--limit", type=positive, help="how many questions to draw (default: all)")
+    add("--seed", type=int, default=7, help="of the draw")
+    add("--out", type=Path, default=Path("runs/absent-data"), help="gets a folder for each label")
+    add("--label", help="what to call the run (default: the script, or model)")
+    add("--compact", type=Path, metavar="FOLDER",
+        help="keep outcomes alone in its absent-data-LABEL.jsonl, and go on from them")  # fmt: skip
+    add("--max-turns", type=positive, default=5)
+    add("--max-seconds", type=positive, default=600, help="of one question")
+    add("--at-once", type=positive, default=1, help="questions that go on at the same time")
+    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--no-run", action="store_true", help="the table of what is there, without a model")
+    add("--answers", action="store_true", help="show the answers that are not as they should be")
+    add("--markdown", action="store_true", help="a table to paste into a page")
+    return parser.parse_args(words)
+
+
+def _label(arguments: argparse.Namespace) -> str:
+    is_model = arguments.model not in (SCRIPTED, STUBBORN)
+    return arguments.label or ("model" if is_model else arguments.model)
+
+
+def _options(arguments: argparse.Namespace) -> EvalOptions:
+    turns = arguments.max_turns
+    return EvalOptions(
+        suite=AbsentData(),
+        split=FOLDER,
+        out=arguments.out / _label(arguments),
+        limit=arguments.limit,
+        seed=arguments.seed,
+        run=RunSettings(max_turns=turns, max_cells=turns, max_seconds=arguments.max_seconds),
+    )
+
+
+def _compact_file(arguments: argparse.Namespace) -> Path | None:
+    folder: Path | None = arguments.compact
+    return folder / f"absent-data-{_label(arguments)}.jsonl" if folder else None
+
+
+async def measure(
+    arguments: argparse.Namespace, policy: Policy, pool: SandboxPool
+) -> list[EvalRecord]:
+    """Returns the records, those made earlier included.
+
+    Args:
+        arguments: as `parsed` returns them.
+        policy: the model.
+        pool: where cells run; open.
+
+    Raises:
+        ManifestError: the folder holds a run with another model, prompt or setting.
+        UsageError: the folder holds tries that this draw leaves out.
+        PolicyError: the model can't be reached; what is done so far is kept.
+        SandboxError: no cell can be run; likewise.
+        ValueError: a file of records is broken.
+        OSError: a file can't be written.
+    """
+    compact = _compact_file(arguments)
+    if compact is not None:
+        compact.parent.mkdir(parents=True, exist_ok=True)
+    options = _options(arguments)
+    shape = shape_of(options, policy, arguments.profile, compact, _label(arguments))
+    shape.claim()
+    found = await side_by_side((shape,), policy, pool, _show, arguments.at_once)
+    return found[shape.name]
+
+
+def recorded(arguments: argparse.Namespace) -> list[EvalRecord]:
+    """Returns what a run has left of the draw, from its folder or else the compact file.
+
+    Raises:
+        RunError: the records can't be read.
+    """
+    options = _options(arguments)
+    own, compact = options.out / "records.jsonl", _compact_file(arguments)
+    wanted = standing_of(options).wanted
+    records = read_run(own if own.exists() or compact is None else compact)
+    return [one for one in records if one.key in wanted]
+
+
+def table_of(records: Sequence[EvalRecord], *, is_scripted: bool) -> Table:
+    """Returns what the answers do about absence, by what is asked for.
+
+    Args:
+        records: of a run.
+        is_scripted: whether the scripted analyst has answered, of whom more is asked.
+
+    Raises:
+        ValueError: there are no records.
+    """
+    if not records:
+        raise ValueError("there is nothing to count: no question was answered")
+    asked = _asked()
+    absent = [one for one in records if asked[one.id].is_absent]
+    ordinary = [one for one in records if not asked[one.id].is_absent]
+    kinds = dict.fromkeys(asked[one.id].kind for one in absent)
+    rows = [_absent_row(kind, [x for x in absent if asked[x.id].kind == kind]) for kind in kinds]
+    rows.append(_absent_row("**all that is absent**", absent))
+    rows.append(_ordinary_row(ordinary))
+    said = len(absent) - _verdicts(absent)[Verdict.UNSAID]
+    false = len(ordinary) - _verdicts(ordinary)[Verdict.CLEAN]
+    notes = [
+        verdict("absence is said", said, _AIMS[is_scripted], "answers", at_least=True),
+        verdict("false alarms", false, _MOST_FALSE, "answers"),
+        "ordinary questions: false alarms in the answer's words, by the mark, and no alarm",
+        "answer right: absence in its own words, or what an ordinary question's answer must state",
+    ]
+    return Table(f"{len(records)} questions", _COLUMNS, rows, notes)
+
+
+def _asked() -> Mapping[str, Asked]:
+    return {item.task.id: asked_of(item) for item in AbsentData().load(FOLDER)}
+
+
+def _verdict(record: EvalRecord) -> Verdict:
+    return judged(record.answer, record.rests_on, _ASKED[record.id])
+
+
+_ASKED = _asked()
+
+
+def _verdicts(records: Sequence[EvalRecord]) -> Counter[Verdict]:
+    return Counter(map(_verdict, records))
+
+
+def _absent_row(name: str, records: Sequence[EvalRecord]) -> tuple[str, ...]:
+    found = _verdicts(records)
+    columns = (Verdict.SAID, Verdict.MARKED, Verdict.UNSAID)
+    return _row(name, records, [found[one] for one in columns])
+
+
+def _ordinary_row(records: Sequence[EvalRecord]) -> tuple[str, ...]:
+    found = _verdicts(records)
+    columns = (Verdict.FALSE_WORDS, Verdict.FALSE_MARK, Verdict.CLEAN)
+    return _row("ordinary questions", records, [found[one] for one in columns])
+
+
+def _row(name: str, records: Sequence[EvalRecord], counts: Sequence[int]) -> tuple[str, ...]:
+    right = sum(one.right for one in records)
+    return (name, str(len(records)), *map(str, counts), str(right))
+
+
+def _show(_: Shape, record: EvalRecord) -> None:
+    _say(f"{record.id:<20} {_verdict(record):<26} {record.turns:>2} turns {record.seconds:5.0f} s")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print_answers(records: Sequence[EvalRecord]) -> None:
+    good = (Verdict.SAID, Verdict.CLEAN)
+    for record in records:
+        found = _verdict(record)
+        if found not in good or not record.right:
+            asked = _ASKED[record.id]
+            mark = f"\n  mark: {'. '.join(record.rests_on)}" if record.rests_on else ""
+            print(f"{record.id}: {found}\n  {asked.question}\n  {record.answer}{mark}")
+
+
+@asynccontextmanager
+async def _policy(arguments: argparse.Namespace) -> AsyncIterator[Policy]:
+    if arguments.model in (SCRIPTED, STUBBORN):
+        yield ScriptedAnalyst(scripts(), is_stubborn=arguments.model == STUBBORN)
+        return
+    choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
+    async with open_policy(choice, _say, Urgency.BACKGROUND) as policy:
+        yield policy
+
+
+async def _run(arguments: argparse.Namespace) -> list[EvalRecord]:
+    settings = PoolSettings(profile=Profile(arguments.profile))
+    async with AsyncExitStack() as stack:
+        # The system ends the workers with the thread that started the pool: it comes first.
+        pool = await stack.enter_async_context(SandboxPool(settings))
+        policy = await stack.enter_async_context(_policy(arguments))
+        return await measure(arguments, policy, pool)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    arguments = parsed(words)
+    try:
+        records = recorded(arguments) if arguments.no_run else asyncio.run(_run(arguments))
+        if arguments.answers:
+            _print_answers(records)
+        table = table_of(records, is_scripted=arguments.model in (SCRIPTED, STUBBORN))
+        print(table.to_markdown() if arguments.markdown else table.to_text())
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
+        print(f"absent_data: {fault}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("absent_data: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

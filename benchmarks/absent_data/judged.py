@@ -1,0 +1,140 @@
+"""Whether an answer says that the data do not have what was asked for, by rules over its words.
+
+The rules are the benchmark's own and not those of the product's check, which could not find its own
+mistakes. They are for English answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from examples.questions import PersonsQuestion
+
+__all__ = ["Asked", "Verdict", "judged", "says_absent"]
+
+_NOUN = (
+    r"(?:rows?|records?|data|entr(?:y|ies)|observations?|values?|match(?:es)?|results?|partners?"
+    r"|information|measurements?|readings?)"
+)
+_WHERE = (
+    r"(?:data(?:set|base)?|table|file|sample|records?|columns?|years?|period|selection|quer(?:y|ies)"
+    r"|range)"
+)
+_OUT_OF_DATA = re.compile(
+    rf"""(?ix)
+    \b(?:no|any|lacks?|without)\s+(?:[\w'-]+\s+){{0,2}}?data\b
+    | \b{_WHERE}\s+(?:\w+\s+)?(?:only\s+)?
+      (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?|goes|go|stops?)\b
+    | \b(?:outside|beyond|out\s+of|before|after)\s+(?:of\s+)?(?:the\s+)?
+      (?:\w+\s+){{0,2}}(?:range|period|data(?:set|base)?)\b
+    | \b(?:not|never|n['’]t)\s+(?:\w+\s+){{0,3}}?in\s+(?:the|this)\s+{_WHERE}\b
+    | (?:cannot|can['’]t|can\s+not|could\s+not|couldn['’]t|impossible|unable|not\s+possible)\s+
+      (?:\w+\s+){{0,2}}?(?:determine|compute|calculate|answer|say|tell|find|be)
+    | \b{_WHERE}\s+(?:do(?:es)?|did)(?:\s+not|n['’]t)\s+
+      (?:contain|include|cover|have|hold|provide|list)
+    """
+)
+"""Words that put what was asked for outside of the data."""
+_ABSENT = re.compile(
+    rf"""(?ix)
+    \b(?:no|zero|0|without|any|lacks?)\s+(?:(?!more\b|less\b)[\w'-]+\s+){{0,3}}?{_NOUN}\b
+    | (?:\b(?:not|never)|n['’]t)\s+(?:[\w'-]+\s+){{0,3}}?
+      (?:exists?|cover(?:ed)?|contain(?:ed)?|included?|present|available|appear|occur|found|recorded
+      |listed|match(?:ed)?|any)\b
+    | \b(?:missing|absent|unavailable|empty|non-existent|nonexistent)\b
+    | \bno\s+(?:[\w'-]+\s+){{0,5}}?(?:was|were|is|are)\s+(?:\w+\s+)?
+      (?:recorded|measured|observed|listed|found|reported|available|present|issued|called|named)\b
+    | \b(?:no|none)\s+(?:of\s+)?(?:the\s+)?(?:[\w'-]+\s+){{1,4}}?(?:has|have|had|match\w*)\b
+    | \bno\s+such\b
+    """
+)
+"""Words that say that there is nothing."""
+_NONE = re.compile(
+    r"(?i)\b(?:no|none|not\s+any|nobody|nothing|never|neither)\b(?!\s+(?:more|less))"
+)
+"""Words that deny; of a time they say that nothing happened, and not that nothing is known."""
+_NEEDS_DATA_WORDS = frozenset({"period", "premise"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is known of a question."""
+
+    question: str
+    kind: str
+    """What is absent: a period, a category, a combination and so on."""
+    is_absent: bool
+    """Whether the data do not have what is asked for."""
+    is_zero: bool = False
+    """Whether the right answer of an ordinary question is none or 0."""
+    states: Sequence[float | str] = ()
+    """What a right answer of an ordinary question states."""
+
+    def is_stated(self, answer: str) -> bool:
+        """Whether an answer states what a right one does; a word for none is as good as 0.
+
+        Args:
+            answer: of the model.
+        """
+        if self.is_zero and _NONE.search(answer):
+            return True
+        return not PersonsQuestion((), self.question, tuple(self.states)).missing(answer)
+
+
+class Verdict(StrEnum):
+    """What an answer does about absence."""
+
+    SAID = "said in its own words"
+    MARKED = "said by the mark alone"
+    UNSAID = "not said"
+    CLEAN = "no alarm"
+    FALSE_WORDS = "says that data are absent"
+    FALSE_MARK = "marked"
+
+
+def judged(answer: str | None, rests_on: Sequence[str], asked: Asked) -> Verdict:
+    """Returns what an answer does about absence.
+
+    Args:
+        answer: `None` where there is none, which says nothing.
+        rests_on: what the product's mark below it names.
+        asked: the question.
+    """
+    says = says_absent(answer or "", asked)
+    if asked.is_absent:
+        if says:
+            return Verdict.SAID
+        return Verdict.MARKED if rests_on and answer else Verdict.UNSAID
+    if says:
+        return Verdict.FALSE_WORDS
+    return Verdict.FALSE_MARK if rests_on else Verdict.CLEAN
+
+
+def says_absent(answer: str, asked: Asked) -> bool:
+    """Returns whether the words of an answer say that the data have no such rows or values.
+
+    Words of the question say nothing. Where the right answer is none, or a number of missing
+    values, only words that put the question outside of the data count.
+
+    Args:
+        answer: of the model.
+        asked: the question.
+    """
+    if _is_new(_OUT_OF_DATA, answer, asked.question):
+        return True
+    is_honest_none = not asked.is_absent and (asked.is_zero or asked.kind == "missing")
+    if is_honest_none:
+        return False
+    if _is_new(_ABSENT, answer, asked.question):
+        return True
+    return asked.is_absent and asked.kind not in _NEEDS_DATA_WORDS and bool(_NONE.search(answer))
+
+
+def _is_new(pattern: re.Pattern[str], answer: str, question: str) -> bool:
+    """Whether an answer has words of a pattern that are not those of the question."""
+    known = " ".join(question.casefold().split())
+    found = (" ".join(one[0].casefold().split()) for one in pattern.finditer(answer))
+    return any(words not in known for words in found)

@@ -1,0 +1,226 @@
+"""What an answer rests on that the data do not have, such as a selection without rows.
+
+The facts come from a kernel, which can forge them: they are shown, never trusted. The words are
+those of English answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from dm_jupyter.core.data_facts import fact_words
+from kernel_sandbox.ledger.facts import Coverage, Fact
+from kernel_sandbox.types import CellResult, Display
+
+__all__ = ["absent_data", "rests_words"]
+
+_MOST_ABSENT = 3
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
+_NO_VALUE = re.compile(r"(?i)\b(?:nan|none|null|nat|n/a)\b|<NA>")
+_DATA = r"(?:rows?|records?|data|entries|entry|observations?|values?|matches|results?)"
+_SAID = re.compile(
+    rf"""(?ix)
+    \b(?:no|zero|0|without|any|lacks?)\s+(?:[\w'-]+\s+){{0,3}}?{_DATA}\b
+    | \b(?:no|none\s+of\s+the)\s+[\w'-]+\s+(?:has|have|had|is|are|matche[sd]|matched)\b
+    | (?:\b(?:not|never)|n['’]t)\s+(?:[\w'-]+\s+){{0,2}}?
+      (?:exist|cover|contain|include|present|available|appear|occur|found|match|in\s+the\s+data|any)
+    | \b(?:missing|absent|empty|unavailable|outside|beyond|not\s+in)\b
+    | \bnone\s+(?:has|have|is|are|was|were)\b
+    | \b(?:data|dataset|table|file|records?|rows?|years|dates)\s+(?:only\s+)?
+      (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
+    """
+)
+"""How an answer says that what was asked for is not in the data."""
+_DENIES = re.compile(r"(?i)(?:^|[.!?:]\s+)(?:none|nobody|no)\b")
+_COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|any)\b")
+"""How a question asks for what may well be 0."""
+_MASK_OF_MISSING = re.compile(r"\bmissing$")
+_EXACT = re.compile(r"==| in \[| within ")
+_LIMIT = re.compile(r"[<>]|\bbetween\b", re.IGNORECASE)
+_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_YEARS = range(1_500, 2_101)
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_YEAR_OF_DATE = re.compile(r"\A(\d{4})-\d{2}")
+_VOID_WORD = r"(?:nan|none|null|nat|<na>|0(?:\.0+)?|\[\]|\{\}|\(\)|set\(\))"
+_VOID_TABLE = re.compile(
+    r"(?m)^(?:Empty DataFrame\n\s*Columns: \[.*\]\n\s*Index: \[.*\]"
+    r"|Series\(\[\], .*\)|\d+ rows x \d+ columns.*, saved as \S+)$"
+)
+"""What pandas prints of a table without rows, and the line above the rows of a query."""
+_VOID_LINE = re.compile(rf"(?i)(?:[^\d:=]*[:=]\s*)?{_VOID_WORD}[.%]?")
+
+
+def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tuple[str, ...]:
+    """Returns what an answer rests on that the data do not have, in words.
+
+    Empty where the answer says itself that it is not there, or rests on something else. An answer
+    rests on a figure of nothing if it states that figure, and that cell put it out; an answer
+    without numbers of its own, if the last cell came to nothing and put out no other number. It
+    also rests on a selection without rows if it speaks of the very value that the question names
+    and that no row has. A count of 0 is no figure of nothing where the data hold what was counted.
+
+    Args:
+        answer: what the model states.
+        question: whose numbers are not the answer's own.
+        results: of the run's cells, in order.
+    """
+    worked = [result for result in results if result.ok]
+    if not worked or _says_so(answer, question):
+        return ()
+    given = _numbers(question)
+    own = _numbers(answer) - given
+    found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
+    found += _named(worked[-1].facts, question, answer)
+    may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
+    absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
+    return tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
+
+
+def _says_so(answer: str, question: str) -> bool:
+    """Whether an answer says it in other words than those of the question."""
+    asked = _plain(question)
+    return any(_plain(found[0]) not in asked for found in _SAID.finditer(answer))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _stated(worked: Sequence[CellResult], answer: str, own: set[float]) -> Iterator[Fact]:
+    """The absences whose figure an answer states."""
+    for result in worked:
+        for fact in result.facts:
+            if fact.is_absence and _states(fact, result, answer, own):
+                yield fact
+
+
+def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> bool:
+    """Whether the answer states the figure of nothing that the cell put out."""
+    shown = _put_out(result)
+    if fact.kind == "nothing" and _NO_VALUE.search(fact.result):
+        return bool(_NO_VALUE.search(answer))
+    if 0.0 in own and 0.0 in _numbers(shown):
+        return True
+    is_selection = fact.kind not in ("nothing", "shown")
+    return is_selection and bool(_NO_VALUE.search(answer) and _NO_VALUE.search(shown))
+
+
+def _came_to_nothing(worked: Sequence[CellResult], given: set[float]) -> Iterator[Fact]:
+    """The absences behind a last cell that put out no number but those of the question."""
+    last = worked[-1]
+    shown = _VOID_TABLE.sub("", _put_out(last))
+    if _numbers(shown) - given <= {0.0}:
+        yield from filter(_is_figure, last.facts)
+    if _shows_nothing(last):
+        behind = ([x for x in result.facts if x.is_absence] for result in reversed(worked))
+        yield from next(filter(None, behind), ())
+
+
+def _is_figure(fact: Fact) -> bool:
+    return fact.is_absence and fact.kind in ("nothing", "shown")
+
+
+def _shows_nothing(result: CellResult) -> bool:
+    """Whether all that a cell put out is tables without rows and values that are none."""
+    shown = _put_out(result)
+    lines = list(filter(str.strip, _VOID_TABLE.sub("", shown).splitlines()))
+    return bool(shown.strip()) and all(_VOID_LINE.fullmatch(line.strip()) for line in lines)
+
+
+def _named(facts: Sequence[Fact], question: str, answer: str) -> Iterator[Fact]:
+    """The absences of a value that both the question and the answer name.
+
+    What a later selection of the same column has found under another name is not absent.
+    """
+    for place, fact in enumerate(facts):
+        if not fact.is_absence and fact.operation != "reindex":
+            continue
+        asked = [one for one in _values(fact) if _holds(question.casefold(), one.casefold())]
+        is_named = bool(asked) and all(_holds(answer, one) for one in asked)
+        if is_named and not any(_replaces(x, fact, question) for x in facts[place + 1 :]):
+            yield fact
+
+
+def _values(fact: Fact) -> list[str]:
+    """The values that a condition compares with, or the labels that no row has."""
+    text = fact.result if fact.operation == "reindex" else fact.condition
+    quoted = [one or other for one, other in _QUOTED.findall(text)]
+    years = [found[1] for one in quoted if (found := _YEAR_OF_DATE.match(one))]
+    bare = _QUOTED.sub(" ", text)
+    return [*filter(None, quoted), *years, *(found[0] for found in _NUMBER.finditer(bare))]
+
+
+def _holds(text: str, value: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w)", text) is not None
+
+
+def _replaces(later: Fact, fact: Fact, question: str) -> bool:
+    """Whether a later selection found rows of the column by a value the question does not name."""
+    if later.kind != "kept" or not later.after:
+        return False
+    columns = {part.column for part in fact.coverage if part.column and not part.rows}
+    if not any(_holds(later.condition, column) for column in columns):
+        return False
+    missed = {value.casefold() for value in _values(fact)}
+    own = [value for value in _values(later) if not _holds(question, value)]
+    return bool(own) or any(
+        value.casefold() in missed for value in _values(later) if value not in _values(fact)
+    )
+
+
+def _is_true_zero(fact: Fact) -> bool:
+    """Whether the data hold what was counted, so that a count of 0 says something of them.
+
+    So it is where each part of a condition has rows by itself, and where a limit lies beyond the
+    numbers of a column. It is not where a value does not occur, or a time is not covered.
+    """
+    if fact.kind == "merged":
+        return True
+    if fact.kind != "kept":
+        return False
+    if not fact.coverage:
+        is_known = fact.operation.startswith("read_sql") or not _EXACT.search(fact.condition)
+        return is_known or bool(_MASK_OF_MISSING.search(fact.condition))
+    return all(part.rows or _is_limit(part) for part in fact.coverage)
+
+
+def _is_limit(part: Coverage) -> bool:
+    """Whether a part compares numbers, but no years, with a limit."""
+    ends = (part.low, part.high)
+    if not _LIMIT.search(part.part) or not all(map(_PLAIN_NUMBER.fullmatch, ends)):
+        return False
+    return not all(float(end) in _YEARS for end in ends)
+
+
+def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable[Fact]:
+    """The facts; in place of a figure of no rows, the selection that had none, where known."""
+    selections = {
+        fact.condition: fact
+        for result in results
+        for fact in result.facts
+        if fact.kind in ("kept", "merged") and fact.is_absence and fact.condition
+    }
+    for fact in found:
+        yield selections.get(fact.condition, fact)
+
+
+def _put_out(result: CellResult) -> str:
+    shown = [x.data.get("text/plain", "") for x in result.outputs if isinstance(x, Display)]
+    return "\n".join([result.stdout, *(x for x in shown if isinstance(x, str))])
+
+
+def _numbers(text: str) -> set[float]:
+    found = (re.sub("[,\u202f\u00a0]", "", match[0]) for match in _NUMBER.finditer(text))
+    return {abs(float(number)) for number in found}
+
+
+def rests_words(absent: Sequence[str]) -> str:
+    """Returns the sentence below an answer that rests on data that are not there; or nothing.
+
+    Args:
+        absent: as `absent_data` gives it.
+    """
+    if not absent:
+        return ""
+    return f"This answer rests on a selection without rows or values: {'. '.join(absent)}."

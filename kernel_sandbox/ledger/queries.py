@@ -1,0 +1,232 @@
+"""Why a query of a SQLite database came to nothing: no row is selected, and what there is instead.
+
+Covered: a query is only asked again where it gave no row, or a single row of figures that are
+missing or 0; read-only, and for a short time. Not covered: conditions other than comparisons of a
+column with literals, in queries without a compound (`UNION`) or a `WITH`.
+
+Loaded once pandas is there.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from kernel_sandbox.ledger.coverage import coverage_of
+from kernel_sandbox.ledger.facts import Coverage
+
+__all__ = ["coverage_in_file", "file_of", "is_void"]
+
+_LONGEST = 5_000
+"""Characters of a query that are read."""
+_ASKING_S = 0.25
+"""For all that is asked of a database about one query."""
+_STEPS = 1_000
+"""Of SQLite's machine between two looks at the clock."""
+_SAMPLED = 20_000
+_MOST_PARTS = 6
+_NAME = r'(?:[A-Za-z_]\w*|"[^"]+"|`[^`]+`|\[[^\]]+\])'
+_TEXT = r"'(?:[^']|'')*'"
+_LITERAL = rf"(?:{_TEXT}|-?\d+(?:\.\d+)?)"
+_COLUMN = rf"(?:(?P<table>{_NAME})\s*\.\s*)?(?P<column>{_NAME})"
+_SIDE = (
+    rf"(?P<opens>(?:strftime\s*\(\s*'[^']*'\s*,|(?:lower|upper|trim|date)\s*\()\s*)?{_COLUMN}\s*\)?"
+)
+_CONDITION = re.compile(
+    rf"""(?isx)\A{_SIDE}\s*
+    (?P<rest>(?:==?|<>|!=|<=|>=|<|>|LIKE\b|GLOB\b)\s*{_LITERAL}
+      | BETWEEN\s+{_LITERAL}\s+AND\s+{_LITERAL}
+      | IN\s*\(\s*{_LITERAL}(?:\s*,\s*{_LITERAL})*\s*\)
+      | IS\s+(?:NOT\s+)?NULL)\Z"""
+)
+_TABLE = re.compile(rf"(?i)\b(?:FROM|JOIN)\s+({_NAME})(?:\s+(?:AS\s+)?({_NAME}))?")
+_PIECE = re.compile(rf"{_TEXT}|\(|\)|\b[A-Za-z]+\b|[^\s]", re.DOTALL)
+_CLAUSES = ("select", "from", "where", "group", "having", "order", "limit")
+_REFUSED = re.compile(r"(?i)\A\s*with\b|\b(?:union|intersect|except)\b")
+_YEAR = re.compile(r"\d{4}")
+_DATE = re.compile(r"\A\d{4}-\d{2}-\d{2}")
+_WORDS = re.compile(r"(?i)\b(?:where|on|inner|left|right|full|cross|natural|join|group|order)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Where a SELECT takes its rows from, and which."""
+
+    source: str
+    where: str
+
+
+def is_void(rows: pd.DataFrame) -> bool:
+    """Returns whether a query gave no row, or a single one of values that are missing or 0."""
+    if len(rows) > 1:
+        return False
+    return all(pd.isna(one) or one == 0 for one in rows.to_numpy().ravel())
+
+
+def coverage_in_file(database: str, query: str) -> tuple[Coverage, ...] | None:
+    """Returns what a database file holds where a query selects no row.
+
+    `None` where it selects some, or where the query or the database can't be read.
+
+    Args:
+        database: the file.
+        query: that came to nothing.
+    """
+    try:
+        address = Path(database).resolve(strict=True).as_uri() + "?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            return _coverage(connection, query)
+    except (sqlite3.Error, OSError, ValueError):
+        return None
+
+
+def file_of(connection: sqlite3.Connection) -> str:
+    """Returns the file of a connection; empty where it has none, or holds more than its file."""
+    if connection.in_transaction:
+        return ""
+    return next((file for _, name, file in connection.execute("PRAGMA database_list")
+                 if name == "main"), "")  # fmt: skip
+
+
+def _coverage(connection: sqlite3.Connection, query: str) -> tuple[Coverage, ...] | None:
+    parts = _parts_of(query)
+    if parts is None:
+        return None
+    deadline = time.monotonic() + _ASKING_S
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    if _selects_rows(connection, parts):
+        return None
+    found = (_covered(connection, parts, one) for one in _conjuncts(parts.where))
+    return tuple(one for one in found if one is not None)[:_MOST_PARTS]
+
+
+def _selects_rows(connection: sqlite3.Connection, parts: _Parts) -> bool:
+    where = f" WHERE {parts.where}" if parts.where else ""
+    query = f"SELECT 1 FROM {parts.source}{where} LIMIT 1"  # noqa: S608 (the cell has run it)
+    return _first(connection, query) is not None
+
+
+def _first(connection: sqlite3.Connection, query: str) -> Any:
+    with closing(connection.execute(query)) as cursor:
+        return cursor.fetchone()
+
+
+def _parts_of(query: str) -> _Parts | None:
+    """The clauses; `None` where the query is not one SELECT of figures or rows."""
+    text = re.sub(r"--[^\n]*", " ", query).strip().rstrip(";")
+    if len(text) > _LONGEST or _REFUSED.search(re.sub(_TEXT, "''", text)):
+        return None
+    marks = list(_clauses(text))
+    names = [name for name, _, _ in marks]
+    if names[:2] != ["select", "from"] or len(set(names)) < len(names):
+        return None
+    ends = [*(start for _, start, _ in marks[1:]), len(text)]
+    clauses = {
+        name: text[after:end].strip() for (name, _, after), end in zip(marks, ends, strict=True)
+    }
+    return _Parts(clauses["from"], clauses.get("where", ""))
+
+
+def _clauses(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the words that begin a clause outside of parentheses, with their start and end."""
+    depth = 0
+    for found in _PIECE.finditer(text):
+        piece = found[0].casefold()
+        depth += (piece == "(") - (piece == ")")
+        if depth == 0 and piece in _CLAUSES:
+            yield piece, found.start(), found.end()
+
+
+def _conjuncts(where: str) -> Iterator[str]:
+    """Yields the parts that must all be true; none where an OR stands between them."""
+    depth, begin, is_between, cuts = 0, 0, False, list[str]()
+    for found in _PIECE.finditer(where):
+        piece = found[0].casefold()
+        depth += (piece == "(") - (piece == ")")
+        if depth or piece not in ("and", "or", "between"):
+            continue
+        if piece == "or":
+            return
+        if piece == "between":
+            is_between = True
+        elif is_between:
+            is_between = False
+        else:
+            cuts.append(where[begin : found.start()])
+            begin = found.end()
+    yield from (one.strip() for one in (*cuts, where[begin:]) if one.strip())
+
+
+def _covered(connection: sqlite3.Connection, parts: _Parts, text: str) -> Coverage | None:
+    """What the column of a condition holds; `None` where the condition can't be read."""
+    found = _CONDITION.match(text)
+    if found is None:
+        return None
+    column = found["column"]
+    named = _table_with(connection, parts.source, found["table"] or "", column)
+    if named is None:
+        return None
+    opens = found["opens"] or ""
+    side = f"{opens}{column})" if opens else column
+    rest, name = found["rest"].strip(), _bare(column)
+    count = f"SELECT COUNT(*) FROM {named} WHERE {side} {rest}"  # noqa: S608 (names and literals)
+    (rows,) = _first(connection, count)
+    part = f"{name} {' '.join(rest.split())}"
+    if rows or rest.upper().startswith("IS "):
+        return Coverage(part, int(rows), name)
+    held = f"SELECT {side} FROM {named} WHERE {side} IS NOT NULL LIMIT {_SAMPLED}"  # noqa: S608
+    with closing(connection.execute(held)) as cursor:
+        values = pd.Series([value for (value,) in cursor], name=name)
+    typed, wanted = _typed(values), _wanted(rest)
+    if pd.api.types.is_integer_dtype(typed.dtype):
+        wanted = [int(one) if str(one).isdigit() else one for one in wanted]
+    return coverage_of(typed, wanted, part)
+
+
+def _table_with(connection: sqlite3.Connection, source: str, alias: str, column: str) -> str | None:
+    """The table of a query that has the column."""
+    for table, short in _TABLE.findall(f"FROM {source.replace(',', ' JOIN ')}"):
+        names = {_bare(table).casefold()}
+        if short and not _WORDS.fullmatch(short):
+            names = {_bare(short).casefold()}
+        if alias and _bare(alias).casefold() not in names:
+            continue
+        query = "SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE"
+        with closing(connection.execute(query, (_bare(table), _bare(column)))) as cursor:
+            if cursor.fetchone():
+                return str(table)
+    return None
+
+
+def _bare(name: str) -> str:
+    return name.strip('"`[]')
+
+
+def _typed(values: Any) -> Any:
+    """A column of dates or years as such: of these, a range says more than the frequent ones."""
+    texts = [one for one in values.head(100) if isinstance(one, str)]
+    if texts and all(map(_YEAR.fullmatch, texts)):
+        return pd.to_numeric(values, errors="coerce")
+    if texts and all(_DATE.match(one) for one in texts):
+        return pd.to_datetime(values, errors="coerce", format="mixed").rename(values.name)
+    return values
+
+
+def _wanted(rest: str) -> list[Any]:
+    """The literals of a condition; `%` of a pattern stands for nothing."""
+    found = []
+    for literal in re.findall(_LITERAL, rest):
+        if literal.startswith("'"):
+            found.append(literal[1:-1].replace("''", "'").strip("%*"))
+        else:
+            found.append(float(literal) if "." in literal else int(literal))
+    return found

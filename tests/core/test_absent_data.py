@@ -1,0 +1,116 @@
+"""Which answers rest on what the data do not have, beyond figures of nothing that they state."""
+
+from __future__ import annotations
+
+import pytest
+
+from dm_jupyter.core.absent_data import absent_data
+from kernel_sandbox.ledger.facts import Coverage, Fact
+from kernel_sandbox.types import CellResult, CellStatus, Stream
+
+
+def none_of(condition: str, *coverage: Coverage, operation: str = "[]") -> Fact:
+    return Fact("kept", operation, 344, 0, condition=condition, coverage=coverage)
+
+
+def cell(*facts: Fact, shows: str) -> CellResult:
+    return CellResult(CellStatus.OK, (Stream("stdout", shows),), facts=facts)
+
+
+YEAR = none_of("year == 2018", Coverage("year == 2018", 0, "year", low="2012", high="2015"))
+LATER = none_of("year > 2018", Coverage("year > 2018", 0, "year", low="2012", high="2015"))
+DAY = none_of(
+    "day >= '2030-01-01'", Coverage("day >= '2030-01-01'", 0, "day", "2021-01-03", "2024-11-13")
+)
+HEAVY = none_of("mass > 10000", Coverage("mass > 10000", 0, "mass", low="2700.0", high="6300.0"))
+BOTH = none_of(
+    "species == 'Gentoo' and island == 'Dream'",
+    Coverage("species == 'Gentoo'", 124), Coverage("island == 'Dream'", 124),
+)  # fmt: skip
+GENTO = none_of(
+    "species == 'Gento'", Coverage("species == 'Gento'", 0, "species", near=(("'Gentoo'", 124),))
+)
+UK = none_of("country == 'UK'", Coverage("country == 'UK'", 0, "country"))
+QUERY = none_of(
+    "SELECT COUNT(*) FROM i WHERE total > 30",
+    Coverage("total > 30", 0, "total", low="0.99", high="25.86"), operation="read_sql",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "fact", "is_marked"),
+    [
+        ("How many weigh over 10 kg?", HEAVY, False),
+        ("How many Gentoos live on Dream?", BOTH, False),
+        ("How many rows have no mass?", none_of("mass missing"), False),
+        ("How many rows are duplicates?", none_of(""), False),
+        ("How many invoices are above the limit?", QUERY, False),
+        ("How many keys are in both files?", Fact("merged", "merge", 4, 0, 4), False),
+        ("How many Gento penguins are there?", GENTO, True),
+        ("How many were measured in 2018?", YEAR, True),
+        ("How many were measured after 2018?", LATER, True),
+        ("How many orders came since 2030?", DAY, True),
+        ("What do the matched orders come to?", Fact("merged", "merge", 4, 0, 4), True),
+        ("What is the total of those over 10 kg?", HEAVY, True),
+        ("What do the Gentoos on Dream weigh together?", BOTH, True),
+    ],
+)
+def test_a_count_of_0_is_true_where_the_data_hold_what_is_counted(
+    question: str, fact: Fact, is_marked: bool
+) -> None:
+    assert bool(absent_data("It is 0.", question, [cell(fact, shows="0\n")])) is is_marked
+
+
+PREMISE = "Why was 2018 windier than 2014?"
+OTHER = Fact("kept", "[]", 1461, 365, condition="year == 2014")
+FOUND = Fact("kept", "[]", 412, 21, condition="country == 'United Kingdom'")
+
+
+def test_an_answer_about_the_value_that_no_row_has_is_marked() -> None:
+    worked = [cell(YEAR, OTHER, shows="2018: nan\n2014: 3.79\n")]
+    assert absent_data("Storms made 2018 windier; 2014 had 3.79.", PREMISE, worked) != ()
+    assert absent_data("2014 had 3.79; the data end in 2015.", PREMISE, worked) == ()
+    assert absent_data("In 2014 the mean was 3.79.", PREMISE, worked) == ()
+
+
+def test_a_value_that_was_found_under_another_name_is_not_absent() -> None:
+    question, answer = "What are the sales in the UK?", "Sales in the UK were 112.86."
+    assert absent_data(answer, question, [cell(UK, FOUND, shows="112.86")]) == ()
+    assert absent_data(answer, question, [cell(UK, shows="112.86")]) != ()
+
+
+def test_a_label_that_reindexing_did_not_find_is_absent() -> None:
+    fact = Fact("lost", "reindex", 3, 1, condition="year", result="2010, 2011")
+    answer = "The number dropped from 44 to 0 in 2011."
+    shown = cell(fact, shows="2009 44\n2010 0\n2011 0\n")
+    assert absent_data(answer, "Why did the number drop in 2011?", [shown]) != ()
+    assert absent_data("In 2009 there were 44.", "And in 2009?", [shown]) == ()
+
+
+@pytest.mark.parametrize(
+    ("shows", "is_marked"),
+    [
+        ("Empty DataFrame\nColumns: [temp_2, wind]\nIndex: []\n", True),
+        ("Series([], Name: ph, dtype: float64)\n", True),
+        ("[]\n", True),
+        ("None\n", True),
+        ("mean: nan\n", True),
+        ("Adelie\n", False),
+        ("['Adelie']\n", False),
+        ("", False),
+    ],
+)
+def test_words_about_a_selection_that_showed_nothing_are_marked(
+    shows: str, is_marked: bool
+) -> None:
+    results = [cell(GENTO, shows="ready\n"), cell(shows=shows)]
+    found = absent_data("They are heavy.", "Are they heavy?", results)
+    assert bool(found) is is_marked
+
+
+def test_words_of_the_question_say_nothing_about_the_data() -> None:
+    fact = Fact("nothing", "mean", 2, 0, condition="bill", result="nan")
+    question = "What is the mean bill where the mass is missing?"
+    results = [cell(fact, shows="nan")]
+    assert absent_data("Where the mass is missing it is nan.", question, results) != ()
+    assert absent_data("All bills are missing there, too.", "What is the bill?", results) == ()
