@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dm_jupyter.assist.cell_effects import Effects, Known, effects_of
 from dm_jupyter.assist.loaded_tables import EarlierCell
 
-__all__ = ["makes_files", "needed_cells"]
+__all__ = ["made_files", "makes_files", "needed_cells"]
 
 _MOST_CELLS = 2_000
 """Of a notebook that is looked at; of a longer one all cells are needed."""
@@ -43,6 +43,15 @@ def needed_cells(cells: Sequence[EarlierCell], wanted: Collection[int]) -> froze
 def makes_files(cells: Sequence[EarlierCell]) -> frozenset[int]:
     """Returns the places of the cells that write files by a call that is there for that."""
     return frozenset(place for place, one in enumerate(_effects(cells)) if one.makes_files)
+
+
+def made_files(cells: Sequence[EarlierCell]) -> frozenset[str]:
+    """Returns the last parts of the names of files that the cells write before they name them."""
+    known, made = set[str](), set[str]()
+    for one in _effects(cells):
+        made |= one.writes - known
+        known |= one.names_files
+    return frozenset(made - {"*"})
 
 
 def _effects(cells: Iterable[EarlierCell]) -> list[Effects]:
