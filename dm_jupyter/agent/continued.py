@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import nbformat
 from jupyter_core.paths import jupyter_runtime_dir
 
 from dm_jupyter.agent.kernel_tables import alive_from_text, variables_expression
 from dm_jupyter.agent.notebook_context import NotebookView, cells_of_document, notebook_context
+from dm_jupyter.agent.notebook_file import read_notebook
 from dm_jupyter.core.errors import NotebookError
 from kernel_sandbox.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
@@ -29,6 +29,7 @@ __all__ = [
     "Continued",
     "Surroundings",
     "asks_the_analyst",
+    "has_failed",
     "open_notebook",
     "refuse_open_elsewhere",
 ]
@@ -36,7 +37,6 @@ __all__ = [
 _ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
 _QUOTED = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
 _MOST_INPUTS = 50
-_MOST_BYTES = 64 * 2**20
 _VARIABLES_S = 10.0
 _SERVER_S = 2.0
 
@@ -144,7 +144,7 @@ class Continued:
         for place, cell in enumerate(codes, 1):
             count = cell.get("execution_count")
             is_left_out = (are_counted and count is None) or asks_the_analyst(cell["source"])
-            if cell["source"].strip() and not is_left_out and not _has_failed(cell):
+            if cell["source"].strip() and not is_left_out and not has_failed(cell):
                 yield (f"[{count}]" if count is not None else f"number {place}"), cell["source"]
 
     def _quoted(self) -> Iterator[str]:
@@ -165,28 +165,10 @@ def open_notebook(path: Path, chars: int, on_progress: Callable[[str], None]) ->
         NotebookError: there is none, it is none that can be continued, or can't be written.
     """
     path = path.resolve()
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise NotebookError(f"{path} can't be read: {error.strerror}") from error
-    if len(content) > _MOST_BYTES:
-        raise NotebookError(f"{path} is larger than {_MOST_BYTES >> 20} MiB: clear its outputs")
-    try:
-        raw = json.loads(content)
-        is_four = raw.get("nbformat") == 4 and isinstance(raw.get("cells"), list)
-        document = _read(content.decode()) if is_four else None
-    except (ValueError, AttributeError, nbformat.ValidationError) as error:
-        raise NotebookError(f"{path} is no notebook ({type(error).__name__})") from error
-    if document is None:
-        raise NotebookError(f"{path} is no notebook of format 4: open it in Jupyter and save it")
+    content, document = read_notebook(path)
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
         raise NotebookError(f"{path} can't be written, so it can't be continued")
     return Continued(path, document, content, chars, on_progress)
-
-
-def _read(text: str) -> Any:
-    read: Any = nbformat.reads  # it has no types
-    return read(text, as_version=4)
 
 
 def refuse_open_elsewhere(path: Path) -> None:
@@ -250,7 +232,12 @@ def _is_inside(place: Path, folder: Path) -> bool:
         return False
 
 
-def _has_failed(cell: Mapping[str, Any]) -> bool:
+def has_failed(cell: Mapping[str, Any]) -> bool:
+    """Whether a code cell ended in an error when it ran.
+
+    Args:
+        cell: as nbformat has it.
+    """
     tags = (cell.get("metadata") or {}).get("tags") or ()
     outputs = cell.get("outputs") or ()
     return "raises-exception" in tags or any(one["output_type"] == "error" for one in outputs)

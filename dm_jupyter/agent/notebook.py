@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
-import os
-import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from dm_jupyter.agent.answer_cells import needless_cells
 from dm_jupyter.agent.continued import Surroundings
-from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
+from dm_jupyter.agent.notebook_file import replace_text, write_elsewhere
+from dm_jupyter.agent.notebook_words import (
+    closing_words,
+    cut_words,
+    folded_marks,
+    question_words,
+)
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
@@ -25,7 +29,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
 
-__all__ = ["HeadlessNotebook"]
+__all__ = ["HeadlessNotebook", "plain_kernel", "with_outputs"]
 
 _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 """How a cell must have ended to stay a code cell; one that hung or was refused would again."""
@@ -33,6 +37,18 @@ _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 _WITH_IDS = 5
 """The minor version of nbformat 4 from which cells have ids."""
 _CHANGED = "was changed by somebody else meanwhile and is left as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A cell that has run."""
+
+    cell_id: str
+    source: str
+    place: int
+    """Among the notebook's cells."""
+    thought: int | None
+    """The place of the words above it, which speak of it alone."""
 
 
 class HeadlessNotebook:
@@ -63,19 +79,21 @@ class HeadlessNotebook:
         self.path = path
         self._on_disk = continued.content if continued else None
         """What the file must still hold when it is written; `None` where it may be anything."""
-        self._ran: list[str] = []
-        """Ids of the cells that ran, in order."""
+        self._ran: list[_Ran] = []
+        """The cells that ran, in order."""
+        self._thought: int | None = None
+        """The place of the words above the cell that runs; `None` where there are none."""
         self.has_cells = False
         """Whether a cell was given to the kernel; until then there is no file."""
         self.document = (
             copy.deepcopy(continued.document)
             if continued and continued.document is not None
-            else new_notebook(metadata=_plain_kernel())
+            else new_notebook(metadata=plain_kernel())
         )
 
     def ask(self, task: Task) -> None:
         """Puts the question above the cells to come; the file is not written yet."""
-        self.document.cells.append(_text_cell(question_words(task)))
+        self.document.cells.append(_text_cell(question_words(task), role="question"))
 
     async def run(self, cell: RunCell, thought: str) -> RanCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
@@ -85,7 +103,9 @@ class HeadlessNotebook:
             SandboxError: the kernel can't run cells.
             asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
         """
+        self._thought = None
         if thought:
+            self._thought = len(self.document.cells)
             self.document.cells.append(_text_cell(thought))
         self.has_cells = True
         if definition := self._sql.definition(cell):
@@ -103,6 +123,7 @@ class HeadlessNotebook:
             asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
         """
         before = self.document.cells[-1].metadata.get("dm_jupyter", {}).get("corrected", [])
+        self._ran.pop()  # it counts once, when it has run again
         self.document.cells[-1] = new_code_cell(cell.source)
         self.save()
         ran = await self._run_last(cell, cell.source)
@@ -116,8 +137,9 @@ class HeadlessNotebook:
         result = await self._runner.run(source)
         if result.state_lost:
             self._sql.knows_function = False
-        self.document.cells[position] = await _with_outputs(source, result)
-        self._ran.append(str(self.document.cells[position].get("id", "")))
+        self.document.cells[position] = await with_outputs(source, result)
+        cell_id = str(self.document.cells[position].get("id", ""))
+        self._ran.append(_Ran(cell_id, source, position, self._thought))
         self.save()
         return RanCell(cell, result)
 
@@ -144,10 +166,12 @@ class HeadlessNotebook:
             kept.setdefault("continued", []).append(trajectory.to_json())
         else:
             kept["trajectory"] = trajectory.to_json()
-        cell = _text_cell(closing_words(trajectory))
-        numbers = located(trajectory.grounding, trajectory.cell_ids(self._ran))
+        cell = _text_cell(closing_words(trajectory), role="answer")
+        self._fold(trajectory)
+        ids = [one.cell_id for one in self._ran]
+        numbers = located(trajectory.grounding, trajectory.cell_ids(ids))
         if numbers:
-            cell.metadata["dm_jupyter"] = {"numbers": [asdict(number) for number in numbers]}
+            cell.metadata["dm_jupyter"]["numbers"] = [asdict(number) for number in numbers]
         self._write(cell)
 
     def save(self) -> None:
@@ -166,13 +190,21 @@ class HeadlessNotebook:
         text = nbformat.writes(self.document)
         try:
             if self._on_disk is not None and self.path.read_bytes() != self._on_disk:
-                raise NotebookError(_elsewhere(self.path, text, _CHANGED))
-            _replace_text(self.path, text)
+                raise NotebookError(write_elsewhere(self.path, text, _CHANGED))
+            replace_text(self.path, text)
         except OSError as error:
             why = f"can't be written ({error.strerror})"
-            raise NotebookError(_elsewhere(self.path, text, why)) from error
+            raise NotebookError(write_elsewhere(self.path, text, why)) from error
         if self._on_disk is not None:
             self._on_disk = text.encode()
+
+    def _fold(self, trajectory: Trajectory) -> None:
+        """Folds failed attempts and what the answer does not need, with the words above them."""
+        for place in needless_cells(trajectory, [one.source for one in self._ran]):
+            ran = self._ran[place]
+            places = [ran.place] if ran.thought is None else [ran.thought, ran.place]
+            for cell in (self.document.cells[at] for at in places):
+                cell.metadata.update(nbformat.from_dict(folded_marks(cell.cell_type, None)))
 
     def _write(self, cell: Any) -> None:
         self.document.cells.append(cell)
@@ -186,8 +218,8 @@ class HeadlessNotebook:
         self._sql.knows_function = result.ok
 
 
-def _plain_kernel() -> dict[str, Any]:
-    """Metadata that makes the notebook run with the Python of whoever opens it."""
+def plain_kernel() -> dict[str, Any]:
+    """Returns the metadata that makes the notebook run with the Python of whoever opens it."""
     return {
         "kernelspec": {
             "name": "python3",
@@ -198,12 +230,18 @@ def _plain_kernel() -> dict[str, Any]:
     }
 
 
-def _text_cell(text: str) -> Any:
-    return new_markdown_cell(inert_markdown(text))
+def _text_cell(text: str, role: str = "") -> Any:
+    mark = {"dm_jupyter": {"role": role}} if role else {}
+    return new_markdown_cell(inert_markdown(text), metadata=mark)
 
 
-async def _with_outputs(source: str, result: CellResult) -> Any:
-    """The cell with its outputs; a server's event loop does not wait for very long ones."""
+async def with_outputs(source: str, result: CellResult) -> Any:
+    """Returns a cell with its outputs; a server's event loop does not wait for very long ones.
+
+    Args:
+        source: of the cell.
+        result: what became of it; one that can't be run again becomes words.
+    """
     if any(isinstance(x, Display) and is_heavy(x.data) for x in result.outputs):
         return await asyncio.to_thread(_finished_cell, source, result)
     return _finished_cell(source, result)
@@ -225,31 +263,3 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     if result.status is CellStatus.ERROR:
         cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
     return cell
-
-
-def _replace_text(path: Path, text: str) -> None:
-    mode = 0o644
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            mode = path.stat().st_mode & 0o777
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
-
-
-def _elsewhere(path: Path, text: str, why: str) -> str:
-    """Keeps the notebook in the temporary folder; returns the message that says so."""
-    refuge = Path(tempfile.gettempdir()) / f"{path.stem}-{os.getpid()}.ipynb"
-    try:
-        _replace_text(refuge, text)
-    except OSError:
-        return f"{path} {why}; free some space or choose --out"
-    return f"{path} {why}; the notebook so far is in {refuge}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.grounded import doubt_words
@@ -11,7 +13,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellResult, FileChange, Stream
 
-__all__ = ["closing_words", "cut_words", "question_words", "why_no_answer"]
+__all__ = ["closing_words", "cut_words", "folded_marks", "question_words", "why_no_answer"]
 
 _MOST_FILES = 20
 _CODE_OR_DOLLAR = re.compile(r"(?s)(?P<code>```.*?```|`[^`\n]*`)|(?<![\\$])\$(?=\d)")
@@ -55,6 +57,21 @@ def cut_words(result: CellResult) -> Stream | None:
         return None
     words = f"[{result.cut_bytes:,} bytes of output were cut here. Print a summary instead.]"
     return Stream("stderr", f"{words}\n")
+
+
+def folded_marks(cell_type: str, kept: object) -> dict[str, Any]:
+    """Returns the metadata by which Jupyter shows a cell folded.
+
+    Args:
+        cell_type: of the cell.
+        kept: what its metadata holds under `jupyter`; other keys of it stay.
+    """
+    others = dict(kept) if isinstance(kept, Mapping) else {}
+    if cell_type != "code":
+        return {"jupyter": {**others, "source_hidden": True}}
+    # JupyterLab goes by `collapsed` for outputs, others by `outputs_hidden`.
+    hidden = {"source_hidden": True, "outputs_hidden": True}
+    return {"jupyter": {**others, **hidden}, "collapsed": True}
 
 
 def why_no_answer(trajectory: Trajectory) -> str:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from dm_jupyter.assist.cell_names import given_to, is_inplace
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.parsed import parsed
@@ -138,7 +139,7 @@ class _Uses:
             case ast.Assign(targets=[target], value=value):
                 self._assign(target, value)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name))) as call) if (
-                _is_inplace(call)
+                is_inplace(call)
             ):
                 left = self._of(call)
                 if left is not None and left.is_table:
@@ -275,7 +276,7 @@ class _Uses:
             case ast.Attribute(value=value, attr=name):
                 return self._of_method(call, self._of(value), name)
             case ast.Name(id=name):
-                values = list(map(self._of, _given(call)))
+                values = list(map(self._of, given_to(call)))
                 if name in _SAYS:  # a count of rows, or a table that is shown
                     return None
                 return next(iter(values), None) if name in _PASSES_ON else self._joined(values)
@@ -283,7 +284,7 @@ class _Uses:
         return None
 
     def _of_method(self, call: ast.Call, owner: _Value | None, name: str) -> _Value | None:
-        given = _given(call)
+        given = given_to(call)
         if owner is not None and owner.is_table:
             return self._of_table(owner, name, given)
         values = [owner, *map(self._of, given)]
@@ -324,14 +325,6 @@ class _Uses:
             return before
         known = before.dropped | columns if before else columns
         return _Value(known, before.columns if before else frozenset(), is_table=True)
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(word.value for word in call.keywords)]
-
-
-def _is_inplace(call: ast.Call) -> bool:
-    return any(word.arg == "inplace" for word in call.keywords)
 
 
 def _texts(node: ast.expr) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ is the corrected cell run in its place, with a comment that says what was correc
 from __future__ import annotations
 
 import ast
-import builtins
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dm_jupyter.assist.cell_effects import CHANGES, WRITES
+from dm_jupyter.assist.cell_names import HARMLESS, loaded_names, stored_names
 from dm_jupyter.assist.forgotten_imports import missing_import
 from dm_jupyter.assist.loaded_tables import EarlierCell
 from dm_jupyter.assist.misspelt_columns import misspelt_column
@@ -23,18 +23,6 @@ from dm_jupyter.core.trajectory import RunCell, Trajectory
 from kernel_sandbox.types import CellResult
 
 __all__ = ["repair_of"]
-
-_WRITES = re.compile(
-    "to_(?:csv|excel|parquet|feather|pickle|sql|json|html|hdf|stata|latex|markdown)|save\\w*|write"
-    "\\w*|dump|execute\\w*|commit|mkdir|makedirs|unlink|remove|rename|rmtree|system|run|Popen|post"
-)
-"""Methods that reach beyond the cell's own names."""
-_CHANGES = re.compile(
-    "append|extend|insert|pop|popitem|clear|update|add|discard|setdefault|sort|reverse|send|close"
-)
-"""Methods that change what they are called on."""
-_NOT_AGAIN = frozenset({"open", "input", "exec", "eval", "next", "setattr", "delattr", "iter"})
-_HARMLESS = frozenset(dir(builtins)) - _NOT_AGAIN | {"display"}
 
 
 def repair_of(cell: RunCell, result: CellResult, trajectory: Trajectory) -> Finding | None:
@@ -103,16 +91,16 @@ class _Again:
             is_last: whether it raised: a plain assignment has then not happened.
         """
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            self._own |= _stored(statement)
+            self._own |= stored_names(statement)
             return True
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             return self._defines(statement)
         inner = [one for one in _children(statement) if isinstance(one, ast.stmt)]
         outer = [one for one in _children(statement) if not isinstance(one, ast.stmt)]
-        stored = set().union(*map(_stored, outer))
+        stored = set().union(*map(stored_names, outer))
         is_loop = bool(inner)  # or another block: what its head binds is bound before it is read
         self._own |= stored if is_loop else set()
-        self._read |= set().union(*map(_loaded, outer)) - self._own
+        self._read |= set().union(*map(loaded_names, outer)) - self._own
         parts = [node for one in outer for node in ast.walk(one)]
         if not all(map(self._is_harmless, [*parts, *([] if inner else [statement])])):
             return False
@@ -130,7 +118,7 @@ class _Again:
     def _defines(self, made: ast.FunctionDef | ast.ClassDef) -> bool:
         """Takes a function or class whose code changes nothing but its own names."""
         inside = _Again()
-        inside._own = self._own | _stored(made)
+        inside._own = self._own | stored_names(made)
         self._own.add(made.name)
         return all(map(inside._is_harmless, ast.walk(made)))
 
@@ -152,11 +140,11 @@ class _Again:
         is_inplace = any(word.arg == "inplace" for word in call.keywords)
         match call.func:
             case ast.Name(id=name):
-                return name in _HARMLESS or name in self._own or name[:1].isupper()
+                return name in HARMLESS or name in self._own or name[:1].isupper()
             case ast.Attribute(value=value, attr=name):
-                if _WRITES.fullmatch(name):
+                if WRITES.fullmatch(name):
                     return False
-                return self._is_own(value) or not (is_inplace or _CHANGES.fullmatch(name))
+                return self._is_own(value) or not (is_inplace or CHANGES.fullmatch(name))
         return False
 
     def _is_own(self, node: ast.expr) -> bool:
@@ -176,35 +164,3 @@ def _children(statement: ast.AST) -> Iterator[ast.AST]:
             yield from _children(node)
         else:
             yield node
-
-
-def _stored(node: ast.AST) -> set[str]:
-    """The names that code binds, but for those of its comprehensions."""
-    names: set[str] = set()
-    match node:
-        case ast.Import(names=found) | ast.ImportFrom(names=found):
-            return {one.asname or one.name.split(".")[0] for one in found}
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            return {name}
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            names.add(name)
-        case ast.comprehension():
-            return names
-    return names.union(*map(_stored, ast.iter_child_nodes(node)))
-
-
-def _loaded(node: ast.AST) -> set[str]:
-    """The names that code reads, but for those of its comprehensions and functions."""
-    inner = {
-        one.id if isinstance(one, ast.Name) else one.arg
-        for part in ast.walk(node)
-        if isinstance(part, ast.comprehension | ast.Lambda)
-        for one in ast.walk(part.target if isinstance(part, ast.comprehension) else part.args)
-        if isinstance(one, ast.Name | ast.arg)
-    }
-    read = {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
-    return read - inner

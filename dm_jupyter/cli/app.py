@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from dm_jupyter import __version__
-from dm_jupyter.cli.exits import DOCTOR_EXIT_CODES, EXIT_CODES
+from dm_jupyter.cli.exits import DOCTOR_EXIT_CODES, EXIT_CODES, TIDY_EXIT_CODES
 from dm_jupyter.cli.model import model_app
 
 __all__ = ["app", "main"]
@@ -135,6 +135,38 @@ def ask(
         as_json=as_json,
     )
     raise typer.Exit(ask_files(options))
+
+
+@app.command(epilog=TIDY_EXIT_CODES)
+def tidy(
+    notebook: Annotated[
+        Path,
+        typer.Argument(metavar="NOTEBOOK", help="a notebook with an answer; it stays as it is"),
+    ],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="files outside of its folder that its cells read"),
+    ] = None,
+    memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
+    cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
+    strict: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LAYER", help="refuse to run unless this layer is active (repeat)"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
+) -> None:
+    """Run only the cells that a notebook's last answer needs; leaves them in NAME-tidy.ipynb."""
+    from dm_jupyter.cli.tidy import tidy_notebook  # noqa: PLC0415
+
+    code = tidy_notebook(
+        notebook,
+        tuple(files or ()),
+        memory_mb=memory_mb,
+        cell_seconds=cell_seconds,
+        strict=tuple(strict or ()),
+        as_json=as_json,
+    )
+    raise typer.Exit(code)
 
 
 @app.command(epilog=EXIT_CODES)

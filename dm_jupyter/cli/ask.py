@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +24,7 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.agent.notebook_context import context_chars
 from dm_jupyter.agent.notebook_words import why_no_answer
-from dm_jupyter.cli.exits import Exit, exit_of, reporting
+from dm_jupyter.cli.exits import Exit, exit_of, reporting, terminate_as_interrupt
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.absent_data import rests_words
@@ -107,7 +105,7 @@ async def _ask(options: AskOptions) -> int:
                 print(f"warning: {warning}", file=sys.stderr)
         watcher.show(event)
 
-    with _terminate_as_interrupt(), watcher:
+    with terminate_as_interrupt(), watcher:
         try:
             async with open_policy(choice, watcher.progress) as policy:
                 if options.tries > 1:
@@ -215,19 +213,6 @@ def _installer(on_progress: Callable[[str], None]) -> PackageInstaller:
         return True
 
     return PackageInstaller(Overlay(packages_folder()), AllowList.load(), agree, on_progress)
-
-
-@contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """Makes SIGTERM end the run as Ctrl-C does: kernel stopped, notebook kept."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def _print_outcome(analysis: Analysis, options: AskOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,15 @@ from dm_jupyter.core.errors import (
 from dm_jupyter.core.plain_text import harmless_text
 from kernel_sandbox.errors import SandboxError
 
-__all__ = ["DOCTOR_EXIT_CODES", "EXIT_CODES", "Exit", "exit_of", "reporting"]
+__all__ = [
+    "DOCTOR_EXIT_CODES",
+    "EXIT_CODES",
+    "TIDY_EXIT_CODES",
+    "Exit",
+    "exit_of",
+    "reporting",
+    "terminate_as_interrupt",
+]
 
 EXIT_CODES = (
     "Exit codes: 0 answered; 1 no answer within the limits; 2 wrong usage; 3 a data file can't be "
@@ -29,6 +38,11 @@ EXIT_CODES = (
 DOCTOR_EXIT_CODES = (
     "Exit codes: 0 you can ask; 1 something keeps you from asking; 2 wrong usage; 5 you can ask, "
     "but this machine does not meet the profile; 130 interrupted."
+)
+TIDY_EXIT_CODES = (
+    "Exit codes: 0 the outputs are the same; 1 a cell showed something else; 2 wrong usage; 3 a "
+    "file is missing; 5 the restricted kernel can't run; 6 the notebook can't be read or run "
+    "again, or the new one can't be written; 130 interrupted."
 )
 
 
@@ -79,3 +93,16 @@ def reporting() -> Iterator[_Outcome]:
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("dm-jupyter: interrupted", file=sys.stderr)
         outcome.code = Exit.INTERRUPTED
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Makes SIGTERM end the running task as Ctrl-C does: kernel stopped, notebook kept."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

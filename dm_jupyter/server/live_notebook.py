@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nbformat.corpus.words import generate_corpus_id
 
+from dm_jupyter.agent.answer_cells import needless_cells
 from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
@@ -32,6 +33,7 @@ from dm_jupyter.server.operations import (
     AppendOutput,
     ClearOutputs,
     DeleteCell,
+    FoldCell,
     InsertCell,
     SetExecution,
     SetSource,
@@ -58,6 +60,8 @@ class _Written:
     source: str
     is_code: bool = False
     """Whether it is a code cell that is there to be read."""
+    thought: _Written | None = None
+    """The words above it, which speak of it alone."""
 
 
 class LiveNotebook:
@@ -90,8 +94,8 @@ class LiveNotebook:
         self._written: list[_Written] = []
         self._anchors: tuple[str, ...] = ()
         self._question = ""
-        self._ran: list[str] = []
-        """Ids of the cells of its turns, in order."""
+        self._ran: list[_Written] = []
+        """The cells of its turns, in order."""
         self._has_run = False
         self._sql = SqlCells(())
         self.step = 1
@@ -128,13 +132,12 @@ class LiveNotebook:
         """
         if not self._written:
             self._insert("markdown", self._question, "question")
-        if thought:
-            self._insert("markdown", thought, "thought")
+        above = self._insert("markdown", thought, "thought") if thought else None
         if definition := self._sql.definition(cell):
             _, result = await self._run_cell(definition, "", "sql", is_hidden=True)
             self._sql.knows_function = result.ok
         source = self._sql.python(cell)
-        ran, result = await self._run_cell(source, thought, cell.language)
+        ran, result = await self._run_cell(source, thought, cell.language, above=above)
         if result.state_lost:
             self._sql.knows_function = False
         return RanCell(cell if ran == source else self._sql.changed(cell, ran), result)
@@ -149,6 +152,7 @@ class LiveNotebook:
         """
         written = next(one for one in reversed(self._written) if one.is_code)
         written.source = cell.source
+        self._ran.remove(written)  # it counts once, when it has run again
         self._journal.operate(SetSource(written.cell_id, cell.source))
         missing = await self._packages.missing(cell.source)
         ran, result = await self._run_written(written, missing, cell.language, corrected=why)
@@ -163,6 +167,7 @@ class LiveNotebook:
         if self._has_run:
             numbers = [asdict(number) for number in self.numbers(trajectory)]
             self._insert("markdown", closing_words(trajectory), "answer", numbers=numbers)
+            self._fold(trajectory)
             return
         for written in reversed(self._written):
             self._journal.operate(DeleteCell(written.cell_id, if_source=written.source))
@@ -170,14 +175,31 @@ class LiveNotebook:
 
     def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
         """The numbers of the answer, with the cells that they come from."""
-        return located(trajectory.grounding, trajectory.cell_ids(self._ran))
+        return located(
+            trajectory.grounding, trajectory.cell_ids([one.cell_id for one in self._ran])
+        )
+
+    def _fold(self, trajectory: Trajectory) -> None:
+        """Folds failed attempts and what the answer does not need, with the words above them."""
+        needless = needless_cells(trajectory, [one.source for one in self._ran])
+        for place in sorted(needless):
+            cell = self._ran[place]
+            for one in filter(None, (cell.thought, cell)):
+                self._journal.operate(FoldCell(one.cell_id, if_source=one.source))
 
     async def _run_cell(
-        self, source: str, thought: str, language: str, *, is_hidden: bool = False
+        self,
+        source: str,
+        thought: str,
+        language: str,
+        *,
+        is_hidden: bool = False,
+        above: _Written | None = None,
     ) -> tuple[str, CellResult]:
         """Returns the source as the person left it, and what became of it."""
         missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
+        written.thought = above
         return await self._run_written(written, missing, language, thought, is_hidden=is_hidden)
 
     async def _run_written(
@@ -205,7 +227,7 @@ class LiveNotebook:
         result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
         is_skipped = False
         if not is_hidden:
-            self._ran.append(written.cell_id)
+            self._ran.append(written)
         try:
             is_skipped = bool(asked) and not await self._decided(written)
             if is_skipped:

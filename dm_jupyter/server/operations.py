@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+from dm_jupyter.agent.notebook_words import folded_marks
+
 __all__ = [
     "AppendOutput",
     "ClearOutputs",
     "DeleteCell",
+    "FoldCell",
     "InsertCell",
     "Operation",
     "ReplaceOutput",
@@ -102,14 +105,30 @@ class DeleteCell:
     """The text it must still have; `None` deletes it anyway."""
 
 
+@dataclass(frozen=True, slots=True)
+class FoldCell:
+    """Folds a cell of the run away, unless the person has changed its text since.
+
+    It sets Jupyter's own marks for a hidden source and hidden outputs, and no other metadata. One
+    click in the notebook shows either again.
+    """
+
+    op: ClassVar[str] = "fold_cell"
+    cell_id: str
+    if_source: str
+    """The text it must still have."""
+
+
 Operation = (
-    InsertCell | SetSource | AppendOutput | ReplaceOutput | ClearOutputs | SetExecution | DeleteCell
-)
+    InsertCell | SetSource | AppendOutput | ReplaceOutput | ClearOutputs | SetExecution | FoldCell
+    | DeleteCell
+)  # fmt: skip
 
 _KINDS: dict[str, type[Operation]] = {
     kind.op: kind
     for kind in (
-        InsertCell, SetSource, AppendOutput, ReplaceOutput, ClearOutputs, SetExecution, DeleteCell,
+        InsertCell, SetSource, AppendOutput, ReplaceOutput, ClearOutputs, SetExecution, FoldCell,
+        DeleteCell,
     )
 }  # fmt: skip
 
@@ -160,6 +179,9 @@ def _fill(operation: Operation, cell: dict[str, Any]) -> None:
     match operation:
         case SetSource(source=source):
             cell["source"] = source
+        case FoldCell(if_source=source):
+            if _text(cell["source"]) == source:
+                cell["metadata"] |= folded_marks(cell["cell_type"], cell["metadata"].get("jupyter"))
         case _ if cell["cell_type"] != "code":
             pass  # the person has turned it into text, which has no outputs and does not run
         case AppendOutput(output=output):

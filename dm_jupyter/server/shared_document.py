@@ -11,11 +11,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dm_jupyter.agent.notebook_words import folded_marks
 from dm_jupyter.server.journal import Journal
 from dm_jupyter.server.operations import (
     AppendOutput,
     ClearOutputs,
     DeleteCell,
+    FoldCell,
     InsertCell,
     Operation,
     ReplaceOutput,
@@ -125,6 +127,8 @@ def _fill(operation: Operation, cell: Any) -> None:
             text = cell["source"]
             text.clear()
             text += source
+        case FoldCell(if_source=source):
+            _fold(cell, source)
         case _ if cell["cell_type"] != "code":
             pass  # the person has turned it into text, which has no outputs and does not run
         case AppendOutput(output=output):
@@ -136,6 +140,13 @@ def _fill(operation: Operation, cell: Any) -> None:
         case SetExecution(is_running=is_running, execution_count=count):
             cell["execution_state"] = "running" if is_running else "idle"
             cell["execution_count"] = count
+
+
+def _fold(cell: Any, source: str) -> None:
+    if str(cell["source"]) == source:
+        metadata = cell["metadata"]
+        for key, value in folded_marks(cell["cell_type"], metadata.get("jupyter")).items():
+            metadata[key] = value
 
 
 def _append(outputs: Any, output: dict[str, Any]) -> None:

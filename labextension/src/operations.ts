@@ -10,9 +10,11 @@ import { isCodeCellModel } from '@jupyterlab/cells';
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { IOutput } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
+import type { JSONObject } from '@lumino/coreutils';
 
 import type {
   IDeleteCell,
+  IFoldCell,
   IInsertCell,
   ISetExecution,
   Operation
@@ -45,6 +47,9 @@ export function applyOperation(
       return;
     case 'delete_cell':
       deleteCell(operation, notebook);
+      return;
+    case 'fold_cell':
+      foldCell(operation, notebook);
       return;
   }
   const cell = ownCell(notebook, operation.cell_id);
@@ -121,6 +126,24 @@ function deleteCell(operation: IDeleteCell, notebook: INotebookModel): void {
     const index = indexOfCell(notebook, operation.cell_id);
     sharedModel.transact(() => sharedModel.deleteCell(index), false);
   }
+}
+
+/**
+ * Folds a cell as JupyterLab does, which a click undoes; a cell that the person changed stays.
+ */
+function foldCell(operation: IFoldCell, notebook: INotebookModel): void {
+  const cell = ownCell(notebook, operation.cell_id);
+  if (!cell || cell.sharedModel.getSource() !== operation.if_source) {
+    return;
+  }
+  const kept = cell.getMetadata('jupyter') as JSONObject | undefined;
+  const outputs = isCodeCellModel(cell) ? { outputs_hidden: true } : {};
+  // The shared model keeps `collapsed`, by which outputs are hidden, in step.
+  const jupyter = { ...kept, source_hidden: true, ...outputs };
+  notebook.sharedModel.transact(
+    () => cell.setMetadata('jupyter', jupyter),
+    false
+  );
 }
 
 function setExecution(operation: ISetExecution, cell: ICodeCellModel): void {

@@ -103,6 +103,13 @@ export interface ISetExecution {
   execution_count: number | null;
 }
 
+/** Folds a cell of the run away, unless the person has changed its text since. */
+export interface IFoldCell {
+  op: 'fold_cell';
+  cell_id: string;
+  if_source: string;
+}
+
 /** Takes a cell of the run out again, unless the person has changed its text since. */
 export interface IDeleteCell {
   op: 'delete_cell';
@@ -464,6 +471,7 @@ export type Operation =
   | IReplaceOutput
   | IClearOutputs
   | ISetExecution
+  | IFoldCell
   | IDeleteCell;
 
 export type RunMessage =

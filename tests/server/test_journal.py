@@ -25,6 +25,7 @@ from dm_jupyter.server.operations import (
     AppendOutput,
     ClearOutputs,
     DeleteCell,
+    FoldCell,
     InsertCell,
     Operation,
     ReplaceOutput,
@@ -71,6 +72,7 @@ OPERATIONS = st.one_of(
     st.builds(ClearOutputs, IDS),
     st.builds(SetExecution, IDS, st.booleans(), st.integers(1, 9)),
     st.builds(DeleteCell, st.sampled_from(["a", "b", "c"]), st.none()),
+    st.builds(FoldCell, st.sampled_from(["a", "b", "c"]), st.text(max_size=5)),
 )
 
 
@@ -99,13 +101,19 @@ def test_a_shared_document_becomes_what_the_file_becomes(operations: list[Operat
         apply(operation, document)
         apply_shared(operation, shared)
     wanted = [
-        (cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"))
+        (
+            cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"),
+            cell["metadata"],
+        )
         for cell in document["cells"]
-    ]
+    ]  # fmt: skip
     found = [
-        (cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"))
+        (
+            cell["id"], cell["source"], cell.get("outputs"), cell.get("execution_count"),
+            cell["metadata"],
+        )
         for cell in shared.get()["cells"]
-    ]
+    ]  # fmt: skip
     assert found == wanted
 
 
@@ -135,6 +143,29 @@ def test_a_deletion_spares_a_changed_cell() -> None:
     assert len(document["cells"]) == 2
     apply(DeleteCell("a", if_source="x = 2"), document)
     assert len(document["cells"]) == 1
+
+
+def test_a_cell_folds_unless_the_person_changed_it() -> None:
+    document = _document()
+    mark = {"dm_jupyter": {"run": "r", "role": "cell"}, "jupyter": {"kept": 1}}
+    apply(InsertCell("a", "code", "x = 1", ("person",), mark), document)
+    apply(FoldCell("a", if_source="x = 2"), document)
+    assert document["cells"][1]["metadata"] == mark
+    apply(FoldCell("a", if_source="x = 1"), document)
+    hidden = {"kept": 1, "source_hidden": True, "outputs_hidden": True}
+    assert document["cells"][1]["metadata"] == {**mark, "jupyter": hidden, "collapsed": True}
+    nbformat.validate(nbformat.from_dict(document))
+    document["cells"][1]["source"] = ["x ", "= 1"]  # as a file may hold it
+    document["cells"][1]["metadata"] = dict(mark)
+    apply(FoldCell("a", if_source="x = 1"), document)
+    assert document["cells"][1]["metadata"]["collapsed"]
+
+
+@pytest.mark.parametrize("extra", ["metadata", "jupyter", "tags"])
+def test_folding_takes_no_metadata_from_anybody(extra: str) -> None:
+    raw = {"op": "fold_cell", "cell_id": "a", "if_source": "x", extra: {"trusted": True}}
+    with pytest.raises(TypeError):
+        operation_from_json(raw)
 
 
 def _open_cell(journal: Journal, cell_id: str) -> None:

@@ -1,6 +1,7 @@
 """Runs through a real server, a real kernel and the real WebSocket; the model is scripted."""
 
 import asyncio
+import json
 
 import nbformat
 import pytest
@@ -286,6 +287,59 @@ async def test_a_cell_that_failed_for_a_slip_runs_again_corrected(
     assert "df['Sales']" in step["written"]["source"]
     assert step["action"]["source"] == changed
     assert not step["is_edited"]
+
+
+async def test_what_the_answer_does_not_need_folds_and_the_run_can_be_undone(
+    server: JupyterServer, say
+) -> None:
+    say(
+        "print(df.columns.tolist())\n```",
+        "```python\nprint(df.sold.sum())\n```",
+        "```python\nprint(df.sales.sum())\n```",
+        ANSWER,
+    )
+    path = server.notebook("folded.ipynb", sources=("mine = 1",))
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "What is the sum of sales?", files=["sales.csv"])
+        await _ended(panel)
+        opened = [message["cell_id"] for message in panel.of("cell_opened")]
+        operations = [message["operation"] for message in panel.of("operated")]
+        folded = [one["cell_id"] for one in operations if one["op"] == "fold_cell"]
+        assert opened[1] in folded
+        assert opened[-1] not in folded
+        inserted = [one for one in operations if one["op"] == "insert_cell"]
+        assert {one["metadata"]["dm_jupyter"]["role"] for one in inserted} >= {"answer", "cell"}
+        assert "jupyter" not in inserted[-1]["metadata"]
+        await panel.say("undo", run_id=run_id)
+        await panel.until("run_undone")
+        await panel.say("detach", notebook_path=path)
+        while len(server.document(path).cells) != 1:
+            await asyncio.sleep(0.2)
+    assert server.document(path).cells[0].source == "mine = 1"
+    kept = nbformat.reads(
+        json.dumps(server.get(f"/dm-jupyter/api/runs/{run_id}/export?as=notebook")), as_version=4
+    )
+    hidden = [cell.id for cell in kept.cells if cell.metadata.get("collapsed")]
+    assert opened[1] in hidden
+
+
+async def test_numbers_lead_to_their_cells_after_one_was_corrected(
+    server: JupyterServer, say
+) -> None:
+    say(
+        "print('rows', len(df['Sales']))\n```",
+        "```python\nprint('sum of sales', df.sales.sum())\n```",
+        "There are 2 rows and the sum of sales is 40.",
+    )
+    path = server.notebook("two-cells.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.ask(path, "How many rows, and what is the sum of sales?", files=["sales.csv"])
+        closed = await _ended(panel)
+    first, second = dict.fromkeys(message["cell_id"] for message in panel.of("cell_opened"))
+    found = {one["text"]: one["cell_id"] for one in closed["numbers"]}
+    assert found == {"2": first, "40": second}
 
 
 async def test_a_corrected_cell_waits_for_the_person_again(server: JupyterServer, say) -> None:

@@ -116,6 +116,40 @@ describe('applyOperation', () => {
     expect(cell(model, 'new').sharedModel.getOutputs()).toEqual([]);
   });
 
+  it('folds a cell, keeps its marks and shows it again at a click', () => {
+    applyOperation(insertCell('new', 'x'), model);
+    const fold = { op: 'fold_cell', cell_id: 'new', if_source: 'x' } as const;
+    applyOperation({ ...fold, if_source: 'as the person left it' }, model);
+    expect(cell(model, 'new').getMetadata('jupyter')).toBeUndefined();
+    applyOperation(fold, model);
+    expect(cell(model, 'new').getMetadata('jupyter')).toEqual({
+      source_hidden: true,
+      outputs_hidden: true
+    });
+    expect(cell(model, 'new').getMetadata('collapsed')).toBe(true);
+    expect(cell(model, 'new').getMetadata('dm_jupyter').role).toBe('cell');
+    model.sharedModel.undo();
+    expect(cell(model, 'new').getMetadata('collapsed')).toBe(true);
+  });
+
+  it('folds the words of a cell that is text', () => {
+    applyOperation(insertCell('text', '# Title', [], 'markdown'), model);
+    applyOperation(
+      { op: 'fold_cell', cell_id: 'text', if_source: '# Title' },
+      model
+    );
+    const { metadata } = model.sharedModel.cells[2].toJSON();
+    expect(metadata.jupyter).toEqual({ source_hidden: true });
+  });
+
+  it('folds no cell of the person’s', () => {
+    applyOperation(
+      { op: 'fold_cell', cell_id: 'first', if_source: 'first' },
+      model
+    );
+    expect(cell(model, 'first').getMetadata('jupyter')).toBeUndefined();
+  });
+
   it('shows a cell running, then its number', () => {
     applyOperation(insertCell('new'), model);
     const change = { op: 'set_execution', cell_id: 'new' } as const;

@@ -1,0 +1,122 @@
+"""Which cells of a run its answer needs, and which may fold away once the answer is there.
+
+An answer needs the cells that its numbers come from, the cells that draw figures or write files,
+and what those take from cells before them. Where a number comes from nowhere that is known, or an
+answer has none, the last cell that showed something counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dm_jupyter.agent.figure_words import is_figure
+from dm_jupyter.assist.loaded_tables import EarlierCell
+from dm_jupyter.assist.needed_cells import makes_files, needed_cells
+from dm_jupyter.core.grounded import Verdict
+from dm_jupyter.core.trajectory import Step, StopReason, Trajectory
+from kernel_sandbox.types import Display, Output
+
+__all__ = ["AnswerLink", "ShownCell", "answer_cells", "needed_for", "needless_cells"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A code cell that has run, with what it showed."""
+
+    source: str
+    outputs: Sequence[Output]
+    is_whole: bool = True
+    """Whether it ran to its end."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether it shows a figure."""
+        return any(isinstance(one, Display) and is_figure(one.data) for one in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLink:
+    """A number of an answer, and the cell that it comes from."""
+
+    verdict: str
+    """A `Verdict`."""
+    cell: int | None
+    """The place of the cell; `None` where it comes from none that is known."""
+
+
+def answer_cells(
+    cells: Sequence[ShownCell], links: Iterable[AnswerLink], first: int = 0
+) -> frozenset[int]:
+    """Returns the places of the cells whose outputs an answer rests on.
+
+    Args:
+        cells: all that ran up to the answer, in order.
+        links: the numbers of the answer.
+        first: the place of the first cell of the answer's own run.
+    """
+    whole = [at for at, cell in enumerate(cells) if cell.is_whole]
+    own = [at for at in whole if at >= first]
+    numbers = [one for one in links if one.verdict != Verdict.RESTATED]
+    found = {one.cell for one in numbers if one.cell is not None} & set(whole)
+    if not found or any(one.cell is None for one in numbers):
+        found |= set([at for at in own if cells[at].outputs][-1:] or own[-1:])
+    written = makes_files(_plain(cells))
+    return frozenset(found | {at for at in own if cells[at].draws or at in written})
+
+
+def needed_for(cells: Sequence[ShownCell], shown: frozenset[int]) -> frozenset[int]:
+    """Returns the places of the cells that must run so that others show what they show.
+
+    Args:
+        cells: as for `answer_cells`.
+        shown: the others.
+    """
+    return needed_cells(_plain(cells), shown)
+
+
+def needless_cells(trajectory: Trajectory, sources: Sequence[str]) -> frozenset[int]:
+    """Returns the places, among the cells of a run, of those that may fold away.
+
+    These are failed attempts, once another cell has run, and cells that the answer doesn't need.
+    Never one that a person has changed, and none of a run without an answer.
+
+    Args:
+        trajectory: of the run, which has ended.
+        sources: of the cells that ran, as the notebook has them, in order.
+    """
+    if trajectory.stop is not StopReason.ANSWERED:
+        return frozenset()
+    steps = [(at, step) for at, step in enumerate(trajectory.steps) if step.result is not None]
+    places = {at: place for place, (at, _) in enumerate(steps)}
+    cells = [
+        ShownCell(source, step.result.outputs if step.result else (), not _has_failed(step))
+        for (_, step), source in zip(steps, sources, strict=False)
+    ]
+    links = [
+        AnswerLink(one.verdict, None if one.cell is None else places.get(one.cell))
+        for one in trajectory.grounding
+    ]
+    needed = needed_for(cells, answer_cells(cells, links))
+    return frozenset(
+        at
+        for at, (cell, (_, step)) in enumerate(zip(cells, steps, strict=False))
+        if not step.is_edited
+        and (at not in needed if cell.is_whole else at < len(cells) - 1)
+        and not _says(step, trajectory.answer)
+    )
+
+
+def _plain(cells: Iterable[ShownCell]) -> list[EarlierCell]:
+    return [EarlierCell(cell.source, cell.is_whole) for cell in cells]
+
+
+def _has_failed(step: Step) -> bool:
+    """Whether the cell failed, or was sent back and so replaced by the next one."""
+    return bool(step.objection) or step.result is None or not step.result.ok
+
+
+def _says(step: Step, answer: str | None) -> bool:
+    """Whether the cell printed the answer itself, which a cell that was sent back may have."""
+    said = (answer or "").strip()
+    return bool(said) and step.result is not None and said in step.result.stdout
