@@ -16,6 +16,8 @@ PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 BROWSER_TESTS := browser and not slow and not model
+# More than there are processors: tests wait half of their time.
+TEST_WORKERS ?= 3
 
 .PHONY: setup no-node check format test test-browser test-all model demo lab screenshots bench docs clean
 
@@ -63,8 +65,9 @@ ifdef NODE_OK
 	$(JLPM) lint
 endif
 
+# The tests of a file share kernels and servers: they stay in one process.
 test: setup
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=json:.coverage.json
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope --cov --cov-report=term --cov-report=json:.coverage.json
 	$(BIN)/python tests/coverage_floor.py .coverage.json
 ifdef NODE_OK
 	$(JLPM) test --passWithNoTests

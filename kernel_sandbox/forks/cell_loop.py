@@ -93,15 +93,19 @@ class CellLoop:  # pragma: no cover (runs in the worker)
 
     def _executed(self, source: str) -> _Content:
         """Runs the code, which an interrupt ends; returns the reply."""
+        # One context for all cells: what a library keeps in it lives from cell to cell.
+        cell = self._loop.create_task(self._execute(source), context=self._context)
+
+        def cancel(*_: object) -> None:
+            cell.cancel()
+            self._loop.call_soon_threadsafe(lambda: None)  # wakes a loop that sleeps
+
         try:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            try:
+            # Raised in the loop, an interrupt would leave the cell to it: the next cell's loop
+            # would run this one, too.
+            with _on_interrupt(cancel):
                 self.channel.send("started", {})
-                # One context for all cells: what a library keeps in it lives from cell to cell.
-                cell = self._loop.create_task(self._execute(source), context=self._context)
                 return self._loop.run_until_complete(cell)
-            finally:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
         except (KeyboardInterrupt, asyncio.CancelledError):  # just before or after the cell's code
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             count = self._shell.execution_count
@@ -109,42 +113,26 @@ class CellLoop:  # pragma: no cover (runs in the worker)
 
     async def _execute(self, source: str) -> _Content:
         shell, failed = self._shell, None
-        try:
-            transformed = shell.transform_cell(source)  # type: ignore[no-untyped-call]
-        except Exception:  # noqa: BLE001 (whatever an input transformer raises is the cell's error)
-            transformed, failed = source, sys.exc_info()
-        options = {"transformed_cell": transformed, "preprocessing_exc_tuple": failed}
-        if shell.should_run_async(source, **options):
-            result = await self._await_cell(source, options)
-        else:
-            result = shell.run_cell(source, store_history=True, silent=False)
-        return self._reply(result)
+        with _on_interrupt(signal.default_int_handler):
+            try:
+                transformed = shell.transform_cell(source)  # type: ignore[no-untyped-call]
+            except Exception:  # noqa: BLE001 (whatever an input transformer raises is the cell's error)
+                transformed, failed = source, sys.exc_info()
+            options = {"transformed_cell": transformed, "preprocessing_exc_tuple": failed}
+            if not shell.should_run_async(source, **options):
+                return self._reply(shell.run_cell(source, store_history=True, silent=False))
+        return self._reply(await self._await_cell(source, options))
 
     async def _await_cell(self, source: str, options: _Content) -> Any:
         result = None
-        cell = asyncio.ensure_future(
-            self._shell.run_cell_async(source, store_history=True, silent=False, **options)
-        )
-        with self._cancelling(cell):
-            try:
-                result = await cell
-            finally:
-                self._shell.events.trigger("post_execute")
-                self._shell.events.trigger("post_run_cell", result)
-        return result
-
-    @contextmanager
-    def _cancelling(self, cell: asyncio.Future[Any]) -> Iterator[None]:
-        """An interrupt cancels a cell that awaits: raised in the loop, it would end the loop."""
-
-        def cancel(*_: object) -> None:
-            self._loop.call_soon_threadsafe(cell.cancel)
-
-        listening = signal.signal(signal.SIGINT, cancel)
         try:
-            yield
+            result = await asyncio.ensure_future(
+                self._shell.run_cell_async(source, store_history=True, silent=False, **options)
+            )
         finally:
-            signal.signal(signal.SIGINT, listening)
+            self._shell.events.trigger("post_execute")
+            self._shell.events.trigger("post_run_cell", result)
+        return result
 
     def _reply(self, result: Any) -> _Content:
         shell = self._shell
@@ -153,3 +141,13 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             return {"status": "ok", "execution_count": count}
         error = result.error_before_exec or result.error_in_exec
         return {"status": "error", "ename": type(error).__name__, "execution_count": count}
+
+
+@contextmanager
+def _on_interrupt(handler: Callable[..., object]) -> Iterator[None]:
+    """Calls a handler on SIGINT meanwhile."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -178,14 +178,17 @@ async def test_an_attack_that_gets_through_is_not_called_contained(code, outcome
     assert not [name for name in alive if name.startswith("atk")]
 
 
-async def test_an_attack_that_fails_is_contained_and_nothing_of_the_range_stays():
+async def test_an_attack_that_fails_is_contained_and_nothing_of_the_range_stays(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other ranges may come and go
     before = dict(os.environ), tempfile.gettempdir()
     code = "assert SRV and RUN_ and 'API_KEY' in str(os.environ)\nopen('/no/such/file')"
     verdict = await judged(hostile(code), Bare)
     assert (verdict.outcome, verdict.contained) == ("BLOCKED", True)
     assert "FileNotFoundError" in verdict.detail
     assert (dict(os.environ), tempfile.gettempdir()) == before
-    assert not list(Path(tempfile.gettempdir()).glob("dm-range-*"))
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_given_folder_is_watched_for_trusted_files_and_for_rights():

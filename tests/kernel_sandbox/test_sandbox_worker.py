@@ -374,6 +374,32 @@ async def test_interrupts_at_any_moment_keep_the_state(open_worker, code):
         assert (result.stdout, result.message) == ("1\n", "")
 
 
+INTERRUPTED = {
+    "before its first line": (
+        "import asyncio, signal\nloop = asyncio.get_running_loop()\n"
+        "loop.call_soon(loop.call_soon, signal.raise_signal, signal.SIGINT)",
+        "print('late')",
+    ),
+    "before it awaits": (
+        "import asyncio, signal\nensure = asyncio.ensure_future\ndef pressed(cell):\n"
+        "    asyncio.ensure_future = ensure\n    task = ensure(cell)\n"
+        "    signal.raise_signal(signal.SIGINT)\n    return task\n"
+        "asyncio.ensure_future = pressed",
+        "import asyncio\nprint('late')\nawait asyncio.sleep(0)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("prepare", "code"), INTERRUPTED.values(), ids=INTERRUPTED)
+async def test_a_cell_interrupted_before_it_runs_never_runs(open_worker, prepare, code):
+    worker = await open_worker(screened=False)
+    assert (await worker.run(f"x = 1\n{prepare}")).ok
+    result = await worker.run(code)
+    assert (result.status, result.stdout, result.state_lost) == (Status.ERROR, "", False)
+    result = await worker.run("print(x)")
+    assert (result.status, result.stdout) == (Status.OK, "1\n")
+
+
 @pytest.mark.parametrize("after_s", [0.0, 0.2])
 async def test_cancelling_the_caller_stops_the_cell_and_keeps_the_state(open_worker, after_s):
     worker = await open_worker()

@@ -25,7 +25,8 @@ from tests.model.families import FAMILIES, family
 from tests.model.stand_in import Fault, ScriptedModelRequest, ScriptedTurn, StandIn
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-QUESTIONS = range(1, 21)
+QUESTIONS = (6, pytest.param(20, marks=pytest.mark.slow))
+"""So many; half of them come after a restart."""
 OPENING = "import pandas as pd\nimport numpy as np\n"
 MOST_LOST = 2
 ASKED = SampleRequest((Message("user", "How many?"),))
@@ -87,12 +88,17 @@ def endpoint_of(stand_in, one, **kwargs):
 
 @families
 @pytest.mark.parametrize("dialect", [AUTO, "markdown"])
-async def test_every_question_is_answered_and_few_requests_are_lost(kernel, one, dialect, tmp_path):
+@pytest.mark.parametrize("questions", QUESTIONS)
+async def test_every_question_is_answered_and_few_requests_are_lost(
+    kernel, one, dialect, questions, tmp_path
+):
     memory = CapabilityMemory(tmp_path / "endpoints.json")
+    numbers = range(1, questions + 1)
+    first = numbers[: questions // 2]
     with StandIn(one, model) as stand_in:
-        for questions in (QUESTIONS[:10], QUESTIONS[10:]):
+        for part in (first, numbers[len(first) :]):
             async with HttpPolicy(endpoint_of(stand_in, one), memory) as policy:
-                for number in questions:
+                for number in part:
                     done = await answered(kernel, policy, number, dialect)
                     assert (done.stop, done.answer) == (
                         StopReason.ANSWERED,
@@ -100,7 +106,7 @@ async def test_every_question_is_answered_and_few_requests_are_lost(kernel, one,
                     ), done.stop_detail
                     assert done.turns == 2
                     assert all("not this" not in step.completion.text for step in done.steps)
-            if questions.start == QUESTIONS.start:
+            if part is first:
                 lost = stand_in.refused
                 assert lost <= MOST_LOST
         assert stand_in.refused == lost  # none after a restart

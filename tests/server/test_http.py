@@ -200,7 +200,7 @@ async def test_a_sandbox_that_is_switched_off_is_nowhere_called_restricted(
         assert "landlock" in status["containment"]["missing"]
         assert any("switched off on this server" in x["text"] for x in status["problems"])
         path = server.notebook("off.ipynb")
-        async with asyncio.timeout(30), Panel(server) as panel:
+        async with asyncio.timeout(90), Panel(server) as panel:
             await panel.attach(path)
             meter = await panel.until("kernel_meter")
             assert (meter["is_restricted"], meter["layers_active"]) == (False, [])

@@ -28,6 +28,8 @@ from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "data"
+QUICK_BYTES = 500_000
+QUICK_SEEDS = 40
 PLAIN = "the layout could not be worked out"
 READERS: dict[str, Callable[[Path], Any]] = {
     ".csv": pd.read_csv,
@@ -46,13 +48,30 @@ ARGUED = ("unpack to", "holds no list of records", "0 bytes", "NUL bytes")
 """Refusals of our own: a bomb, JSON that is no table, nothing at all, text that is none."""
 
 
-def _files() -> list[Path]:
+def _files() -> list[Any]:
     folders = [folder for folder in (SHARED, ROOT / "examples") if folder.is_dir()]
     found = (path for folder in folders for path in sorted(folder.rglob("*")))
-    return [path for path in found if path.suffix in READERS and path.is_file()]
+    return [
+        pytest.param(
+            path,
+            id=f"{path.parent.name}/{path.name}",
+            marks=[pytest.mark.slow] if path.stat().st_size > QUICK_BYTES else [],
+        )
+        for path in found
+        if path.suffix in READERS and path.is_file()
+    ]
 
 
-@pytest.mark.parametrize("path", _files(), ids=lambda path: f"{path.parent.name}/{path.name}")
+def _seeds(seeds: range) -> list[Any]:
+    """The first of them each time, the others with the slow tests."""
+    slow = pytest.mark.slow
+    return [
+        pytest.param(seed, marks=[slow] if seed - seeds.start >= QUICK_SEEDS else [])
+        for seed in seeds
+    ]
+
+
+@pytest.mark.parametrize("path", _files())
 def test_every_file_is_read_or_refused_with_reason(path: Path) -> None:
     try:
         assert PLAIN not in said(profile_file(path))
@@ -98,7 +117,7 @@ class Random(random.Random):
         sheet.sheet_state = "hidden" if self.random() < 0.1 else "visible"
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", _seeds(range(100)))
 def test_generated_workbooks_are_read(seed: int, tmp_path: Path, monkeypatch: Any) -> None:
     draw, book = Random(seed), openpyxl.Workbook()
     draw.sheet(book.active)
