@@ -18,9 +18,10 @@ from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_w
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.data_facts import notable_words
-from dm_jupyter.core.grounded import AnswerNumber, located
+from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.limits_met import limit_met
+from dm_jupyter.core.readable import shown_numbers
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.server.approvals import Approvals
@@ -170,7 +171,7 @@ class LiveNotebook:
 
     def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
         """The numbers of the answer, with the cells that they come from."""
-        return located(trajectory.grounding, trajectory.cell_ids(self._ran))
+        return shown_numbers(trajectory, trajectory.cell_ids(self._ran))
 
     async def _run_cell(
         self, source: str, thought: str, language: str, *, is_hidden: bool = False
