@@ -22,6 +22,8 @@ __all__ = ["Readable", "readable", "shown_answer", "shown_numbers"]
 
 _MOST_CHARS = 12_000
 """A longer answer stays as it is."""
+_MOST_PASSES = 5
+"""After which a text that still changes is shown as it was stated."""
 _LONGEST = 60
 """Characters of a number that is rounded."""
 _ENOUGH_DECIMALS, _ENOUGH_DIGITS = 4, 3
@@ -91,8 +93,8 @@ class Readable:
     """A text as it is shown, and where its parts stood in what was stated."""
 
     text: str
-    edits: tuple[_Edit, ...] = ()
-    """Start, end and replacement in what was stated, in order; none overlaps another."""
+    passes: tuple[tuple[_Edit, ...], ...] = ()
+    """Start, end and replacement of each edit, in order, pass by pass; no two overlap."""
 
     def place(self, at: int) -> int:
         """Returns where a place of what was stated is in what is shown.
@@ -100,12 +102,9 @@ class Readable:
         Args:
             at: in characters.
         """
-        count = bisect_right([end for _, end, _ in self.edits], at)
-        moved = at + sum(len(new) - (end - start) for start, end, new in self.edits[:count])
-        if count < len(self.edits) and self.edits[count][0] < at:
-            start, _, new = self.edits[count]
-            return moved - (at - start) + min(at - start, len(new))
-        return moved
+        for edits in self.passes:
+            at = _moved(edits, at)
+        return at
 
     def part(self, start: int, end: int) -> str:
         """Returns what is shown of a part of what was stated.
@@ -117,6 +116,15 @@ class Readable:
         return self.text[self.place(start) : self.place(end)]
 
 
+def _moved(edits: tuple[_Edit, ...], at: int) -> int:
+    count = bisect_right([end for _, end, _ in edits], at)
+    moved = at + sum(len(new) - (end - start) for start, end, new in edits[:count])
+    if count < len(edits) and edits[count][0] < at:
+        start, _, new = edits[count]
+        return moved - (at - start) + min(at - start, len(new))
+    return moved
+
+
 def readable(answer: str, keeps: Collection[tuple[int, int]] = ()) -> Readable:
     """Returns a free answer as people read it; formatting it again changes nothing.
 
@@ -124,15 +132,29 @@ def readable(answer: str, keeps: Collection[tuple[int, int]] = ()) -> Readable:
         answer: as the model stated it.
         keeps: start and end of parts that stay as they are.
     """
+    shown = Readable(answer)
     if len(answer) > _MOST_CHARS:
-        return Readable(answer)
-    kept = _Kept([*(found.span() for found in _KEPT.finditer(answer)), *keeps])
-    edits = sorted([*_rounded(answer, kept), *_listed(answer, kept)])
+        return shown
+    for _ in range(_MOST_PASSES):  # a list may turn out to hold another one
+        kept = [(shown.place(start), shown.place(end)) for start, end in keeps]
+        edits = _edits(shown.text, kept)
+        if not edits:
+            return shown
+        shown = Readable(_edited(shown.text, edits), (*shown.passes, edits))
+    return Readable(answer)
+
+
+def _edits(text: str, keeps: list[tuple[int, int]]) -> tuple[_Edit, ...]:
+    kept = _Kept([*(found.span() for found in _KEPT.finditer(text)), *keeps])
+    return tuple(sorted([*_rounded(text, kept), *_listed(text, kept)]))
+
+
+def _edited(text: str, edits: tuple[_Edit, ...]) -> str:
     parts, at = list[str](), 0
     for start, end, new in edits:
-        parts += (answer[at:start], new)
+        parts += (text[at:start], new)
         at = end
-    return Readable("".join([*parts, answer[at:]]), tuple(edits))
+    return "".join([*parts, text[at:]])
 
 
 def shown_answer(trajectory: Trajectory) -> Readable:
