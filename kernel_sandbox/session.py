@@ -163,7 +163,7 @@ class CellSession(Closing):
                 result = await self._cell.run(source)
             finally:
                 self._cell = None
-            result = replace(result, files=await settled(kernel.layer))
+            result = replace(result, files=await self._changes(kernel))
             if result.state_lost:
                 await self._stop()
             if not notice:
@@ -216,6 +216,10 @@ class CellSession(Closing):
             await self._stop()
             if self._workspace is not None:
                 self._workspace.remove()
+
+    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
+        """What the last cell did to files, as far as it is known."""
+        return await settled(kernel.layer)
 
     def _refuse_closed(self) -> None:
         if self._is_closed or self._workspace is None:
@@ -318,6 +322,14 @@ class KernelSession(CellSession):
                 return value_text(await kernel.wire.evaluate(source, expression))
         except TimeoutError:
             return None
+
+    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
+        """A private folder has no layer, and nobody else writes into it."""
+        if kernel.layer is not None or not self.workspace.is_private:
+            return await super()._changes(kernel)
+        with contextlib.suppress(OSError):
+            return await asyncio.to_thread(self.workspace.take_changes)
+        return ()
 
     def _launch(self) -> LiveKernel:
         return LiveKernel(self.limits, self.workspace, self._isolate, self._overlay)

@@ -12,9 +12,14 @@ from pathlib import Path, PurePath
 from kernel_sandbox import beneath
 from kernel_sandbox.collection import regular_files
 from kernel_sandbox.errors import WorkspaceError
+from kernel_sandbox.layer_entries import written
 from kernel_sandbox.private_folder import PrivateFolder
+from kernel_sandbox.types import FileChange
 
 __all__ = ["Workspace"]
+
+_MOST_FILES = 5_000
+"""Of more, nobody is told what happened to each."""
 
 
 class Workspace:
@@ -50,6 +55,7 @@ class Workspace:
             self.remove()
             raise
         self._before = regular_files(self.path)
+        self._told = self._before
 
     def _link(self, name: str, target: Path) -> None:
         if Path(name).is_absolute():
@@ -85,9 +91,26 @@ class Workspace:
         files = regular_files(self.path)
         return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
 
+    def take_changes(self) -> tuple[FileChange, ...]:
+        """Returns what happened to the files since this was asked last, sorted; no links.
+
+        Raises:
+            OSError: the folder can't be looked at.
+        """
+        told, now = self._told, regular_files(self.path, "", _MOST_FILES)
+        self._told = now
+        if max(len(told), len(now)) >= _MOST_FILES:
+            return ()
+        changed = sorted(x for x in told.keys() | now.keys() if told.get(x) != now.get(x))
+        with beneath.held(self.path) as folder:
+            return tuple(
+                written(folder, path.relative_to(self.path), was_there=path in told)
+                for path in changed
+            )
+
     def forget_new_files(self) -> None:
         """Takes the files that there are now for those of the start."""
-        self._before = regular_files(self.path)
+        self._before = self._told = regular_files(self.path)
 
     def remove(self) -> None:
         """Removes the folder if it is private, else only the links. Safe to call again."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dm_jupyter.agent import answered
+from dm_jupyter.agent.answered import absent_of, after_answer
 from dm_jupyter.agent.compaction import folded_for, folded_further
-from dm_jupyter.agent.grounding import ground, stated_numbers
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
 from dm_jupyter.agent.turns import turn_of
@@ -21,7 +21,6 @@ from dm_jupyter.assist.advice import advised
 from dm_jupyter.assist.hints import hint_for
 from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core import prompts
-from dm_jupyter.core.absent_data import absent_data
 from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect, Message
@@ -37,7 +36,6 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
-from dm_jupyter.core.grounded import Grounded, Verdict, doubts
 from dm_jupyter.core.limits_met import SAME_LIMIT, limit_met, limit_words
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -49,7 +47,6 @@ from dm_jupyter.core.trajectory import (
     Void,
 )
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.types import CellResult
 
 __all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
 
@@ -91,13 +88,11 @@ class RunSettings:
 
 
 _PROMPTS = (
-    "answer_absent",
-    "answer_unsupported",
-    "answer_uncomputed",
     "cell_changed",
     "cell_objection",
     "figure_shown",
     "turn_cut",
+    *answered.PROMPTS,
     *critique.PROMPTS,
 )
 SILENCE_S = 10
@@ -233,7 +228,7 @@ async def step(
             after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
             # Outputs may be long, and the loop has others to serve.
-            after = await asyncio.to_thread(_after_answer, trajectory, taken, text)
+            after = await asyncio.to_thread(after_answer, trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
     if trajectory.assists.compaction and settings.context_tokens and after.stop is None:
@@ -352,6 +347,8 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
         answer = dialect.printed_answer(trajectory, step.result) if step.result else None
         if step.objection and answer is not None:
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
+        if step.objection and isinstance(step.turn.action, Answer):
+            return answered.answered(trajectory, step.turn.action.text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
 
@@ -369,7 +366,7 @@ def _after_cell(
     taken = replace(taken, findings=(*taken.findings, *against))
     if answer is not None and not objection:
         ended = replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
-        return replace(ended, rests_on=_absent(ended, answer))
+        return replace(ended, rests_on=absent_of(ended, answer))
     text = describe(result, settings.observation_chars, is_quiet=assists.quiet_output)
     facts = facts_block(result.facts) if assists.ledger else ""
     if text and facts:
@@ -397,41 +394,6 @@ def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -
     return replace(taken, observation=observation)
 
 
-def _after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
-    """Ends the run, unless a free answer is not borne out by outputs: then it is sent back once."""
-    absent = _absent(trajectory, text)
-    grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
-    unsupported = tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful))
-    sent_back = any(isinstance(step.turn.action, Answer) for step in trajectory.steps)
-    is_open = not sent_back and not trajectory.task.is_closed_form
-    if unsupported and is_open and trajectory.assists.grounding:
-        reason = "answer_unsupported" if _outputs(trajectory) else "answer_uncomputed"
-        told = prompts.fill(reason, numbers="\n".join(f"- {line}" for line in doubts(grounding)))
-        lacking = f"{_absent_words(absent)}\n\n" if absent and trajectory.assists.ledger else ""
-        return trajectory.extended(replace(taken, observation=f"{lacking}{told}"))
-    if absent and is_open and trajectory.assists.ledger:
-        return trajectory.extended(replace(taken, observation=_absent_words(absent)))
-    return replace(
-        trajectory.extended(taken),
-        stop=StopReason.ANSWERED,
-        answer=text,
-        unsupported=unsupported,
-        rests_on=absent,
-        grounding=grounding,
-    )
-
-
-def _absent_words(absent: tuple[str, ...]) -> str:
-    return prompts.fill("answer_absent", absent=". ".join(absent))
-
-
-def _absent(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
-    """What the answer rests on that the data do not have."""
-    task = trajectory.task
-    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
-    return absent_data(answer, asked, _outputs(trajectory))
-
-
 def _after_void(
     trajectory: Trajectory, dialect: Dialect, taken: Step, settings: RunSettings
 ) -> Trajectory:
@@ -442,31 +404,6 @@ def _after_void(
     else:
         reminder = dialect.void_reminder(trajectory.extended(taken))
     return trajectory.extended(replace(taken, observation=reminder))
-
-
-def _outputs(trajectory: Trajectory) -> list[CellResult]:
-    return [step.result for step in trajectory.steps if step.result is not None]
-
-
-def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
-    """Where each number of an answer comes from, by the step that showed it."""
-    shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
-    outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
-    found = ground(answer, outputs, trajectory.task.question)
-    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
-    told = {at: facts_block(result.facts) for at, result in shown}
-    return tuple(_told_by_a_fact(one, told) for one in placed)
-
-
-def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
-    """The number; one that no output holds is borne out where the facts of a cell have it."""
-    if number.verdict is not Verdict.UNSUPPORTED:
-        return number
-    mine = stated_numbers(number.text)
-    for at, facts in told.items():
-        if mine and mine <= stated_numbers(facts):
-            return replace(number, verdict=Verdict.SUPPORTED, cell=at, why="")
-    return number
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:

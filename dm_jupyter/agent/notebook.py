@@ -23,8 +23,8 @@ from dm_jupyter.agent.notebook_words import (
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.core.grounded import located
 from dm_jupyter.core.inert import inert_markdown, inert_output, is_heavy
+from dm_jupyter.core.readable import shown_numbers
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
@@ -169,7 +169,7 @@ class HeadlessNotebook:
         cell = _text_cell(closing_words(trajectory), role="answer")
         self._fold(trajectory)
         ids = [one.cell_id for one in self._ran]
-        numbers = located(trajectory.grounding, trajectory.cell_ids(ids))
+        numbers = shown_numbers(trajectory, trajectory.cell_ids(ids))
         if numbers:
             cell.metadata["dm_jupyter"]["numbers"] = [asdict(number) for number in numbers]
         self._write(cell)

@@ -9,6 +9,7 @@ from typing import Any
 from dm_jupyter.core.absent_data import rests_words
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.limits_met import SAME_LIMIT
+from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellResult, FileChange, Stream
@@ -31,7 +32,9 @@ def question_words(task: Task) -> str:
 def closing_words(trajectory: Trajectory) -> str:
     """Returns the words below the last cell: the answer, or why there is none."""
     if trajectory.stop is StopReason.ANSWERED:
-        words = f"## Answer\n\n{_plain_dollars(trajectory.answer or '')}"
+        words = f"## Answer\n\n{_plain_dollars(shown_answer(trajectory).text)}"
+        if trajectory.ending:
+            words += "\n\n" + "\n".join(f"- {line}" for line in trajectory.ending)
         for line in doubt_words(trajectory.unsupported, trajectory.grounding):
             words += f"\n\n> {line}"
         if trajectory.rests_on:

@@ -9,16 +9,24 @@ questions about files with gaps; told wherever values are missing, on five.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
 
 __all__ = ["PROMPTS", "advice_on", "advised", "needs_scipy"]
 
 PROMPTS = ("advice_tests", "advice_missing", "advice_population")
-"""Names of the prompts it uses."""
+"""Names of the prompts of the rule `advice`."""
+_ENDINGS: Mapping[RequestKind, str] = {
+    "plot": "advice_plot",
+    "clean": "advice_clean",
+    "explain": "advice_explain",
+}
+"""Names of the prompts of the rule `ending`."""
 
 _NUMPY, _STATS = "import numpy as np\n", "from scipy import stats\n"
 _TEST = re.compile(
@@ -34,6 +42,8 @@ _POPULATION = re.compile(r"population (?:standard deviation|std|variance)", re.I
 def advised(trajectory: Trajectory) -> Trajectory:
     """Returns the trajectory with the advice that its task needs, where its help has advice.
 
+    What kind of request it is has an advice of its own, of the rule `ending`.
+
     Where the task speaks of a test, the code that loads the data imports scipy's statistics, too;
     not where a table of the person has that name.
 
@@ -41,11 +51,13 @@ def advised(trajectory: Trajectory) -> Trajectory:
         trajectory: no step is taken yet, or it was advised before.
     """
     brief, dialect = trajectory.brief, dialect_named(trajectory.dialect)
-    speaks_sql = bool(brief.databases) and not brief.opening
-    is_advised = trajectory.assists.advice and set(PROMPTS) <= set(dialect.prompts)
-    if speaks_sql or not is_advised:
+    ending = _ENDINGS.get(trajectory.kind, "")
+    if brief.databases and not brief.opening:  # it begins with a query
         return trajectory
-    names = advice_on(trajectory.task, brief)
+    of_kind = (ending,) if ending in dialect.prompts else ()
+    if not (trajectory.assists.advice and set(PROMPTS) <= set(dialect.prompts)):
+        return replace(trajectory, advice=of_kind)
+    names = (*advice_on(trajectory.task, brief), *of_kind)
     is_needed = needs_scipy(trajectory.task) and "stats" not in brief.variables
     if is_needed and _STATS not in brief.opening:
         opening = brief.opening.replace(_NUMPY, _NUMPY + _STATS, 1)

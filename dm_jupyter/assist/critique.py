@@ -1,4 +1,7 @@
-"""What speaks against a cell that worked: once in a run, it is sent back with the reason."""
+"""What speaks against a cell that worked, or an answer that lacks its chart or its file.
+
+Once in a run each, it is sent back with the reason.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,15 @@ from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 
-__all__ = ["PROMPTS", "critique_of"]
+__all__ = ["PROMPTS", "critique_of", "unfinished"]
 
-PROMPTS = ("objection_dropna", "objection_apart", "objection_misfit")
+PROMPTS = (
+    "objection_dropna",
+    "objection_apart",
+    "objection_misfit",
+    "objection_no_figure",
+    "objection_no_file",
+)
 """Names of the prompts it uses."""
 
 
@@ -40,3 +49,22 @@ def critique_of(trajectory: Trajectory, cell: RunCell, answer: str | None) -> tu
         )
         for misfit in misfits(task.answer_format, dict(find_answers(answer or "")))
     )
+
+
+def unfinished(trajectory: Trajectory, *, has_figure: bool, has_file: bool) -> Finding | None:
+    """Returns what an answer lacks of what was asked for; `None` for nothing, or told before.
+
+    Args:
+        trajectory: the run before the answer.
+        has_figure: whether a cell has drawn one.
+        has_file: whether a cell has saved one.
+    """
+    told = (finding.rule for step in trajectory.steps for finding in step.findings)
+    match trajectory.kind:
+        case "plot" if not has_figure and "ending" not in told:
+            lacks, reason = "no figure was drawn", "objection_no_figure"
+        case "clean" if not has_file and "ending" not in told:
+            lacks, reason = "no file was saved", "objection_no_file"
+        case _:
+            return None
+    return Finding("ending", lacks, "certain", prompts.text_of(reason))

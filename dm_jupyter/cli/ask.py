@@ -34,6 +34,7 @@ from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
+from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.commands import own_command
@@ -235,7 +236,9 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
 def _print_answer(analysis: Analysis) -> None:
     trajectory = analysis.trajectory
     if trajectory.answer is not None:
-        print(harmless_text(trajectory.answer))
+        print(harmless_text(shown_answer(trajectory).text))
+        for line in trajectory.ending:
+            print(harmless_text(f"- {line}"))
     for line in doubt_words(trajectory.unsupported, trajectory.grounding):
         _tell(f"{line[:1].lower()}{line[1:]}")
     if trajectory.rests_on:
@@ -266,6 +269,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "answer": trajectory.answer,
         "unsupported": list(trajectory.unsupported),
         "rests_on": list(trajectory.rests_on),
+        "ending": list(trajectory.ending),
         "numbers": [asdict(one) for one in trajectory.grounding],
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,

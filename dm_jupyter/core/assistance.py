@@ -64,6 +64,9 @@ class Assistance:
     not there is sent back once."""
     grounding: bool = True
     """A free answer with numbers that no output holds is sent back once."""
+    ending: bool = True
+    """A question for a chart, a cleaned file or an explanation gets advice on how it ends; an
+    answer without its chart or its file is sent back once."""
     retry_temperature: bool = True
     """The turn after one that was not good enough is sampled hotter."""
     second_thought: bool = True
@@ -140,7 +143,7 @@ _ALL: Final = Assistance()
 _NONE: Final = Assistance.none()
 _FOR_TOOLS: Final = Assistance.only(
     (
-        *("profile", "links", "ledger", "grounding"),
+        *("profile", "links", "ledger", "grounding", "ending"),
         *("repetition", "quiet_output", "cut_reminder", "compaction"),
     )
 )

@@ -36,6 +36,7 @@ def facts_block(facts: Sequence[Fact]) -> str:
     Args:
         facts: of the cell, in order.
     """
+    facts = [fact for fact in facts if fact.kind not in _UNTOLD]
     ranked = sorted(range(len(facts)), key=lambda place: not is_notable(facts[place]))
     shown = sorted(ranked[:_MOST_LINES])
     lines = list(dict.fromkeys(fact_words(facts[place]) for place in shown))
@@ -126,6 +127,20 @@ def _shown(fact: Fact) -> str:
     return f"{what} has {'no value' if fact.before else '0 rows'}{of}"
 
 
+def _read(fact: Fact) -> str:
+    return f"{fact.operation} of {fact.condition} gave {_rows(fact.after)} rows"
+
+
+def _filled(fact: Fact) -> str:
+    filled = (fact.before or 0) - (fact.after or 0)
+    left = f", {_rows(fact.after)} stay" if fact.after else ""
+    return f"{fact.operation} of {fact.condition}: {filled:,} missing values filled{left}"
+
+
+def _saved(fact: Fact) -> str:
+    return f"{fact.operation} saved {_rows(fact.after)} rows in {fact.condition}"
+
+
 _WORDS = {
     "kept": _kept,
     "dropped": _dropped,
@@ -133,7 +148,12 @@ _WORDS = {
     "lost": _lost,
     "nothing": _nothing,
     "shown": _shown,
+    "read": _read,
+    "filled": _filled,
+    "saved": _saved,
 }
+_UNTOLD = frozenset({"read", "filled", "saved"})
+"""Kinds that the model is not told of: its own code says so. A person reads them of a cleaning."""
 
 
 def _rows(count: int | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["AnswerNumber", "Grounded", "Verdict", "doubt_words", "doubts", "located"]
+__all__ = ["AnswerNumber", "Grounded", "Verdict", "doubt_words", "doubts"]
 
 
 class Verdict(StrEnum):
@@ -86,30 +86,13 @@ class AnswerNumber:
     """A number of an answer, with the cell of the notebook that it comes from."""
 
     text: str
-    """As it is written, with `%` and the like."""
+    """As it is shown, with `%` and the like."""
     start: int
-    """Where it begins in the answer, in characters."""
+    """Where it begins in the answer as it is shown, in characters."""
     verdict: str
     """A `Verdict`."""
     cell_id: str | None
     why: str
     """How it was recomputed, or what it is instead."""
-
-
-def located(grounding: Iterable[Grounded], cell_ids: Mapping[int, str]) -> tuple[AnswerNumber, ...]:
-    """Returns the numbers of an answer with the cells that they come from.
-
-    Args:
-        grounding: each number with the step that it comes from.
-        cell_ids: of the notebook, by the index of the step that ran the cell.
-    """
-    return tuple(
-        AnswerNumber(
-            one.text,
-            one.start,
-            one.verdict.value,
-            None if one.cell is None else cell_ids.get(one.cell),
-            one.why,
-        )
-        for one in grounding
-    )
+    full: str = ""
+    """As the model stated it, where it is shown with fewer digits."""

@@ -15,6 +15,7 @@ from dm_jupyter.core.addresses import shown_host
 from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
+from dm_jupyter.core.request_kind import RequestKind, request_kind
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
@@ -180,6 +181,9 @@ class Trajectory:
     """What the answer rests on that the data do not have, such as a selection without rows."""
     grounding: tuple[Grounded, ...] = ()
     """Each number of a free answer, with the step whose output it comes from."""
+    ending: tuple[str, ...] = ()
+    """What a person reads below the answer: what a cleaning saved and changed, or that the chart
+    or the file that was asked for is not there."""
     policy: str = ""
     """The model's name."""
     endpoint: str = ""
@@ -201,6 +205,11 @@ class Trajectory:
         if self.assistance is None:
             return Assistance.for_dialect(self.dialect)
         return self.assistance
+
+    @property
+    def kind(self) -> RequestKind:
+        """What the model is told that the person wants; without help, always an answer."""
+        return request_kind(self.task) if self.assists.ending else "answer"
 
     @property
     def digest(self) -> str:
@@ -290,6 +299,7 @@ class Trajectory:
             "unsupported": list(self.unsupported),
             "rests_on": list(self.rests_on),
             "grounding": [asdict(one) for one in self.grounding],
+            "ending": list(self.ending),
             "policy": self.policy,
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
@@ -377,6 +387,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
         unsupported=tuple(raw["unsupported"]),
         rests_on=tuple(raw.get("rests_on", ())),
         grounding=tuple(map(Grounded.from_json, raw.get("grounding", ()))),
+        ending=tuple(raw.get("ending", ())),
         policy=raw["policy"],
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),

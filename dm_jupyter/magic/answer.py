@@ -16,6 +16,7 @@ from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.grounded import doubt_words
 from dm_jupyter.core.plain_text import harmless_text
+from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.magic.harmless import harmless_markdown
 
@@ -35,7 +36,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer; empty when there is none."""
+        """The answer as the model stated it, with all digits; empty when there is none."""
         return self.trajectory.answer or ""
 
     @property
@@ -71,7 +72,7 @@ class Answer:
     def __str__(self) -> str:
         if self.trajectory.answer is None:
             return f"no answer: {why_no_answer(self.trajectory)}"
-        return f"{self.text}{self._doubt()}"
+        return f"{shown_answer(self.trajectory).text}{self._below()}"
 
     def __repr__(self) -> str:
         return f"<Answer {self.text!r}, cells run: {len(self.cells)}>"
@@ -83,7 +84,8 @@ class Answer:
     def _repr_markdown_(self) -> str:
         return harmless_markdown(str(self))
 
-    def _doubt(self) -> str:
+    def _below(self) -> str:
+        ending = "\n".join(f"- {line}" for line in self.trajectory.ending)
         lines = doubt_words(self.trajectory.unsupported, self.trajectory.grounding)
         rests = rests_words(self.trajectory.rests_on)
-        return "".join(f"\n\n{line}" for line in filter(None, (*lines, rests)))
+        return "".join(f"\n\n{line}" for line in filter(None, (ending, *lines, rests)))

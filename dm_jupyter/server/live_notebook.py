@@ -19,9 +19,10 @@ from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_w
 from dm_jupyter.agent.protocols import RanCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.data_facts import notable_words
-from dm_jupyter.core.grounded import AnswerNumber, located
+from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.core.inert import inert_markdown
 from dm_jupyter.core.limits_met import limit_met
+from dm_jupyter.core.readable import shown_numbers
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.server.approvals import Approvals
@@ -175,9 +176,8 @@ class LiveNotebook:
 
     def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
         """The numbers of the answer, with the cells that they come from."""
-        return located(
-            trajectory.grounding, trajectory.cell_ids([one.cell_id for one in self._ran])
-        )
+        ids = [one.cell_id for one in self._ran]
+        return shown_numbers(trajectory, trajectory.cell_ids(ids))
 
     def _fold(self, trajectory: Trajectory) -> None:
         """Folds failed attempts and what the answer does not need, with the words above them."""

@@ -27,6 +27,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -368,8 +369,16 @@ class Run:
                 tries=self._tries.ran,
                 others=self._tries.others(trajectory),
                 rests_on=rests_words(trajectory.rests_on),
+                shown=_shown(trajectory),
+                ending=trajectory.ending,
             )
         )
+
+
+def _shown(trajectory: Trajectory) -> str | None:
+    """The answer as people read it, where that is not as it was stated."""
+    shown = shown_answer(trajectory).text
+    return None if shown == (trajectory.answer or "") else shown
 
 
 def _settings_of(ask: Ask, settings: RunSettings) -> RunSettings:

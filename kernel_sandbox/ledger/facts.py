@@ -13,7 +13,9 @@ from typing import Any, Literal, get_args
 
 __all__ = ["LEDGER", "MOST_FACTS", "Coverage", "Fact", "FactKind", "facts_from"]
 
-FactKind = Literal["kept", "dropped", "merged", "lost", "nothing", "shown"]
+FactKind = Literal[
+    "kept", "dropped", "merged", "lost", "nothing", "shown", "read", "filled", "saved"
+]  # fmt: skip
 LEDGER = "dm_jupyter_ledger"
 """Asks for the ledger of a cell, in the metadata of its request, and holds it in the reply."""
 MOST_FACTS = 40
@@ -50,7 +52,8 @@ class Fact:
     kind: FactKind
     """`kept`: rows that a condition selected. `dropped`: rows taken out for another reason.
     `merged`: rows of two tables put together. `lost`: values that became NaN. `nothing`: a figure
-    of no rows, or of missing values alone. `shown`: a table without values was shown or saved."""
+    of no rows, or of missing values alone. `shown`: a table without values was shown or saved.
+    `read`, `saved`: a table came from a file, or went into one. `filled`: missing values were."""
     operation: str
     """The name of what the code called."""
     before: int | None = None
@@ -62,7 +65,8 @@ class Fact:
     missed: int | None = None
     """Rows of the first table that found no partner, where that is known."""
     condition: str = ""
-    """What selected the rows; the keys of a merge; the column that lost values."""
+    """What selected the rows; the keys of a merge; the column that lost values, or whose were
+    filled; the file that was read or saved."""
     result: str = ""
     """What a figure of nothing gave; examples of the values that were lost."""
     coverage: tuple[Coverage, ...] = ()

@@ -6,9 +6,11 @@ quiet, so that the operations of pandas that it calls itself are not noted.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from kernel_sandbox.ledger.coverage import coverage_of, coverage_of_query, label
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["Call", "Note", "compared", "note_shown"]
+__all__ = ["Call", "Note", "compared", "gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table that a query gave: the database and the query, as a `sql` cell sets it."""
@@ -30,6 +32,9 @@ _MOST_ROWS = 5_000_000
 _SHOWN_CELLS = 400
 _CONDITION_CHARS = 200
 _EXAMPLES = 3
+_MOST_COLUMNS = 100
+_PLACES = ("path_or_buf", "excel_writer", "path")
+"""How the operations that save a table call the file."""
 
 
 @dataclass(slots=True)
@@ -43,6 +48,8 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     result: Any = None
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    """Missing values by column before an operation that fills them."""
 
     @property
     def table(self) -> Any:
@@ -389,13 +396,51 @@ def nothing(book: Book, call: Call) -> None:
 
 
 def written(book: Book, call: Call) -> None:
-    """Notes a table without rows that is saved, and why a query gave no more."""
+    """Notes a saved table: its file, that it has no rows, and why a query gave no more."""
     source = call.table.attrs.get(QUERY)
     if isinstance(source, list | tuple) and len(source) == 2 and is_void(call.table):
         _note_query(book, call, *map(str, source))
     if call.before == 0:
         why = book.void_of(call.table)
         book.note(Fact("shown", call.name, 0, 0, condition=why, line=call.line))
+    place = next((x for x in (call.argument(1, name) for name in _PLACES) if x is not None), None)
+    if name := _file_name(place):
+        book.note(Fact("saved", call.name, None, call.before, condition=name, line=call.line))
+
+
+def loaded(book: Book, call: Call) -> None:
+    """Notes the rows that a file gave."""
+    place = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
+    name = _file_name(place)
+    if name and isinstance(call.result, pd.DataFrame):
+        rows = len(call.result)
+        book.note(Fact("read", call.name, None, rows, condition=name, line=call.line))
+
+
+def _file_name(place: Any) -> str:
+    """The file that a table is read from or saved in; empty for what is no plain file."""
+    if isinstance(place, PurePath | pd.ExcelFile | pd.ExcelWriter):
+        place = os.fspath(place)
+    if not isinstance(place, str):
+        return ""
+    return "" if "\n" in place or "://" in place else place[:_CONDITION_CHARS]
+
+
+def gaps_of(table: Any) -> dict[str, int]:
+    """Returns how many values are missing in each column, where it does not take long to look."""
+    is_column = isinstance(table, pd.Series)
+    columns = [table] if is_column else [table[name] for name in table.columns[:_MOST_COLUMNS]]
+    gaps = {label(x): _missing(x) for x in columns if isinstance(x, pd.Series)}
+    return {name: int(missing.sum()) for name, missing in gaps.items() if missing is not None}
+
+
+def filled(book: Book, call: Call) -> None:
+    """Notes missing values that `fillna` and its like have filled, for each column."""
+    result = call.table if call.result is None else call.result
+    for name, left in gaps_of(result).items():
+        before = call.gaps.get(name, 0)
+        if left < before:
+            book.note(Fact("filled", call.name, before, left, condition=name, line=call.line))
 
 
 def fetched(book: Book, call: Call) -> None:

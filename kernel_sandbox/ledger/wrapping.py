@@ -32,6 +32,8 @@ _REDUCTIONS = (
 )
 _CONSUMERS = ("describe", "value_counts", "mode", "agg", "aggregate", "resample", "corr")
 _WRITERS = ("to_csv", "to_excel", "to_parquet", "to_json")
+_READERS = ("read_csv", "read_table", "read_excel", "read_parquet", "read_json")
+_FILLERS = ("fillna", "ffill", "bfill", "interpolate")
 _SIGNS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
@@ -72,6 +74,7 @@ def _methods(owner: Any) -> Iterator[tuple[Any, str, Note]]:
         (_REDUCTIONS, notes.reduced),
         (_CONSUMERS, notes.nothing),
         (_WRITERS, notes.written),
+        (_FILLERS, notes.filled),
     ):
         yield from ((owner, name, note) for name in names if hasattr(owner, name))
 
@@ -99,6 +102,7 @@ _FUNCTIONS: dict[str, Note] = {
     **dict.fromkeys(_COERCIONS, notes.coerced),
     **dict.fromkeys(("merge", "merge_asof"), notes.merged),
     **dict.fromkeys(("read_sql", "read_sql_query"), notes.fetched),
+    **dict.fromkeys(_READERS, notes.loaded),
     "concat": notes.concatenated,
 }
 
@@ -217,6 +221,9 @@ def _noted(book: Book, original: Any, note: Note, call: Call) -> Any:
     """Returns what the original returns; a note that fails is none."""
     book.is_quiet = True
     try:
+        if call.name in _FILLERS:
+            with suppress(Exception):  # nothing of ours may reach the cell
+                call.gaps = notes.gaps_of(call.table)
         call.result = original(*call.args, **call.kwargs)
         with suppress(Exception):  # nothing of ours may reach the cell
             note(book, call)

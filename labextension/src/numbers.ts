@@ -101,7 +101,7 @@ function wrap(
 }
 
 function titleOf(number: IAnswerNumber, trans: TranslationBundle): string {
-  const { cell_id: cellId, verdict, why } = number;
+  const { cell_id: cellId, full, verdict, why } = number;
   if (verdict === 'mismatched') {
     return trans.__('At odds with the outputs: %1', why);
   }
@@ -109,5 +109,6 @@ function titleOf(number: IAnswerNumber, trans: TranslationBundle): string {
     return trans.__('Not found in the outputs');
   }
   const shows = trans.__('Show the cell that it comes from');
-  return why && cellId ? `${shows} (${why})` : shows;
+  const more = [full, why].filter(Boolean).join('; ');
+  return more && cellId ? `${shows} (${more})` : shows;
 }

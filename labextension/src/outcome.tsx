@@ -5,6 +5,7 @@ import { useCallback, useEffect, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
+import { shownPath } from './filewords';
 import { download } from './history';
 import { tryHarderIcon } from './icon';
 import { Markdown } from './markdown';
@@ -38,6 +39,13 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
         >
           <LinkedAnswer run={run} answer={run.answer} />
         </section>
+      )}
+      {run.answer && run.ending.length > 0 && (
+        <ul className="jp-dm-Ending" data-testid="dm-ending">
+          {run.ending.map(line => (
+            <li key={line}>{shownPath(line)}</li>
+          ))}
+        </ul>
       )}
       {agreeing && (
         <p

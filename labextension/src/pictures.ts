@@ -108,6 +108,7 @@ export interface IRunPicture {
   readonly totals: IRunTotals;
   readonly stop: string | null;
   readonly detail: string;
+  /** As people read it, not as the model stated it. */
   readonly answer: string | null;
   /** Tries that say what the answer says. */
   readonly agreeing: number;
@@ -118,6 +119,8 @@ export interface IRunPicture {
   readonly unsupported: readonly string[];
   /** Which data the answer rests on that are not there, in a sentence; empty for none. */
   readonly restsOn: string;
+  /** What stands below the answer of a cleaning or a chart, a sentence each. */
+  readonly ending: readonly string[];
   /** The numbers of the answer, with the cells that they come from. */
   readonly numbers: readonly IAnswerNumber[];
 }

@@ -55,6 +55,7 @@ export interface IAnswerNumber {
   verdict: string;
   cell_id: string | null;
   why: string;
+  full: string;
 }
 
 /** A new cell below the first of the anchors that exists, else at the end. */
@@ -377,6 +378,8 @@ export interface IRunClosed {
   others: string[];
   rests_on: string;
   numbers: IAnswerNumber[];
+  shown: string | null;
+  ending: string[];
 }
 
 /** The run's cells are out of the notebook again. */

@@ -93,6 +93,7 @@ function opened(message: IRunOpened): IRunPicture {
     others: [],
     unsupported: [],
     restsOn: '',
+    ending: [],
     numbers: []
   };
 }
@@ -254,12 +255,13 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
     phase: '',
     stop: message.stop,
     detail: message.detail,
-    answer: message.answer,
+    answer: message.shown ?? message.answer,
     agreeing: message.agreeing,
     tried: message.tries || run.tries,
     others: message.others,
     unsupported: message.unsupported,
     restsOn: message.rests_on ?? '',
+    ending: message.ending ?? [],
     numbers: message.numbers,
     totals: {
       turns: message.turns,

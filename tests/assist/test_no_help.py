@@ -18,7 +18,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from kernel_sandbox.types import CellResult, CellStatus, Stream
 from tests.assist.scripted_runs import CSV, LOAD, PEOPLE, SCRIPTS, Script, Turn, played
-from tests.fakes import raised
+from tests.fakes import printed, raised
 
 NOISY = CellResult(
     CellStatus.OK,
@@ -38,10 +38,20 @@ MISSTEPS = Script(
     ),
     RunSettings(context_tokens=1_000, turn_tokens=300),
 )
-RUNS = {**SCRIPTS, "missteps": MISSTEPS}
+NO_CHART = Script(
+    Task("t", "Draw a histogram of the ages.", CSV),
+    PEOPLE,
+    (
+        Turn("python", "print(df['Age'].describe())", printed("mean 29.7")),
+        Turn("answer", "Most people are about 29.7 years old."),
+        Turn("answer", "Most people are about 29.7 years old."),
+    ),
+)
+RUNS = {**SCRIPTS, "missteps": MISSTEPS, "no chart": NO_CHART}
 OF_A_RULE = frozenset(
     {"advice_tests", "advice_missing", "advice_population", "task_links", "task_so_far",
-     "markdown_failed_before", "markdown_nothing_before", "markdown_second_thought"}
+     "markdown_failed_before", "markdown_nothing_before", "markdown_second_thought",
+     "markdown_answer_plot", "advice_plot", "advice_clean", "advice_explain"}
 )  # fmt: skip
 """Prompts of a dialect that a rule of the help shows."""
 

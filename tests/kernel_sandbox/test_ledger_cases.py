@@ -220,6 +220,34 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "import io\ndf[df.units > 99].to_csv(io.StringIO())",
         {"kind": "shown", "operation": "to_csv"},
     ),
+    "a file is read": (
+        "df.to_csv('a.csv')\npd.read_csv('a.csv')",
+        {"kind": "read", "operation": "read_csv", "before": None, "after": 48,
+         "condition": "a.csv"},
+    ),
+    "a file of another kind is read by a path": (
+        "from pathlib import Path\ndf[['units']].to_json('a.json')\npd.read_json(Path('a.json'))",
+        {"kind": "read", "operation": "read_json", "after": 48, "condition": "a.json"},
+    ),
+    "a table is saved": (
+        "df.head(7).to_csv('b.csv', index=False)",
+        {"kind": "saved", "operation": "to_csv", "after": 7, "condition": "b.csv", "line": 1},
+    ),
+    "a table is saved with a writer": (
+        "with pd.ExcelWriter('b.xlsx') as w:\n    df.to_excel(w)",
+        {"kind": "saved", "operation": "to_excel", "after": 48, "condition": "b.xlsx"},
+    ),
+    "gaps of a column are filled": (
+        "df['store'] = df.store.fillna('c')",
+        {"kind": "filled", "operation": "fillna", "before": 16, "after": 0, "condition": "store"},
+    ),
+    "gaps of a table are filled in place": (
+        "df.fillna({'store': 'c'}, inplace=True)",
+        {"kind": "filled", "operation": "fillna", "before": 16, "after": 0, "condition": "store"},
+    ),
+    "gaps are filled from the row before": (
+        "df.ffill()", {"kind": "filled", "operation": "ffill", "before": 16, "condition": "store"},
+    ),
     "a query of a database": (
         "import sqlite3\nc = sqlite3.connect(':memory:')\ndf.to_sql('t', c)\n"
         "pd.read_sql('SELECT * FROM t WHERE units > 99', c)",
@@ -233,7 +261,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("source", "expected"), CASES.values(), ids=CASES)
-def test_an_operation_is_noted(source: str, expected: dict[str, Any]) -> None:
+def test_an_operation_is_noted(
+    source: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     shell = LedgerShell()
     shell.run(SET_UP, keeps=False)
     facts = [asdict(fact) for fact in shell.run(source)]
@@ -259,6 +290,8 @@ def _fits(expected: Any, found: Any) -> bool:
         "(df.units > 3).sum(); df.units.isna().sum(); df.isna().sum()",
         "pd.concat([df, df]); df.units.map(lambda x: x + 1)",
         "df.units.get(3); df.units.get([1, 2]); df.country.value_counts().get('Spain', 0)",
+        "import io; df.to_csv(io.StringIO()); df.to_csv(); df.amount.fillna(0); df.units.bfill()",
+        "import io; pd.read_csv(io.StringIO('a,b\\n1,2'))",
     ],
 )
 def test_what_changes_no_rows_is_no_fact(source: str) -> None:
@@ -307,12 +340,14 @@ def test_a_sql_cell_of_the_analyst_without_rows_is_noted(
     assert [(fact.kind, fact.operation) for fact in facts] == [
         ("kept", "read_sql"),
         ("shown", "to_csv"),
+        ("saved", "to_csv"),
         ("shown", "display"),
     ]
     query = "SELECT SUM(total) FROM sales WHERE country = 'Great Britain'"
     facts = shell.run(sql_as_python(query, ("shop.db",), 2))
     assert [(fact.kind, fact.condition) for fact in facts] == [
         ("kept", query),
+        ("saved", "result_2.csv"),
         ("shown", "SUM(total)"),
     ]
     assert facts[0].coverage[0].near == (("'GREAT BRITAIN'", 1),)

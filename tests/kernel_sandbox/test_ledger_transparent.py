@@ -41,6 +41,9 @@ STEPS = (
     "y.append(x.groupby('country').amount.agg(['sum', 'count']).to_dict())",
     "y.append(x[['units', 'amount']].max().to_dict()); y.append(int((x.units == {n}).sum()))",
     "x = pd.concat([x, x.head({n})], ignore_index=True)",
+    "x = x.assign(store=x.store.fillna({word!r})).ffill()",
+    "x = x.copy(); x.fillna({{'store': {word!r}, 'amount': {n}}}, inplace=True)",
+    "import io\nx = pd.read_csv(io.StringIO(x.to_csv(index=False)), dtype={{'country': str}})",
 )
 
 chains = st.lists(
@@ -114,7 +117,8 @@ def test_a_warning_is_about_the_line_that_it_is_about_without() -> None:
             warnings.simplefilter("always")
             shell.run(
                 "df.dropna(inplace=True)\ndf.units[df.units > 3][5] = 1\n"
-                "pd.to_datetime(pd.Series(['1/2/2020', 'x', '2020-03']), errors='coerce')",
+                "pd.to_datetime(pd.Series(['1/2/2020', 'x', '2020-03']), errors='coerce')\n"
+                "import io\npd.read_csv(io.StringIO('d\\nx\\ny'), parse_dates=['d'])",
                 keeps=keeps,
             )
         return [(str(one.message), one.filename, one.lineno) for one in caught]

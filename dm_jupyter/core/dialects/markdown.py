@@ -52,6 +52,7 @@ class MarkdownDialect:
         "markdown_missing",
         "markdown_undefined",
         "markdown_answer",
+        "markdown_answer_plot",
         "markdown_failed_before",
         "markdown_nothing_before",
         "markdown_second_thought",
@@ -59,6 +60,9 @@ class MarkdownDialect:
         "advice_tests",
         "advice_missing",
         "advice_population",
+        "advice_plot",
+        "advice_clean",
+        "advice_explain",
         "task_files",
         "task_question",
         "task_links",
@@ -138,7 +142,8 @@ class MarkdownDialect:
             return prompts.fill("markdown_undefined", output=text, names=", ".join(undefined))
         if not _has_output(result):
             return prompts.text_of("markdown_silent")
-        return prompts.fill("markdown_answer", output=text, question=trajectory.task.question)
+        told = "markdown_answer_plot" if trajectory.kind == "plot" else "markdown_answer"
+        return prompts.fill(told, output=text, question=trajectory.task.question)
 
     def void_reminder(self, trajectory: Trajectory) -> str:
         """What a void turn is told."""
@@ -236,6 +241,8 @@ def _speaks_sql(trajectory: Trajectory) -> bool:
 
 def _needs_code(trajectory: Trajectory) -> bool:
     """Whether nothing but code makes sense next: no cell yet, or none that gave what is needed."""
+    if not any(step.result for step in trajectory.steps) and trajectory.kind == "explain":
+        return False
     if not trajectory.steps:
         return True
     last = trajectory.steps[-1]

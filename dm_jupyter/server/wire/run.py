@@ -218,6 +218,10 @@ class RunClosed:
     """A sentence that says which data the answer rests on that are not there; empty for none."""
     numbers: tuple[AnswerNumber, ...] = ()
     """The numbers of a free answer, with the cells that they come from."""
+    shown: str | None = None
+    """The answer as people read it; `None` where that is as the model stated it."""
+    ending: tuple[str, ...] = ()
+    """What a person reads below the answer of a cleaning or a chart, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,8 @@ export function runClosed(part: Partial<IRunClosed> = {}): IRunClosed {
     tries: 0,
     others: [],
     numbers: [],
+    shown: null,
+    ending: [],
     ...part
   };
 }
@@ -153,6 +155,7 @@ export function numberOf(
     verdict: 'supported',
     cell_id: null,
     why: '',
+    full: '',
     ...part
   };
 }

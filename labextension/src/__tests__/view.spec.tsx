@@ -1292,6 +1292,27 @@ describe('PanelView', () => {
     expect(await violations()).toEqual([]);
   });
 
+  it('shows the answer as people read it, and what a cleaning changed below it', async () => {
+    begin();
+    const ending = [
+      'Saved people-clean.csv: 4 of 6 rows kept; 2 duplicate rows dropped.'
+    ];
+    const answer = 'The mean is 3.4567890123 kg.';
+    const shown = 'The mean is 3.46 kg.';
+    const full = '3.4567890123';
+    const numbers = [numberOf('3.46', 12, { cell_id: 'cell-1', full })];
+    analyst.model.receive(cellClosed());
+    analyst.model.receive(stepClosed());
+    analyst.model.receive(runClosed({ answer, shown, ending, numbers }));
+    await show();
+    expect(one('dm-answer').textContent).toContain(shown);
+    expect(one('dm-answer').textContent).not.toContain(full);
+    expect(one('dm-ending').textContent).toBe(ending[0]);
+    const link = document.querySelector<HTMLElement>('.jp-dm-Number');
+    expect(link?.title).toContain(full);
+    expect(await violations()).toEqual([]);
+  });
+
   it('says that another tab writes, and takes over', async () => {
     analyst.model.receive({
       kind: 'attached',
