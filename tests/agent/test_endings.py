@@ -118,8 +118,8 @@ async def test_without_the_rule_the_person_alone_is_told(settings: RunSettings) 
     done, policy = await _run("Plot a.", [f"```python\n{CODE}", SAID], [printed("2")], settings)
     assert len(policy.requests) == 2
     told = str([request.messages for request in policy.requests])
-    for name in ("advice_plot", "markdown_answer_plot", "objection_no_figure"):
-        assert prompts.text_of(name)[:30] not in told or name == "markdown_answer_plot"
+    for name in ("advice_plot", "objection_no_figure"):
+        assert prompts.text_of(name)[:30] not in told
     assert "what the figure shows" not in told
     assert done.ending == ("No figure was drawn.",)
 
@@ -195,5 +195,7 @@ async def test_the_file_that_was_given_can_not_be_overwritten_in_a_private_kerne
     )
     done = await analyze(Task("sales", "Clean this file.", (data,)), policy, settings, ignore)
     assert data.read_text("utf-8") == "id\n1\n1\n"
-    assert "No file was saved." in (*done.trajectory.ending, "No file was saved.")
+    first = done.trajectory.steps[0].result
+    assert first is not None
+    assert first.error is not None
     assert done.files == ()
