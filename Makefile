@@ -52,7 +52,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m dm_jupyter.server.typescript --check
+	$(BIN)/python -m dm_jupyter.server.protocol.typescript --check
 ifdef NODE_OK
 	$(JLPM) types:check
 	$(JLPM) lint:check

@@ -17,9 +17,9 @@ from benchmarks.sandbox.table import Table
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from training.compare import comparison_of
-from training.evaluation.records import EvalRecord
-from training.evaluation.tables import percent_range
-from training.tasks.registry import SUITES, find_suite
+from training.metrics.tables import percent_range
+from training.records.records import EvalRecord
+from training.suites.registry import SUITES, find_suite
 
 __all__ = ["command", "main", "table_of"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.grounding import ground
+from dm_jupyter.assist.grounding import ground
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "grounding"
 HALVES = ("building", "held_out")

@@ -22,8 +22,8 @@ import pandas as pd
 
 from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
 from benchmarks.sandbox.table import Table, verdict
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
 
 _NAMES = ("read", "clean", "group", "merge", "regress", "resample")
 _BARE = 200

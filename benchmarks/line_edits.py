@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings, request_for
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.turns import turn_of
+from dm_jupyter.agent.turns import parse_turn
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.trajectory import RunCell, Trajectory
-from kernel_sandbox.forks.zygote_client import Zygote
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import Limits
-from kernel_sandbox.worker import CellWorker
 
 ASKED = """\
 The cell failed. Here it is with line numbers:
@@ -89,7 +89,7 @@ async def whole_cell(policy: Policy, failed: Trajectory, settings: RunSettings) 
     began = time.perf_counter()
     completion = await policy.sample(request_for(failed, settings), lambda _: None)
     seconds = time.perf_counter() - began
-    action = turn_of(dialect_named(failed.dialect), completion, failed).action
+    action = parse_turn(dialect_named(failed.dialect), completion, failed).action
     source = action.source if isinstance(action, RunCell) else None
     return Correction(source, completion.completion_tokens, seconds)
 

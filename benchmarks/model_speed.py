@@ -23,15 +23,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.brief import brief_of
-from dm_jupyter.agent.call import build_call
-from dm_jupyter.agent.capabilities import LOCAL_SERVER
-from dm_jupyter.agent.local_model import cache, catalogue, engine
 from dm_jupyter.agent.loop import RunSettings, request_for, step
-from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import RanCell, SampleRequest
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, RunCell, Trajectory
+from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.models.call import build_call
+from dm_jupyter.models.capabilities import LOCAL_SERVER
+from dm_jupyter.models.local import cache, catalogue, engine
+from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 
 KEY = "benchmark"
@@ -83,10 +84,10 @@ class _Said:
         on_text(self._cell)
         return Completion(f"{request.prefill}{self._cell}\n```", request.prefill)
 
-    async def run(self, cell: RunCell, thought: str) -> RanCell:  # noqa: ARG002
+    async def run(self, cell: RunCell, thought: str) -> ExecutedCell:  # noqa: ARG002
         kind = "KeyError" if self._error.startswith("'") else "AttributeError"
         raised = CellError(kind, self._error, (f"{kind}: {self._error}",))
-        return RanCell(cell, CellResult(CellStatus.ERROR, (raised,)))
+        return ExecutedCell(cell, CellResult(CellStatus.ERROR, (raised,)))
 
 
 async def requests() -> dict[str, list[dict[str, Any]]]:

@@ -23,8 +23,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dm_jupyter.agent.profile import ColumnProfile, profile_file
-from dm_jupyter.agent.profile.source import Effort
+from dm_jupyter.data.profile import ColumnProfile, profile_file
+from dm_jupyter.data.profile.source import Effort
 
 __all__ = ["KINDS", "Kind", "differences", "written"]
 

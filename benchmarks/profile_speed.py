@@ -62,9 +62,10 @@ print(json.dumps({{"cpu_s": cpu, "wall_s": wall, "mb": peak - before}}))
 _OURS = (
     """
 import pandas, pyarrow.parquet, pyarrow.csv
-from dm_jupyter.agent.profile import profile_file, render
-from dm_jupyter.agent.profile import csv_file, parquet_file
-from dm_jupyter.agent.profile.source import Effort""",
+from dm_jupyter.data.profile import profile_file
+from dm_jupyter.data.profile import render
+from dm_jupyter.data.profile import csv_file, parquet_file
+from dm_jupyter.data.profile.source import Effort""",
     "text = render(profile_file(Path(path), effort=Effort(seconds=1e9)))\n"
     'assert "nothing is known of the rest" not in text',
 )

@@ -12,15 +12,15 @@ import statistics
 import time
 from pathlib import Path
 
-from dm_jupyter.agent.brief import brief_of
 from dm_jupyter.agent.loop import RunSettings, request_for
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import Policy, SampleRequest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.server.reading_ahead import ahead_of
+from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy, SampleRequest
+from dm_jupyter.server.runs.prompt_prefetch import ahead_of
 
 _QUESTION = (
     "How many rows are there, and which value of the first text column is the most frequent?"

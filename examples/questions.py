@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from dm_jupyter.agent.grounding import unsupported_numbers
+from dm_jupyter.assist.grounding import unsupported_numbers
 
 __all__ = ["DEMO", "QUESTIONS", "FreeQuestion", "PersonsQuestion", "persons_questions"]
 

@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from tests.browser.lab import LAB_OPTIONS, Lab
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import SampleRequest
 
 
 def cell(code: str) -> str:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from dm_jupyter.agent.protocols import RanCell, SampleRequest
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.trajectory import Completion, RunCell
+from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Stream
 
 
@@ -46,11 +47,11 @@ class ScriptedNotebook:
     results: list[CellResult]
     cells: list[RunCell] = field(default_factory=list)
 
-    async def run(self, cell: RunCell, thought: str) -> RanCell:
+    async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
         result = self.results[min(len(self.cells), len(self.results) - 1)]
         self.cells.append(cell)
         await asyncio.sleep(0)
-        return RanCell(cell, result)
+        return ExecutedCell(cell, result)
 
-    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
         return await self.run(cell, why)

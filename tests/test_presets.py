@@ -2,10 +2,10 @@
 
 import pytest
 
-from dm_jupyter.agent.capabilities import Capabilities
 from dm_jupyter.cli.app import BaseUrlOption
 from dm_jupyter.config import is_address, model_choice
 from dm_jupyter.core.errors import UsageError
+from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.presets import preset_at, presets
 
 

@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from training.evaluation.failures import Failure
-from training.evaluation.read_run import RunError, read_run
-from training.evaluation.records import EvalRecord
-from training.whole_file import write_lines
+from training.atomic import write_lines
+from training.records.failures import Failure
+from training.records.read_run import RunError, read_run
+from training.records.records import EvalRecord
 
 __all__ = ["CollectError", "ValueExample", "examples_of", "main"]
 

@@ -16,15 +16,15 @@ from typing import Any, get_args
 from rich.table import Table
 from rich.text import Text
 
-from training.evaluation.read_run import RunError, read_run
-from training.evaluation.records import EvalRecord
-from training.evaluation.tables import number_table, percent_range, wide_console
+from training.atomic import write_json
 from training.metrics.accuracy import Rules, is_right
 from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.matching import By, Pair, Pairing, key_of, match
 from training.metrics.paired import difference_of, mcnemar_of
 from training.metrics.questions import share_of
-from training.whole_file import write_json
+from training.metrics.tables import number_table, percent_range, wide_console
+from training.records.read_run import RunError, read_run
+from training.records.records import EvalRecord
 
 __all__ = ["comparison_of", "main", "print_comparison", "verdict_lines"]
 

@@ -16,39 +16,40 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings, begin
-from dm_jupyter.agent.models import open_policy, settings_for
-from dm_jupyter.agent.protocols import Policy, Urgency
-from dm_jupyter.agent.search.settings import SearchSettings
-from dm_jupyter.agent.search.strategies import React, Strategy, Vote
-from dm_jupyter.agent.search.tree import Search
+from dm_jupyter.agent.rollout import settings_for
 from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy, Urgency
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.strategies import React, Strategy, Vote
+from dm_jupyter.search.tree import Search
+from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.install.overlay import Overlay
-from kernel_sandbox.packages import AllowList, PackageInstaller
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.pool import Strategy as Keep
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.packages import AllowList, PackageInstaller
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import StateRetention as Keep
+from training.atomic import write_lines
 from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
 from training.evaluation.progress import RunProgress
-from training.evaluation.records import EvalRecord
+from training.evaluation.resume_state import ResumeState
 from training.evaluation.run import evaluate, write_results
-from training.evaluation.salvage import DAMAGED, Salvaged
-from training.evaluation.standing import Standing
 from training.evaluation.summary import print_summary, write_summary
 from training.evaluation.value_model import ValueModel
-from training.judge.choice import judge_choice
-from training.judge.judge import Judge
+from training.marking.choice import judge_choice
+from training.marking.judge import Judge
 from training.metrics.costs import Price
-from training.tasks.registry import find_suite
-from training.tasks.suite import JudgedSuite
-from training.whole_file import write_lines
+from training.records.records import EvalRecord
+from training.records.salvage import DAMAGED, Salvaged
+from training.suites.registry import find_suite
+from training.suites.suite import JudgedSuite
 
 __all__ = ["main"]
 
@@ -120,7 +121,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _manifest(
-    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: Standing
+    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: ResumeState
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     strategy: dict[str, Any] = {"name": options.strategy.name}
@@ -156,7 +157,7 @@ def _manifest(
 
 def _pool(arguments: argparse.Namespace) -> SandboxPool:
     keep = Keep.SNAPSHOT if arguments.strategy == "search" else Keep.PERSISTENT
-    settings = PoolSettings(strategy=keep, profile=Profile(arguments.profile))
+    settings = PoolSettings(strategy=keep, profile=Strictness(arguments.profile))
     if arguments.cells_at_once:
         settings = replace(settings, cells_at_once=arguments.cells_at_once)
     installer = _installer(arguments) if arguments.install_packages else None
@@ -188,7 +189,7 @@ async def _main(arguments: argparse.Namespace) -> int:
         bounded = BoundedPolicy(policy, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
 
-            def start(standing: Standing) -> None:
+            def start(standing: ResumeState) -> None:
                 standing.refuse_others(options.out)
                 if standing.done and not (options.out / "run.json").exists():
                     _say(_UNKNOWN.format(out=options.out, count=len(standing.done)))

@@ -25,19 +25,19 @@ from benchmarks.absent_data.scripted import ScriptedAnalyst
 from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table, verdict
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy, Urgency
+from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.pool_settings import PROFILES
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool_settings import PROFILES
 from training.evaluation.arguments import positive
 from training.evaluation.options import EvalOptions
-from training.evaluation.read_run import read_run
-from training.evaluation.records import EvalRecord
-from training.evaluation.standing import standing_of
+from training.evaluation.resume_state import standing_of
+from training.records.read_run import read_run
+from training.records.records import EvalRecord
 
 __all__ = ["main", "measure", "parsed", "recorded", "table_of"]
 
@@ -70,7 +70,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--max-turns", type=positive, default=5)
     add("--max-seconds", type=positive, default=600, help="of one question")
     add("--at-once", type=positive, default=1, help="questions that go on at the same time")
-    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--no-run", action="store_true", help="the table of what is there, without a model")
     add("--answers", action="store_true", help="show the answers that are not as they should be")
     add("--markdown", action="store_true", help="a table to paste into a page")
@@ -231,7 +231,7 @@ async def _policy(arguments: argparse.Namespace) -> AsyncIterator[Policy]:
 
 
 async def _run(arguments: argparse.Namespace) -> list[EvalRecord]:
-    settings = PoolSettings(profile=Profile(arguments.profile))
+    settings = PoolSettings(profile=Strictness(arguments.profile))
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(SandboxPool(settings))

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.absent_data.judged import Asked, says_absent
 from dm_jupyter.core.task import Task
-from training.tasks.records import Record, read_records
-from training.tasks.suite import EvalItem, ItemScore, Outcome
+from training.suites.records import Record, read_records
+from training.suites.suite import ItemScore, Outcome, Sample
 
 __all__ = ["AbsentData", "Script", "asked_of", "scripts"]
 
@@ -49,7 +49,7 @@ def scripts() -> dict[str, Script]:
     }
 
 
-def asked_of(item: EvalItem) -> Asked:
+def asked_of(item: Sample) -> Asked:
     """Returns what is known of a question, from the label of its item.
 
     Args:
@@ -64,7 +64,7 @@ class AbsentData:
 
     name = "absent-data"
 
-    def load(self, split: Path) -> list[EvalItem]:
+    def load(self, split: Path) -> list[Sample]:
         """Returns the items, in the order of the file.
 
         Raises:
@@ -72,7 +72,7 @@ class AbsentData:
         """
         return [_item(record, split.resolve()) for record in read_records(_FILE)]
 
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         """Returns whether the words of an answer are right; a mark below it is not among them."""
         asked = asked_of(item)
         if asked.is_absent:
@@ -81,13 +81,13 @@ class AbsentData:
             right = asked.is_stated(outcome.answer) and not says_absent(outcome.answer, asked)
         return ItemScore(right, right)
 
-    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
         """Returns whether two answers have the same words."""
         first, second = one.answer.split(), other.answer.split()
         return bool(first) and first == second
 
 
-def _item(record: Record, checkout: Path) -> EvalItem:
+def _item(record: Record, checkout: Path) -> Sample:
     files = tuple(checkout / name for name in record.texts("files"))
     for file in files:
         if not file.is_file():
@@ -106,4 +106,4 @@ def _item(record: Record, checkout: Path) -> EvalItem:
         level="absent" if is_absent else "ordinary",
         concepts=(kind,),
     )
-    return EvalItem(task, label)
+    return Sample(task, label)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 
 from benchmarks.absent_data.questions import Script
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import SampleRequest
 
 __all__ = ["ScriptedAnalyst"]
 

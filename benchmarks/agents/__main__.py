@@ -16,7 +16,7 @@ from benchmarks.agents.command import Command, Way, arguments_of
 from benchmarks.agents.table import table_of
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
-from training.tasks.dabench import DABench
+from training.suites.dabench import DABench
 
 __all__ = ["SHAPES", "command", "main"]
 

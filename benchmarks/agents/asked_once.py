@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dm_jupyter.agent.protocols import Policy, SampleRequest, Urgency
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import Policy, SampleRequest, Urgency
 
 __all__ = ["AskedOnce"]
 

@@ -14,21 +14,21 @@ from benchmarks.agents.asked_once import AskedOnce
 from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy, Urgency
+from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.pool_settings import PROFILES
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool_settings import PROFILES
 from training.evaluation.arguments import positive
 from training.evaluation.options import EvalOptions
-from training.evaluation.read_run import read_run
-from training.evaluation.records import EvalRecord
-from training.evaluation.standing import standing_of
-from training.tasks.suite import Suite
+from training.evaluation.resume_state import standing_of
+from training.records.read_run import read_run
+from training.records.records import EvalRecord
+from training.suites.suite import Suite
 
 __all__ = ["Command", "Way", "arguments_of"]
 
@@ -115,7 +115,7 @@ class Command:
     async def _measured(self) -> dict[str, list[EvalRecord]]:
         given = self.arguments
         choice = model_choice(given.model, given.base_url, given.api_key_file)
-        settings = PoolSettings(profile=Profile(given.profile))
+        settings = PoolSettings(profile=Strictness(given.profile))
         async with AsyncExitStack() as stack:
             # The system ends the workers with the thread that started the pool: it comes first.
             pool = await stack.enter_async_context(SandboxPool(settings))
@@ -177,7 +177,7 @@ def arguments_of(module: str, description: str | None, out: Path) -> argparse.Ar
     add("--max-seconds", type=positive, default=1_800, help="of a question")
     add("--at-once", type=positive, default=1,
         help="tries that go on, and turns that are drawn, at the same time")  # fmt: skip
-    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")

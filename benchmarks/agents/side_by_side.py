@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dm_jupyter.agent.episodes import Pool
 from dm_jupyter.agent.loop import begin
-from dm_jupyter.agent.protocols import Policy
+from dm_jupyter.agent.rollout import Pool
 from dm_jupyter.core.errors import DmJupyterError, first_fault
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.protocols import Policy
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.options import EvalOptions
-from training.evaluation.records import EvalRecord, RecordLog
+from training.evaluation.resume_state import standing_of
 from training.evaluation.run import evaluate
-from training.evaluation.standing import standing_of
+from training.records.records import EvalRecord, RecordLog
 
 __all__ = ["Shape", "shape_of", "side_by_side"]
 

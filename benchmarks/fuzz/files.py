@@ -10,11 +10,12 @@ from random import Random
 
 from benchmarks.fuzz.target import Call, Target
 from benchmarks.fuzz.values import hostile_name, mutated
-from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.handoff import Handover, files_of
-from kernel_sandbox import beneath, names
-from kernel_sandbox.removal import empty_folder
-from kernel_sandbox.workspace_layer import WorkspaceLayer
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.kernels.handoff import Handover, files_of
+from kernel_sandbox import names
+from kernel_sandbox.files import beneath
+from kernel_sandbox.files.removal import empty_folder
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 
 __all__ = ["HANDED_OVER", "FileNames", "HandOver", "LayerChanges", "fill"]
 

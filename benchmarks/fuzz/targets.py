@@ -26,22 +26,22 @@ from benchmarks.fuzz.values import (
     large_message,
     mutated,
 )
-from dm_jupyter.agent.kernel_tables import alive_from_text
-from dm_jupyter.server.handoff import Handoffs
-from dm_jupyter.server.operations import InsertCell, apply, new_cell
-from dm_jupyter.server.output_stream import joined, operation_of
-from dm_jupyter.server.wire import Operated, to_json, to_text
-from kernel_sandbox import beneath
-from kernel_sandbox.attached import value_text
-from kernel_sandbox.cell import outcome_of_reply
-from kernel_sandbox.containment import LAYER_NAMES
-from kernel_sandbox.forks.frames import Decoder, FrameError
-from kernel_sandbox.forks.worker_wire import WorkerWire
-from kernel_sandbox.launch_pipes import report_from_bytes
+from dm_jupyter.data.kernel_tables import alive_from_text
+from dm_jupyter.server.kernels.handoff import Handoffs
+from dm_jupyter.server.notebooks.output_stream import joined, operation_of
+from dm_jupyter.server.protocol import Operated, to_json, to_text
+from dm_jupyter.server.protocol.operations import InsertCell, apply, new_cell
+from kernel_sandbox.cells.cell import outcome_of_reply
+from kernel_sandbox.cells.outputs import Change, OutputCollector
+from kernel_sandbox.cells.zmq_channels import MALFORMED, Execution, ZmqChannels, new_session
+from kernel_sandbox.confine.layers import LAYER_NAMES
+from kernel_sandbox.files import beneath
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.forkserver.frames import Decoder, FrameError
+from kernel_sandbox.forkserver.worker_client import WorkerClient
+from kernel_sandbox.jupyter.attached import value_text
+from kernel_sandbox.jupyter.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
-from kernel_sandbox.outputs import Change, OutputCollector
-from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
-from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 __all__ = ["KernelMessage", "opened_targets"]
 
@@ -115,7 +115,7 @@ class Comm(OnLoop):
         def call() -> None:
             spawned: list[Any] = []
             handoffs = Handoffs(_taken, _answered, lambda _: None, spawned.append)
-            wire = Wire(None)  # type: ignore[arg-type]  (it is not opened)
+            wire = ZmqChannels(None)  # type: ignore[arg-type]  (it is not opened)
             wire.on_comm = handoffs.hear
             try:
                 for kind, body in bodies:
@@ -210,7 +210,7 @@ class KernelMessage(OnLoop):
 
         def call() -> None:
             message = self._session.deserialize([signature, *parts, *buffers])
-            wire, execution = Wire(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            wire, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
             wire._running = ("m", execution)
             for handle in (wire._iopub, wire._shell):
                 handle(message)
@@ -237,7 +237,7 @@ class LargestMessage(OnLoop):
 
         def call() -> None:
             message = self._session.deserialize([signature, *parts])
-            wire, execution = Wire(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            wire, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
             wire._running = ("m", execution)
             wire._iopub(message)
 
@@ -262,7 +262,7 @@ class LargestOutput(OnLoop):
             apply(operation, document)
 
         changes: list[Change] = []
-        wire = Wire(None)  # type: ignore[arg-type]
+        wire = ZmqChannels(None)  # type: ignore[arg-type]
         wire._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, changes.append)))
         with contextlib.suppress(*MALFORMED):
             wire._iopub(
@@ -297,7 +297,7 @@ class CellOutputs(OnLoop):
                 lines.append(json.dumps(to_json(message), ensure_ascii=False, allow_nan=False))
                 apply(operation, document)
 
-            wire = Wire(None)  # type: ignore[arg-type]
+            wire = ZmqChannels(None)  # type: ignore[arg-type]
             changes: list[Change] = []
             collector = OutputCollector(OUTPUT_BYTES, changes.append)
             wire._running = ("m", Execution(collector))
@@ -337,7 +337,7 @@ class Reply(OnLoop):
 
         def call() -> None:
             for body in bodies:
-                wire = Wire(None)  # type: ignore[arg-type]
+                wire = ZmqChannels(None)  # type: ignore[arg-type]
                 future: asyncio.Future[Any] = asyncio.get_event_loop().create_future()
                 wire._replies["m"] = future
                 with contextlib.suppress(*MALFORMED):
@@ -357,7 +357,7 @@ class WorkerFrames(OnLoop):
     documented = (FrameError,)
     weight = 30
 
-    def __init__(self, wire: WorkerWire) -> None:
+    def __init__(self, wire: WorkerClient) -> None:
         self._wire = wire
 
     def prepare(self, random: Random) -> Call:
@@ -410,7 +410,7 @@ def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
     with ExitStack() as opened:
         ours, theirs = socket.socketpair()
         opened.callback(theirs.close)
-        wire = WorkerWire(ours, {})
+        wire = WorkerClient(ours, {})
         opened.callback(wire.close)
         held = opened.enter_context(beneath.held(root / "work"))
         layer = WorkspaceLayer(root / "work", folder)

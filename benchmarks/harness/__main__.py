@@ -20,13 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.sandbox.table import Table, machine, verdict
-from dm_jupyter.agent.protocols import SampleRequest
-from dm_jupyter.agent.search.puct import SearchTree
 from dm_jupyter.core.trajectory import Completion
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from dm_jupyter.models.protocols import SampleRequest
+from dm_jupyter.search.puct import SearchTree
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from training.evaluation.options import EvalOptions
 from training.evaluation.run import evaluate
-from training.tasks.dabench import DABench
+from training.suites.dabench import DABench
 
 QUESTIONS = 1_000
 RECORDS = 10_000

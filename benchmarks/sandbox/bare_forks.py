@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.sandbox.peers import ONE_THREAD
 from benchmarks.sandbox.pipeline import CELLS
-from kernel_sandbox.forks.zygote import DEFAULT_MODULES
+from kernel_sandbox.forkserver.zygote import DEFAULT_MODULES
 
 __all__ = ["AGAIN", "FORKS", "bare_seconds"]
 

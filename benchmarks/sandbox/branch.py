@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from benchmarks.sandbox.meter import MIB, Cost, Meter
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.forks.forking import BRANCHES
-from kernel_sandbox.forks.live_state import LiveState
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.snapshots import Node, SnapshotTree
+from kernel_sandbox.forkserver.forking import BRANCHES
+from kernel_sandbox.forkserver.snapshot_process import SnapshotProcess
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.snapshots import Snapshot, SnapshotTree
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import Limits
-from kernel_sandbox.worker import CellWorker
 
 _HEAPS_MIB = (0, 256, 1024)
 _LIMITS = Limits(memory_bytes=4096 * MIB)
@@ -74,12 +74,12 @@ async def _heap(zygote: Zygote, heap_mib: int, rounds: int) -> _Costs:
     return costs
 
 
-async def _fork(node: Node, number: int) -> Cost:
+async def _fork(node: Snapshot, number: int) -> Cost:
     if node.state is None:
         raise RuntimeError("the state is gone")
     folder = node.state.folder / BRANCHES / f"measured-{number}"
     meter = Meter()
-    state = await LiveState.fork(node.state, folder, _LIMITS, node.state.ground)
+    state = await SnapshotProcess.fork(node.state, folder, _LIMITS, node.state.ground)
     cost = meter.read()
     if state is None:
         raise RuntimeError("the state could not be forked")
@@ -87,7 +87,7 @@ async def _fork(node: Node, number: int) -> Cost:
     return cost
 
 
-async def _cell(tree: SnapshotTree, node: Node) -> Cost:
+async def _cell(tree: SnapshotTree, node: Snapshot) -> Cost:
     meter = Meter()
     result, made = await tree.run(node, "x = 1")
     cost = meter.read()

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from benchmarks.sandbox.table import Run, Table, verdict
 from kernel_sandbox import environment
-from kernel_sandbox.contain.confine import contained
-from kernel_sandbox.contain.plan import Places, plan
-from kernel_sandbox.containment import Containment
-from kernel_sandbox.policy import Policy
-from kernel_sandbox.run_folder import make_run_folder
+from kernel_sandbox.confine.confine import contained
+from kernel_sandbox.confine.layers import Containment
+from kernel_sandbox.confine.plan import KernelPaths, plan
+from kernel_sandbox.confine.run_folder import make_run_folder
+from kernel_sandbox.confine.spec import ConfinementSpec
+from kernel_sandbox.files.workspace import Workspace
 from kernel_sandbox.types import Limits
-from kernel_sandbox.workspace import Workspace
 
 _PARENTS = {"bare": "", "with numpy and pandas": "pandas"}
 _BARE, _NO_MOUNTS, _MOUNTS = "fork and exit", "no namespaces", "namespaces and mounts"
@@ -60,14 +60,14 @@ def _output(command: list[str]) -> str:
 
 
 @contextmanager
-def _policies() -> Iterator[dict[str, Policy]]:
+def _policies() -> Iterator[dict[str, ConfinementSpec]]:
     """Those of a worker; this process takes on a worker's environment and folder."""
     workspace, folder = Workspace({}), make_run_folder()
     variables = environment.kernel_environment(workspace.path, folder.path)
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(workspace.path)
-    places = Places(workspace.path, folder.path)
+    places = KernelPaths(workspace.path, folder.path)
     try:
         yield {
             name: plan(Limits(), places, tuple(variables), isolate=isolate)
@@ -79,7 +79,7 @@ def _policies() -> Iterator[dict[str, Policy]]:
         folder.remove()
 
 
-def _life(policy: Policy) -> int:
+def _life(policy: ConfinementSpec) -> int:
     def body(containment: Containment) -> int:
         needed = ["landlock", "seccomp", "rlimits", "no_new_privs"]
         needed += [] if policy.no_view else ["read_only_view", "pid_namespace"]

@@ -16,7 +16,7 @@ import psutil
 from benchmarks.sandbox.meter import MIB, Meter, descendants
 from benchmarks.sandbox.table import Run, Table, verdict
 from kernel_sandbox import environment
-from kernel_sandbox.pool import SandboxPool
+from kernel_sandbox.runners.pool import SandboxPool
 
 _NAME = "endurance"
 _CELLS = (

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.sandbox.meter import MIB, Meter, pss_bytes
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table
-from kernel_sandbox.pool import PooledRunner, PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import PooledRunner, PoolSettings, SandboxPool
 
 _MAKE = (
     "import numpy as np, pandas as pd\n"

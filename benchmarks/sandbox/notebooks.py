@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.sandbox.meter import Cost, Meter
 from benchmarks.sandbox.peers import ask, plain_kernel
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 
 _FOLDER = Path(__file__).parents[2] / "tests" / "kernel_sandbox" / "golden"
 _NAMES = (

@@ -9,7 +9,7 @@ from benchmarks.sandbox.meter import Cost, Meter
 from benchmarks.sandbox.peers import ask, plain_kernel
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 
 _PLAIN, _ALL, _SOME = "plain ipykernel", "restricted, all layers", "restricted, no namespaces"
 

@@ -10,8 +10,8 @@ from benchmarks.sandbox.meter import Cost, Meter
 from benchmarks.sandbox.peers import ask, plain_kernel
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
 
 _PARALLEL = (1, 2, 4)
 _WORKER, _PLAIN = "cell worker", "plain ipykernel"

@@ -19,7 +19,7 @@ from benchmarks.sandbox.meter import MIB, Cost, Meter, PeakMemory
 from benchmarks.sandbox.peers import fresh_interpreter
 from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.pool import PooledRunner, PoolSettings, SandboxPool, Strategy
+from kernel_sandbox.runners.pool import PooledRunner, PoolSettings, SandboxPool, StateRetention
 
 _FRESH = "new interpreter a cell"
 _GIB = 1024 * MIB
@@ -46,13 +46,13 @@ async def measure(run: Run) -> Table:
     count = 4 if run.is_quick else 32
     with csv_file(ROWS // 10 if run.is_quick else ROWS) as path:
         figures = {}
-        for strategy in Strategy:
+        for strategy in StateRetention:
             figures[str(strategy)] = await _ours(strategy, path, count)
         figures[_FRESH] = await _theirs(path, 1 if run.is_quick else 2)
     return _table(figures)
 
 
-async def _ours(strategy: Strategy, path: Path, count: int) -> _Figures:
+async def _ours(strategy: StateRetention, path: Path, count: int) -> _Figures:
     async with _pool(strategy) as pool:
         cost = await _play(pool, path, count)
         rerun = pool.metrics().replayed_cells
@@ -63,7 +63,7 @@ async def _ours(strategy: Strategy, path: Path, count: int) -> _Figures:
 
 
 @asynccontextmanager
-async def _pool(strategy: Strategy) -> AsyncIterator[SandboxPool]:
+async def _pool(strategy: StateRetention) -> AsyncIterator[SandboxPool]:
     settings = PoolSettings(strategy=strategy)
     async with SandboxPool(settings) as pool:
         yield pool
@@ -122,7 +122,7 @@ async def _theirs(path: Path, count: int) -> _Figures:
 
 
 def _table(figures: dict[str, _Figures]) -> Table:
-    fresh, persistent = figures[_FRESH], figures[str(Strategy.PERSISTENT)]
+    fresh, persistent = figures[_FRESH], figures[str(StateRetention.PERSISTENT)]
     rows = [
         [
             *(name, str(x.count), f"{x.cpu_s:.2f}", f"{fresh.cpu_s / x.cpu_s:.1f}"),

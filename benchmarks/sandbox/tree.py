@@ -19,11 +19,11 @@ from benchmarks.sandbox.bare_forks import AGAIN, FORKS, bare_seconds
 from benchmarks.sandbox.meter import MIB, Cost, Meter, PeakMemory
 from benchmarks.sandbox.pipeline import CELLS, NAME, ROWS, checked, csv_file
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.pool import PoolSettings
-from kernel_sandbox.replay import ReplayRunner
-from kernel_sandbox.snapshot_runner import SnapshotRunner
-from kernel_sandbox.snapshots import SnapshotTree
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.pool import PoolSettings
+from kernel_sandbox.runners.replay import ReplayRunner
+from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
+from kernel_sandbox.runners.snapshots import SnapshotTree
 from kernel_sandbox.types import CellResult
 
 _CHILDREN, _DEPTH = 3, len(CELLS)

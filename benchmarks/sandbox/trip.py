@@ -11,9 +11,9 @@ from benchmarks.sandbox.meter import cpu_seconds
 from benchmarks.sandbox.peers import ask, plain_kernel
 from benchmarks.sandbox.pipeline import checked
 from benchmarks.sandbox.table import Run, Table, verdict
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.session import CellSession, KernelSession
-from kernel_sandbox.worker import CellWorker
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.session import CellSession, KernelSession
+from kernel_sandbox.runners.worker import CellWorker
 
 _TRIPS = 20
 _WORKER, _KERNEL, _PLAIN = "cell worker", "restricted kernel", "plain ipykernel"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.agent.figure_words import is_figure
+from dm_jupyter.agent.figures.figure_words import is_figure
 from dm_jupyter.assist.loaded_tables import EarlierCell
 from dm_jupyter.assist.needed_cells import makes_files, needed_cells
 from dm_jupyter.core.grounded import Verdict

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dm_jupyter.agent.figure_words import figure_words, is_figure
-from dm_jupyter.agent.grounding import ground, stated_numbers
+from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.critique import unfinished
+from dm_jupyter.assist.grounding import ground, stated_numbers
 from dm_jupyter.core import prompts
 from dm_jupyter.core.absent_data import absent_data
 from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures

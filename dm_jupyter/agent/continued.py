@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from dm_jupyter.agent.kernel_tables import alive_from_text, variables_expression
 from dm_jupyter.agent.notebook_context import NotebookView, cells_of_document, notebook_context
 from dm_jupyter.agent.notebook_file import read_notebook
 from dm_jupyter.core.errors import NotebookError
-from kernel_sandbox.session import KernelSession
+from dm_jupyter.data.kernel_tables import alive_from_text, variables_expression
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
 
 __all__ = [

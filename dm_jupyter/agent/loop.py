@@ -14,8 +14,8 @@ from dm_jupyter.agent import answered
 from dm_jupyter.agent.answered import absent_of, after_answer
 from dm_jupyter.agent.compaction import folded_for, folded_further
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
-from dm_jupyter.agent.protocols import Notebook, Policy, SampleRequest
-from dm_jupyter.agent.turns import turn_of
+from dm_jupyter.agent.protocols import Notebook
+from dm_jupyter.agent.turns import parse_turn
 from dm_jupyter.assist import critique
 from dm_jupyter.assist.advice import advised
 from dm_jupyter.assist.hints import hint_for
@@ -46,6 +46,7 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
     Void,
 )
+from dm_jupyter.models.protocols import Policy, SampleRequest
 from kernel_sandbox.errors import SandboxError
 
 __all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
@@ -217,7 +218,7 @@ async def step(
     dialect = dialect_named(trajectory.dialect)
     request = request_for(trajectory, settings)
     completion = await _sampled(policy, request, emit)
-    taken = Step(completion, turn_of(dialect, completion, trajectory))
+    taken = Step(completion, parse_turn(dialect, completion, trajectory))
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))

@@ -20,7 +20,7 @@ from dm_jupyter.agent.notebook_words import (
     folded_marks,
     question_words,
 )
-from dm_jupyter.agent.protocols import RanCell
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.agent.sql_cell import SqlCells
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.inert import inert_markdown, inert_output, is_heavy
@@ -95,7 +95,7 @@ class HeadlessNotebook:
         """Puts the question above the cells to come; the file is not written yet."""
         self.document.cells.append(_text_cell(question_words(task), role="question"))
 
-    async def run(self, cell: RunCell, thought: str) -> RanCell:
+    async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
         """Writes the thought and the cell, runs it and keeps its outputs.
 
         Raises:
@@ -114,7 +114,7 @@ class HeadlessNotebook:
         self._write(new_code_cell(source))
         return await self._run_last(cell, source)
 
-    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
         """Runs the last cell again in its place, corrected; the metadata says what was.
 
         Raises:
@@ -131,7 +131,7 @@ class HeadlessNotebook:
         self.save()
         return ran
 
-    async def _run_last(self, cell: RunCell, source: str) -> RanCell:
+    async def _run_last(self, cell: RunCell, source: str) -> ExecutedCell:
         """Runs what the last cell holds and keeps its outputs."""
         position = len(self.document.cells) - 1
         result = await self._runner.run(source)
@@ -141,7 +141,7 @@ class HeadlessNotebook:
         cell_id = str(self.document.cells[position].get("id", ""))
         self._ran.append(_Ran(cell_id, source, position, self._thought))
         self.save()
-        return RanCell(cell, result)
+        return ExecutedCell(cell, result)
 
     def branched(self, runner: CellRunner) -> HeadlessNotebook:
         """Returns a copy, in memory alone, whose next cells run in a branch of the state.

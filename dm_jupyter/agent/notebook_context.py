@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from dm_jupyter.agent.figure_words import figure_mark, figure_of_text, figure_words, is_figure
+from dm_jupyter.agent.figures.figure_words import (
+    figure_mark,
+    figure_of_text,
+    figure_words,
+    is_figure,
+)
 from dm_jupyter.agent.observe import shorten
 
 __all__ = [

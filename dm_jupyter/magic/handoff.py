@@ -29,8 +29,8 @@ from typing import Any
 from comm import create_comm, get_comm_manager
 from IPython.core.interactiveshell import InteractiveShell
 
-from dm_jupyter.agent.kernel_tables import variables_text
 from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.data.kernel_tables import variables_text
 from dm_jupyter.magic.arguments import Request
 
 __all__ = ["TARGET", "Handoff", "hand_over"]

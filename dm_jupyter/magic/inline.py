@@ -13,10 +13,9 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze, refuse_archives
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.models import AUTO, open_policy
 from dm_jupyter.agent.notebook_context import context_chars
+from dm_jupyter.analysis import AnalysisSettings, analyze, refuse_archives
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.events import Event
@@ -26,6 +25,7 @@ from dm_jupyter.magic.arguments import Request
 from dm_jupyter.magic.namespace import Copies
 from dm_jupyter.magic.pane import NotebookPane, Pane, TerminalPane
 from dm_jupyter.magic.show import Progress, faint, shown
+from dm_jupyter.models.opening import AUTO, open_policy
 
 __all__ = ["answer_here"]
 

@@ -16,14 +16,14 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from dm_jupyter.agent.continued import asks_the_analyst
-from dm_jupyter.agent.kernel_tables import (
+from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, PartKind, notebook_context
+from dm_jupyter.data.kernel_tables import (
     Alive,
     alive_from_text,
     variables_expression,
     variables_text,
 )
-from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, PartKind, notebook_context
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 
 __all__ = ["Copies"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dm_jupyter.agent.analysis import warnings_of
 from dm_jupyter.agent.observe import describe, shorten
+from dm_jupyter.analysis import warnings_of
 from dm_jupyter.core.data_facts import notable_words
 from dm_jupyter.core.events import (
     CellFinished,

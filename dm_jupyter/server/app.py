@@ -13,15 +13,15 @@ from traitlets.config import Config
 
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.errors import UsageError
-from dm_jupyter.server.first_use import AnalystAtFirstUse
 from dm_jupyter.server.handlers import HANDLERS
-from dm_jupyter.server.packages import Packages
-from dm_jupyter.server.page_filter import filtered
+from dm_jupyter.server.kernels.packages import Packages
+from dm_jupyter.server.kernels.page_filter import filtered
+from dm_jupyter.server.lazy_service import AnalystAtFirstUse
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
 
-    from dm_jupyter.server.analyst import Analyst
+    from dm_jupyter.server.run_service import RunService
 
 __all__ = ["DmJupyterApp"]
 
@@ -123,9 +123,11 @@ class DmJupyterApp(ExtensionApp):
         self._analyst = AnalystAtFirstUse(build, Path(self.history_dir))
         self.settings["dm_jupyter_analyst"] = self._analyst
 
-    def _build(self, server: ServerApp, choice: ModelChoice, packages: Packages | None) -> Analyst:
+    def _build(
+        self, server: ServerApp, choice: ModelChoice, packages: Packages | None
+    ) -> RunService:
         # Behind this import is all that a server's start need not wait for.
-        from dm_jupyter.server.wiring import build  # noqa: PLC0415
+        from dm_jupyter.server.bootstrap import build  # noqa: PLC0415
 
         return build(self, server, choice, packages)
 

@@ -11,7 +11,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 if TYPE_CHECKING:
     from dm_jupyter.server.connection import Connection
-    from dm_jupyter.server.first_use import AnalystAtFirstUse
+    from dm_jupyter.server.lazy_service import AnalystAtFirstUse
 
 __all__ = ["ChannelHandler"]
 

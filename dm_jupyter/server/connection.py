@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dm_jupyter.server.desk import Tab
-from dm_jupyter.server.wire import Attach, Refused, Renamed, Tells, client_message, to_text
+from dm_jupyter.server.notebooks.open_notebook import Tab
+from dm_jupyter.server.protocol import Attach, Refused, Renamed, Tells, client_message, to_text
 
 if TYPE_CHECKING:
-    from dm_jupyter.server.analyst import Analyst
+    from dm_jupyter.server.run_service import RunService
 
 __all__ = ["Connection"]
 
@@ -18,7 +18,7 @@ __all__ = ["Connection"]
 class Connection:
     """One connection. It may serve several notebooks of the same tab."""
 
-    def __init__(self, analyst: Analyst, send: Callable[[str], None]) -> None:
+    def __init__(self, analyst: RunService, send: Callable[[str], None]) -> None:
         """Begins with an unnamed tab; its first `attach` or `renamed` names it.
 
         Args:

@@ -17,8 +17,8 @@ from dm_jupyter import __version__
 from dm_jupyter.server.channel import ChannelHandler
 
 if TYPE_CHECKING:
-    from dm_jupyter.server.analyst import Analyst
-    from dm_jupyter.server.first_use import AnalystAtFirstUse
+    from dm_jupyter.server.lazy_service import AnalystAtFirstUse
+    from dm_jupyter.server.run_service import RunService
 
 __all__ = ["HANDLERS"]
 
@@ -30,7 +30,7 @@ class _AnalystHandler(APIHandler):
     auth_resource = "dm_jupyter"
 
     @property
-    def analyst(self) -> Analyst:
+    def analyst(self) -> RunService:
         """The service."""
         analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
         return analyst.get()
@@ -171,7 +171,7 @@ class ContextHandler(_AnalystHandler):
     @authorized
     async def post(self) -> None:
         """`{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
-        from dm_jupyter.server.wire import Ask, client_message  # noqa: PLC0415  (not at the start)
+        from dm_jupyter.server.protocol import Ask, client_message  # noqa: PLC0415  (not at the start)
 
         try:
             ask = client_message(self.get_json_body())
@@ -283,7 +283,7 @@ class DownloadHandler(ModelHandler):
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Answers what can't be set up with the reason."""
-    from dm_jupyter.server.model_setup import SetupError  # noqa: PLC0415  (not at the start)
+    from dm_jupyter.server.models.model_setup import SetupError  # noqa: PLC0415  (not at the start)
 
     try:
         yield

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dm_jupyter.server.model_house import ModelHouse
-from kernel_sandbox.containment import Containment
-from kernel_sandbox.profile import weaknesses
+from dm_jupyter.server.models.model_pool import ModelPool
+from kernel_sandbox.confine.layers import Containment
+from kernel_sandbox.confine.strictness import weaknesses
 
 __all__ = ["status_of"]
 
@@ -17,7 +17,7 @@ _OFF = {
 
 
 def status_of(
-    house: ModelHouse, *, is_shared: bool, are_confined: bool, expected: Containment
+    house: ModelPool, *, is_shared: bool, are_confined: bool, expected: Containment
 ) -> dict[str, Any]:
     """Returns the models, the layers that a restricted kernel would have, and what is missing.
 

@@ -18,16 +18,16 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 // The panel, its channel and its commands are there from the start.
 /* eslint-disable jupyter/prefer-lazy-imports */
-import { Analyst } from './analyst';
-import { CommandIDs, addCommands } from './commands';
-import { chooseKernel } from './kernelchoice';
-import { KernelStatus } from './kernelstatus';
-import { agreeToLinks } from './linkchoice';
-import { cutLongText } from './longtext';
-import { AnalystPanel, PANEL_ID } from './panel';
-import { loadFromNotebooks, quiet, stopLookingUpHosts } from './remote';
-import { IAnalyst } from './tokens';
-import { Workspace } from './workspace';
+import { Analyst } from './model/analyst';
+import { CommandIDs, addCommands } from './panel/commands';
+import { chooseKernel } from './kernel/kernelchoice';
+import { KernelStatus } from './kernel/kernelstatus';
+import { agreeToLinks } from './panel/linkchoice';
+import { cutLongText } from './notebook/longtext';
+import { AnalystPanel, PANEL_ID } from './panel/panel';
+import { loadFromNotebooks, quiet, stopLookingUpHosts } from './model/remote';
+import { IAnalyst } from './model/tokens';
+import { Workspace } from './model/workspace';
 /* eslint-enable jupyter/prefer-lazy-imports */
 
 const PLUGIN_ID = 'dm-jupyter:plugin';
@@ -143,5 +143,5 @@ async function followSettings(
   }
 }
 
-export { IAnalyst } from './tokens';
+export { IAnalyst } from './model/tokens';
 export default plugin;

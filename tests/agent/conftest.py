@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from dm_jupyter.agent.profile_reader import ProfileReader
+from dm_jupyter.data.profile_reader import ProfileReader
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -10,13 +10,13 @@ from typing import Any
 import nbformat
 import pytest
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze
-from dm_jupyter.agent.file_names import names_for
 from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.analysis import AnalysisSettings, analyze
 from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.core.events import CellFinished, CellStarted, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.data.file_names import names_for
 from tests.fakes import ScriptedPolicy
 
 COUNT = "print(len(df))\n```"

@@ -11,7 +11,6 @@ import pytest
 from dm_jupyter.agent.answer_cells import AnswerLink, ShownCell, answer_cells, needless_cells
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -24,7 +23,8 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
     Turn,
 )
-from kernel_sandbox.session import KernelSession
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, Display, Stream
 from tests.fakes import ScriptedPolicy, printed, raised
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dm_jupyter.agent.answer_stream import AnswerStream
-from dm_jupyter.agent.capabilities import HIDDEN
+from dm_jupyter.models.answer_stream import AnswerStream
+from dm_jupyter.models.capabilities import HIDDEN
 
 
 def chunk(text=None, finish=None, index=0, calls=None, **fields):

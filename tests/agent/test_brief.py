@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.brief import BriefRoom, brief_of, brief_room
-from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.data.brief import BriefRoom, brief_of, brief_room
+from dm_jupyter.data.profile_reader import ProfileReader
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

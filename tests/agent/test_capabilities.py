@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dm_jupyter.agent.capabilities import (
+from dm_jupyter.models.capabilities import (
     Capabilities,
     CapabilityMemory,
     largest_limit,

@@ -9,13 +9,13 @@ import pytest
 
 from dm_jupyter.agent.compaction import estimated_tokens, folded_further
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, StopReason, Trajectory
+from dm_jupyter.models.protocols import SampleRequest
 from tests.fakes import ScriptedNotebook, printed
 
 CONTEXT = 8_192

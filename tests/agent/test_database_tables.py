@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.brief import brief_of
-from dm_jupyter.agent.profile_reader import ProfileReader
 from dm_jupyter.assist.schema_hints import schema_hint
 from dm_jupyter.core.schema import DatabaseTable, Link
+from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.profile_reader import ProfileReader
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

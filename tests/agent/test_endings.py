@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook_words import closing_words
+from dm_jupyter.analysis import AnalysisSettings, analyze
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.figure_words import figure_of_text, figure_words, is_figure
+from dm_jupyter.agent.figures.figure_words import figure_of_text, figure_words, is_figure
+from dm_jupyter.agent.figures.plotly_figures import plotly_words
+from dm_jupyter.agent.figures.vega_figures import vega_lite_words, vega_words
 from dm_jupyter.agent.notebook_context import NotebookCell, NotebookView, notebook_context
 from dm_jupyter.agent.notebook_context import cells_of_document as cells_of
 from dm_jupyter.agent.observe import describe, figures_in
-from dm_jupyter.agent.plotly_figures import plotly_words
-from dm_jupyter.agent.vega_figures import vega_lite_words, vega_words
 from kernel_sandbox.types import CellResult, CellStatus, Display
 
 FIGURES: dict[str, dict[str, Any]] = json.loads(

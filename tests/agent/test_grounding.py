@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.grounding import unsupported_numbers
+from dm_jupyter.assist.grounding import unsupported_numbers
 
 
 @pytest.mark.parametrize(

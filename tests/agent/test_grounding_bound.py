@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.grounding import ground, unsupported_numbers
+from dm_jupyter.assist.grounding import ground, unsupported_numbers
 from dm_jupyter.core.grounded import Verdict, doubt_words, located
 
 MASSES = pd.DataFrame(

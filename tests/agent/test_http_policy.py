@@ -8,11 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.capabilities import Capabilities
-from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
-from dm_jupyter.agent.local_model.tickets import RequestQueue
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
@@ -23,6 +18,11 @@ from dm_jupyter.core.errors import (
     StreamBrokenError,
 )
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.capabilities import Capabilities
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.local.tickets import RequestQueue
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import SampleRequest, Urgency
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 
 KEY = "sk-very-secret-0123456789"

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.kernel_tables import Alive, alive_from_text, variables_text
-from kernel_sandbox.attached import value_text
+from dm_jupyter.data.kernel_tables import Alive, alive_from_text, variables_text
+from kernel_sandbox.jupyter.attached import value_text
 
 COLUMN = {"name": "a", "dtype": "int64", "samples": ["1", "2"]}
 TABLE: dict[str, Any] = {"name": "df", "kind": "DataFrame", "shape": [2, 1], "columns": [COLUMN]}

@@ -20,7 +20,7 @@ from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from kernel_sandbox.ledger.facts import Coverage, Fact
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus, Limits, Stream
 from tests.fakes import ScriptedNotebook, ScriptedPolicy
 

@@ -5,7 +5,7 @@ import pytest
 
 from dm_jupyter.agent import loop
 from dm_jupyter.agent.loop import RunSettings, begin, run, step
-from dm_jupyter.agent.protocols import RanCell, SampleRequest
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
 from dm_jupyter.core.events import (
     CellFinished,
@@ -25,6 +25,7 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
     Void,
 )
+from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
@@ -103,7 +104,7 @@ async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
 class Edited(ScriptedNotebook):
     """The person changes every cell."""
 
-    async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+    async def run(self, cell, thought) -> ExecutedCell:  # type: ignore[no-untyped-def]
         ran = await super().run(cell, thought)
         return replace(ran, cell=RunCell("from scipy import stats\nstats.nothing"))
 
@@ -127,7 +128,7 @@ async def test_a_hint_is_about_the_cell_as_the_person_left_it() -> None:
     failed = raised("ValueError", "could not convert string to float: '$1'")
 
     class Replacing(ScriptedNotebook):
-        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> ExecutedCell:  # type: ignore[no-untyped-def]
             ran = await super().run(cell, thought)
             return replace(ran, cell=RunCell("df.a.str.replace('[$]', '').astype(float)"))
 
@@ -249,7 +250,7 @@ async def test_a_void_turn_can_end_the_run() -> None:
 )
 async def test_budgets(settings: RunSettings, detail: str) -> None:
     class Slow(ScriptedNotebook):
-        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> ExecutedCell:  # type: ignore[no-untyped-def]
             if settings.max_seconds < 1:
                 await asyncio.sleep(60)
             return await super().run(cell, thought)
@@ -294,7 +295,7 @@ async def test_a_fault_of_the_endpoint_keeps_the_steps_before_it() -> None:
 
 async def test_a_fault_of_the_sandbox_ends_the_run() -> None:
     class Dead(ScriptedNotebook):
-        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> ExecutedCell:  # type: ignore[no-untyped-def]
             raise KernelStartError("the kernel did not start")
 
     done = await run(FREE, ScriptedPolicy([CODE]), Dead([]), SETTINGS, ignore)
@@ -305,7 +306,7 @@ async def test_cancelling_emits_the_run_so_far_and_is_raised() -> None:
     started = asyncio.Event()
 
     class Endless(ScriptedNotebook):
-        async def run(self, cell, thought) -> RanCell:  # type: ignore[no-untyped-def]
+        async def run(self, cell, thought) -> ExecutedCell:  # type: ignore[no-untyped-def]
             started.set()
             await asyncio.sleep(60)
             raise AssertionError

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm_jupyter.agent.notebook import HeadlessNotebook
-from dm_jupyter.agent.protocols import RanCell
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.agent.sql_cell import runtime_source
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.grounded import Grounded, Verdict
@@ -83,7 +83,7 @@ async def test_outputs_of_a_cell_are_kept(tmp_path: Path, outputs: tuple[Output,
     result = CellResult(CellStatus.OK, outputs, execution_count=4)
     notebook = HeadlessNotebook(ScriptedRunner([result]), path=tmp_path / "n.ipynb")
     ran = await notebook.run(RunCell("plot()"), "I plot.")
-    assert ran == RanCell(RunCell("plot()"), result)
+    assert ran == ExecutedCell(RunCell("plot()"), result)
     thought, cell = _read(tmp_path / "n.ipynb").cells
     assert (thought.cell_type, thought.source) == ("markdown", "I plot.")
     assert (cell.cell_type, cell.source, cell.execution_count) == ("code", "plot()", 4)

@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent import profile_reader
-from dm_jupyter.agent.profile_reader import READING, ProfileReader, reading_for
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data import profile_reader
+from dm_jupyter.data.profile_reader import READING, ProfileReader, reading_for
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB
-from kernel_sandbox.worker import CellWorker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.search.candidates import (
+from dm_jupyter.agent.candidates import (
     Candidate,
     best_by_value,
     best_by_vote,
     groups_of,
     say_the_same,
 )
-from dm_jupyter.agent.search.puct import Node, SearchTree
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.search.puct import SearchTree, TreeNode
 
 
 def _candidate(answer: str | None, value: float | None = None) -> Candidate:
@@ -35,16 +35,16 @@ def _answers(*texts: str | None) -> list[Candidate]:
 
 
 def test_puct_is_the_formula_of_the_paper() -> None:
-    parent = Node(0, visits=9)
-    child = Node(1, parent, prior=0.5, visits=2, value_sum=1.0)
+    parent = TreeNode(0, visits=9)
+    child = TreeNode(1, parent, prior=0.5, visits=2, value_sum=1.0)
     # Q = 1/2; U = 1.25 * 0.5 * sqrt(9) / (1 + 2) = 0.625
     assert child.puct(1.25) == pytest.approx(1.125)
     assert child.puct(0.0) == 0.5
 
 
 def test_a_node_without_visits_is_worth_nothing_yet() -> None:
-    assert Node(1).q == 0.0
-    assert Node(0).puct(1.25) == 0.0  # the root has nobody above it
+    assert TreeNode(1).q == 0.0
+    assert TreeNode(0).puct(1.25) == 0.0  # the root has nobody above it
 
 
 def test_without_exploration_the_better_mean_is_followed() -> None:

@@ -10,26 +10,28 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from dm_jupyter.agent.episodes import Arena
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import SampleRequest, Urgency
-from dm_jupyter.agent.search.drawing import Searching
-from dm_jupyter.agent.search.settings import SearchSettings
-from dm_jupyter.agent.search.strategies import React, Vote
-from dm_jupyter.agent.search.tree import Search
-from dm_jupyter.agent.search.try_harder import rehearse
+from dm_jupyter.agent.rollout import RolloutContext
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import ContextFullError, DataFileError, EndpointUnreachableError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
-from kernel_sandbox.profile import Profile
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.models.protocols import SampleRequest, Urgency
+from dm_jupyter.search.best_of_n import rehearse
+from dm_jupyter.search.presampled import Searching
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.strategies import React, Vote
+from dm_jupyter.search.tree import Search
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from tests.draws import Scripted, answer, cell
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
 
-@pytest_asyncio.fixture(params=[Strategy.SNAPSHOT, Strategy.REPLAY, Strategy.PERSISTENT])
+@pytest_asyncio.fixture(
+    params=[StateRetention.SNAPSHOT, StateRetention.REPLAY, StateRetention.PERSISTENT]
+)
 async def any_pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]:
     async with SandboxPool(_settings(request.param)) as pool:
         yield pool
@@ -37,24 +39,24 @@ async def any_pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(_settings(Strategy.SNAPSHOT)) as pool:
+    async with SandboxPool(_settings(StateRetention.SNAPSHOT)) as pool:
         yield pool
 
 
-def _settings(strategy: Strategy) -> PoolSettings:
-    return PoolSettings(strategy=strategy, profile=Profile.INTERACTIVE, modules=())
+def _settings(strategy: StateRetention) -> PoolSettings:
+    return PoolSettings(strategy=strategy, profile=Strictness.INTERACTIVE, modules=())
 
 
 @pytest.fixture
-def arena_on(tmp_path: Path) -> Callable[[SandboxPool], Arena]:
-    def make(pool: SandboxPool) -> Arena:
+def arena_on(tmp_path: Path) -> Callable[[SandboxPool], RolloutContext]:
+    def make(pool: SandboxPool) -> RolloutContext:
         task = Task("t", "How many?", answer_format="@n[n]")
-        return Arena(task, pool, tmp_path / "out", dialect="react")
+        return RolloutContext(task, pool, tmp_path / "out", dialect="react")
 
     return make
 
 
-ArenaOn = Callable[[SandboxPool], Arena]
+ArenaOn = Callable[[SandboxPool], RolloutContext]
 
 
 def _files(folder: Path | None) -> dict[str, str]:
@@ -407,7 +409,7 @@ async def test_cancelling_a_search_leaves_nothing_behind(
 async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("amount\n1\n2\n")
-    arena = Arena(Task("t", "q", (file,)), pool, tmp_path / "out")
+    arena = RolloutContext(Task("t", "q", (file,)), pool, tmp_path / "out")
     async with ProfileReader() as reader:
         assert "amount" in (await arena.briefed(reader)).brief.text
         file.unlink()
@@ -432,7 +434,7 @@ async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> No
     policy = Scripted(says)
     task = Task("t", "How many?", answer_format="@n[n]")
     rehearsal = await rehearse(
-        lambda pool, folder: Arena(task, pool, folder, dialect="react"), policy, tries=3
+        lambda pool, folder: RolloutContext(task, pool, folder, dialect="react"), policy, tries=3
     )
     assert (rehearsal.tries, rehearsal.agreeing) == (2, 2)
     assert rehearsal.tokens == 40
@@ -451,7 +453,7 @@ async def test_a_rehearsal_shows_where_the_tries_differ(tmp_path: Path) -> None:
     policy = ScriptedPolicy([answer(f"@n[{number}]") for number in (2, 1, 3)])
     task = Task("t", "How many?", answer_format="@n[n]")
     rehearsal = await rehearse(
-        lambda pool, folder: Arena(task, pool, folder, dialect="react"), policy, tries=3
+        lambda pool, folder: RolloutContext(task, pool, folder, dialect="react"), policy, tries=3
     )
     ended = Trajectory(task, "react", answer="@n[1]")
     assert (rehearsal.tries, rehearsal.agreeing_with(ended)) == (3, 1)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
+from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Stream
 from tests.fakes import ScriptedNotebook, printed, raised
 

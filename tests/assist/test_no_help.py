@@ -10,12 +10,12 @@ import pytest
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.observe import describe
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellResult, CellStatus, Stream
 from tests.assist.scripted_runs import CSV, LOAD, PEOPLE, SCRIPTS, Script, Turn, played
 from tests.fakes import printed, raised

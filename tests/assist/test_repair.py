@@ -9,16 +9,16 @@ import pytest
 
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
-from dm_jupyter.agent.protocols import RanCell
+from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.events import CellFinished, CellStarted, Event
 from dm_jupyter.core.schema import LoadedTable
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Turn
-from kernel_sandbox.forks.zygote_client import Zygote
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import Limits
-from kernel_sandbox.worker import CellWorker
 from tests.assist.failing import Interpreter
 from tests.fakes import ScriptedPolicy
 
@@ -45,10 +45,10 @@ class RunNotebook:
     corrections: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
-    async def run(self, cell: RunCell, thought: str) -> RanCell:
-        return RanCell(cell, self.interpreter.run(cell.source))
+    async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
+        return ExecutedCell(cell, self.interpreter.run(cell.source))
 
-    async def rerun(self, cell: RunCell, why: str) -> RanCell:
+    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
         self.corrections.append(why)
         return await self.run(cell, "")
 
@@ -105,7 +105,7 @@ async def test_a_rule_that_is_off_corrects_nothing(rule: str) -> None:
 
 async def test_a_cell_that_a_person_has_changed_is_theirs() -> None:
     class Changed(RunNotebook):
-        async def run(self, cell: RunCell, thought: str) -> RanCell:
+        async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
             theirs = RunCell(LOAD + "df['fare_paid']")
             return await super().run(theirs, thought)
 

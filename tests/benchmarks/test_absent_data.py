@@ -11,7 +11,7 @@ from benchmarks.absent_data.__main__ import main, measure, parsed
 from benchmarks.absent_data.judged import Asked, Verdict, judged
 from benchmarks.absent_data.questions import FOLDER, AbsentData, asked_of, scripts
 from benchmarks.absent_data.scripted import ScriptedAnalyst
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 
 RAIN = Asked("How much did it rain in June 2019?", "period", is_absent=True)
 EMPEROR = Asked("What is the mean mass of the Emperor penguins?", "category", is_absent=True)

@@ -9,13 +9,13 @@ import pytest_asyncio
 
 from benchmarks.agents.__main__ import SHAPES, command, main
 from benchmarks.agents.table import table_of
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.errors import EndpointUnreachableError, UsageError
 from dm_jupyter.core.trajectory import Completion
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
 from training.evaluation.manifest import ManifestError
-from training.evaluation.records import EvalRecord
+from training.records.records import EvalRecord
 
 CODE = "import pandas as pd\nprint(len(pd.read_csv('t.csv')))"
 ACTION = f"Thought: t\nAction: python_code_sandbox\nAction Input:\n```python\n{CODE}\n```"

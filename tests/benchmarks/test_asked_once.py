@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.agents.asked_once import AskedOnce
-from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import SampleRequest, Urgency
 
 REQUEST = SampleRequest((Message("user", "How many?"),), prefill="```", seed=3)
 

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.assistance import command, main
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.trajectory import Completion
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from training.evaluation.manifest import ManifestError
 
 

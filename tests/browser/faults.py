@@ -8,7 +8,7 @@ from tests.server.jupyter import JupyterServer
 
 __all__ = ["kill_kernel"]
 
-_LAUNCHER = "kernel_sandbox.launch"
+_LAUNCHER = "kernel_sandbox.jupyter.launch"
 
 
 def kill_kernel(server: JupyterServer) -> None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from dm_jupyter.agent.http_policy import TOOL_PROBE
+from dm_jupyter.models.http_policy import TOOL_PROBE
 from tests.browser.conftest import TABLE
 from tests.browser.lab import LAB_OPTIONS, Lab
 from tests.model.families import family

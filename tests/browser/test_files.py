@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.confine.probe import probe
 from tests.browser.conftest import TABLE, OpenLab
 from tests.browser.lab import LAB_OPTIONS, Lab, until
 from tests.cli.endpoint import ScriptedEndpoint

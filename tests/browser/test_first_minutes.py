@@ -188,7 +188,7 @@ def _pin(server: JupyterServer, hub: str) -> None:
     config.mkdir(parents=True)
     (config / "jupyter_server_config.py").write_text(
         "import dataclasses\n"
-        "from dm_jupyter.agent.local_model import catalogue\n"
+        "from dm_jupyter.models.local import catalogue\n"
         f"catalogue._HUB = {hub!r}\n"
         "catalogue.MODELS = (dataclasses.replace(catalogue.MODELS[0], parts=None, "
         f"size_bytes={len(CONTENT)}, sha256={hashlib.sha256(CONTENT).hexdigest()!r}),)\n"

@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.training.report_runs import a_record, write_run
-from training.evaluation.records import EvalRecord
-from training.html.notes import keep_note, read_notes
-from training.report_server import LivePage, ReportServer
+from training.records.records import EvalRecord
+from training.report.notes import keep_note, read_notes
+from training.report.server import LivePage, ReportServer
 
 pytestmark = pytest.mark.browser
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.http_policy import TOOL_PROBE
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.http_policy import TOOL_PROBE
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from examples.questions import FOLDER, PersonsQuestion, persons_questions
 from tests.browser.lab import LAB_OPTIONS, Lab, until
 from tests.model.families import family

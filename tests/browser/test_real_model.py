@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from examples.questions import DEMO
 from tests.browser.lab import LAB_OPTIONS, Lab
 from tests.server.jupyter import JupyterServer

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE
+from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE
 
 __all__ = ["LocalServer", "ScriptedEndpoint", "answer_to_probe", "unused_url"]
 

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from dm_jupyter.cli import doctor
 from dm_jupyter.cli.app import app
-from kernel_sandbox.commands import install_extra, own_command
-from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.conformance.selfcheck import Check
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.selfcheck import Check
+from kernel_sandbox.packages.commands import install_extra, own_command
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 
 ALL = Containment(tuple(Layer(name, LayerState.ACTIVE, f"[{name}]") for name in LAYER_NAMES))

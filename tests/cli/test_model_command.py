@@ -13,11 +13,11 @@ from typing import get_args, get_type_hints
 import pytest
 from typer.testing import CliRunner
 
-from dm_jupyter.agent.local_model import catalogue, endpoint
-from dm_jupyter.agent.local_model import pull as pull_module
-from dm_jupyter.agent.local_model.pull import PullProgress
 from dm_jupyter.cli.model import _announce, _print_key, app
-from kernel_sandbox.commands import install_extra, own_command
+from dm_jupyter.models.local import catalogue, endpoint
+from dm_jupyter.models.local import pull as pull_module
+from dm_jupyter.models.local.pull import PullProgress
+from kernel_sandbox.packages.commands import install_extra, own_command
 
 SMALL = catalogue.find("smollm2-135m")
 
@@ -132,7 +132,7 @@ def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from dm_jupyter.agent.local_model import endpoint\n"
+        "from dm_jupyter.models.local import endpoint\n"
         "from dm_jupyter.cli import model\n"
         f"command = (sys.executable, {str(tiny)!r})\n"
         f"run = Path({str(tmp_path / 'run')!r})\n"

@@ -31,7 +31,7 @@ EXTRAS = {
     "ray": ["ray-2.60.0"],
     "lab": ["jupyterlab-4.6.0"],
 }
-TELL = "from kernel_sandbox.commands import *; print({})"
+TELL = "from kernel_sandbox.packages.commands import *; print({})"
 
 
 NAMED = re.compile(r"pip install [^`\n]*[\s'\"]dm[-_]jupyter(\[|['\"\s]|$)", re.MULTILINE)

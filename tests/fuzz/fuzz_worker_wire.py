@@ -16,9 +16,9 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["kernel_sandbox", "json"]):
-    from kernel_sandbox.forks.worker_wire import WorkerWire
-    from kernel_sandbox.outputs import OutputCollector
-    from kernel_sandbox.wire import Execution
+    from kernel_sandbox.cells.outputs import OutputCollector
+    from kernel_sandbox.cells.zmq_channels import Execution
+    from kernel_sandbox.forkserver.worker_client import WorkerClient
 
 _LOOP = asyncio.new_event_loop()
 _KINDS = ("stream", "display_data", "update_display_data", "execute_result", "clear_output")
@@ -67,7 +67,7 @@ def _message(given: atheris.FuzzedDataProvider) -> bytes:
 async def _feed(data: bytes) -> OutputCollector:
     ours, theirs = socket.socketpair()
     ended = asyncio.get_running_loop().create_future()
-    wire = WorkerWire(ours, {})
+    wire = WorkerClient(ours, {})
     wire.on_fault = lambda reason: ended.done() or ended.set_result(reason)
     execution = Execution(OutputCollector(1000))
     wire._running = (1, execution)

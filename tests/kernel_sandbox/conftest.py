@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 
 OpenSession = Callable[..., Any]
 

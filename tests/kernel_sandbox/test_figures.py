@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernel_sandbox.figures import describe_figure
-from kernel_sandbox.pool import SandboxPool
-from kernel_sandbox.pool_settings import PoolSettings
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.cells.figures import describe_figure
+from kernel_sandbox.runners.pool import SandboxPool
+from kernel_sandbox.runners.pool_settings import PoolSettings
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, Display, Limits
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -10,13 +10,13 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
-from kernel_sandbox.attached import AttachedKernel
-from kernel_sandbox.forks.live_worker import WorkerOptions
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.jupyter.attached import AttachedKernel
 from kernel_sandbox.ledger.facts import MOST_FACTS
-from kernel_sandbox.pool import SandboxPool
-from kernel_sandbox.pool_settings import PoolSettings, Strategy
-from kernel_sandbox.profile import Profile
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.pool import SandboxPool
+from kernel_sandbox.runners.pool_settings import PoolSettings, StateRetention
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellRunner, CellStatus, Limits
 
 SPECS = Path(__file__).parents[2] / "kernel_sandbox"
@@ -40,13 +40,13 @@ async def _runner(kind: str, *, keeps: bool = True) -> AsyncIterator[CellRunner]
         async with KernelSession(Limits(), keeps_ledger=keeps) as session:
             yield session
         return
-    settings = PoolSettings(strategy=Strategy(kind), profile=Profile.INTERACTIVE)
+    settings = PoolSettings(strategy=StateRetention(kind), profile=Strictness.INTERACTIVE)
     options = WorkerOptions(keeps_ledger=keeps)
     async with SandboxPool(settings, options=options) as pool, pool.runner() as runner:
         yield runner
 
 
-KINDS = ["kernel", *map(str, Strategy)]
+KINDS = ["kernel", *map(str, StateRetention)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

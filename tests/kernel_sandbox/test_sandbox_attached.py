@@ -8,10 +8,10 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
-from kernel_sandbox.attached import AttachedKernel
+from kernel_sandbox.cells.outputs import Added, Change
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.outputs import Added, Change
-from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.jupyter.attached import AttachedKernel
+from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import MIB, CellStatus, Limits, Stream
 
 SPECS = Path(__file__).parents[2] / "kernel_sandbox"

@@ -13,17 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_sandbox import selfcheck
-from kernel_sandbox.contain.probe import probe
-from kernel_sandbox.containment import LayerState
-from kernel_sandbox.hostile import attacks as suite
-from kernel_sandbox.hostile import bombs
-from kernel_sandbox.hostile.attack_file import Attack, load_attacks
-from kernel_sandbox.hostile.attack_range import AttackRange
-from kernel_sandbox.hostile.attacks import run_attacks
-from kernel_sandbox.hostile.survivors import survivors
-from kernel_sandbox.private_folder import PrivateFolder
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.confine.layers import LayerState
+from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.conformance import attacks as suite
+from kernel_sandbox.conformance import bombs, selfcheck
+from kernel_sandbox.conformance.attack_file import Attack, load_attacks
+from kernel_sandbox.conformance.attack_range import AttackRange
+from kernel_sandbox.conformance.attacks import run_attacks
+from kernel_sandbox.conformance.survivors import survivors
+from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 ROOT = Path(__file__).parents[2]

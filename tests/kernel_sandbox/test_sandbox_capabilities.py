@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox.contain import privileges
-from kernel_sandbox.containment import LayerState
+from kernel_sandbox.confine import privileges
+from kernel_sandbox.confine.layers import LayerState
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
 
@@ -22,7 +22,7 @@ PRELUDE = f"""
 import ctypes, errno, json, os, signal, subprocess, sys, threading
 sys.path.insert(0, {str(REPOSITORY)!r})
 from pathlib import Path
-from kernel_sandbox.contain import privileges
+from kernel_sandbox.confine import privileges
 libc = ctypes.CDLL(None, use_errno=True)
 def sets(thread="self"):
     lines = Path("/proc", thread, "status").read_text().splitlines()
@@ -158,8 +158,8 @@ def test_only_the_calling_thread_changes():
 
 
 BARRED = """
-from kernel_sandbox.contain import seccomp
-from kernel_sandbox.contain.syscall_table import Rule, Verdict
+from kernel_sandbox.confine import seccomp
+from kernel_sandbox.confine.syscall_table import Rule, Verdict
 privileges.drop_privileges()
 assert seccomp.install(seccomp.assemble([Rule(126, Verdict[sys.argv[-1]])])) == 0
 answer(layer=privileges.drop_capabilities().to_json())

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_sandbox.contain import cgroup_tree, cgroups
-from kernel_sandbox.contain.cgroup_tree import PREFIX, Place, places
-from kernel_sandbox.contain.cgroups import Cgroup, delegate
-from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.confine import cgroup_tree, cgroups
+from kernel_sandbox.confine.cgroup_tree import PREFIX, Place, places
+from kernel_sandbox.confine.cgroups import Cgroup, delegate
+from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.types import MIB, Limits
 
 LIMITS = Limits(memory_bytes=64 * MIB, processes=4)
@@ -146,7 +146,7 @@ def test_a_process_that_is_gone_is_not_called_limited(group, started):
 
 
 ABANDON = """
-from kernel_sandbox.contain.cgroups import delegate
+from kernel_sandbox.confine.cgroups import delegate
 from kernel_sandbox.types import Limits
 print(delegate("test", Limits()).folders[0], flush=True)
 sys.stdin.readline()
@@ -171,7 +171,7 @@ def test_the_group_of_a_killed_owner_goes_with_the_next_one(group, started):
 
 ORDINARY = """
 import json, os
-from kernel_sandbox.contain.cgroups import delegate
+from kernel_sandbox.confine.cgroups import delegate
 from kernel_sandbox.types import Limits
 os.setgid(65534)
 os.setuid(65534)

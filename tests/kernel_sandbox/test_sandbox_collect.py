@@ -5,9 +5,9 @@ import os
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox.collection import copy_files, regular_files, write_files
 from kernel_sandbox.errors import SessionClosedError, WorkspaceError
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
+from kernel_sandbox.files.collection import copy_files, regular_files, write_files
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.types import MIB, Limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,7 +28,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in regular_files(folder)}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=list(Strategy))
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=list(StateRetention))
 async def pool(request):
     async with SandboxPool(PoolSettings(request.param, modules=()), LIMITS) as made:
         yield made
@@ -89,7 +89,7 @@ async def test_layers_of_the_process_are_told(pool):
         assert runner.containment.is_active("seccomp")
 
 
-@pytest.mark.parametrize("strategy", [Strategy.PERSISTENT, Strategy.SNAPSHOT])
+@pytest.mark.parametrize("strategy", [StateRetention.PERSISTENT, StateRetention.SNAPSHOT])
 async def test_a_state_without_process_is_built_again_first(tmp_path, strategy):
     settings = PoolSettings(strategy, live_bytes=1, modules=())
     async with SandboxPool(settings, LIMITS) as pool, pool.runner() as runner:

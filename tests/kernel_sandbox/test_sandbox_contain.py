@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.contain import confine, namespaces, rlimits
-from kernel_sandbox.contain.plan import Places, plan
-from kernel_sandbox.contain.probe import layers_without_view, probe
-from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
-from kernel_sandbox.layer_entries import protected_paths
-from kernel_sandbox.policy import Policy, Report
-from kernel_sandbox.profile import Profile, shortcomings
+from kernel_sandbox.confine import confine, namespaces, rlimits
+from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.confine.plan import KernelPaths, plan
+from kernel_sandbox.confine.probe import layers_without_view, probe
+from kernel_sandbox.confine.spec import ConfinementSpec, Report
+from kernel_sandbox.confine.strictness import Strictness, shortcomings
+from kernel_sandbox.files.layer_entries import protected_paths
 from kernel_sandbox.types import MIB, Limits
 
-POLICY = Policy(
+POLICY = ConfinementSpec(
     memory_bytes=1 << 40,
     cpu_s=10**6,
     processes=64,
@@ -63,7 +63,7 @@ def test_containment_is_ordered_complete_and_survives_json():
 
 
 def test_policy_and_report_survive_their_texts():
-    assert Policy.from_text(POLICY.to_text()) == POLICY
+    assert ConfinementSpec.from_text(POLICY.to_text()) == POLICY
     report = Report(7, Containment((Layer("screen", LayerState.OFF, "x"),)))
     assert Report.from_text(report.to_text()) == report
 
@@ -164,8 +164,8 @@ def test_another_namespace_with_a_hole_is_refused(monkeypatch, tmp_path):
 
 CONFINE = """
 import json, sys
-from kernel_sandbox.contain.confine import confine_late, contained
-from kernel_sandbox.policy import Policy
+from kernel_sandbox.confine.confine import confine_late, contained
+from kernel_sandbox.confine.spec import Policy
 policy = Policy.from_text(sys.stdin.read())
 def tell(containment):
     print(json.dumps(confine_late(policy, containment).to_json()))
@@ -228,7 +228,7 @@ def test_a_launcher_whose_parent_is_gone_ends_itself(tmp_path):
 _FORKS_FOR_S = 10
 _LEAVES_FORKING = f"""
 import os, resource, time
-from kernel_sandbox.contain import confine, counting, privileges
+from kernel_sandbox.confine import confine, counting, privileges
 privileges.become_subreaper()
 end = time.monotonic() + {_FORKS_FOR_S}
 if os.fork() == 0:
@@ -268,7 +268,7 @@ def places(tmp_path):
     for name in ("work", "run", "run/home", "run/tmp"):
         (tmp_path / name).mkdir()
     (tmp_path / "in.csv").write_text("a\n1\n")
-    return Places(tmp_path / "work", tmp_path / "run", (tmp_path / "in.csv",))
+    return KernelPaths(tmp_path / "work", tmp_path / "run", (tmp_path / "in.csv",))
 
 
 def run_contained(places, code="", limits=None, **kwargs):
@@ -292,8 +292,8 @@ def test_without_namespaces_the_others_hold_the_network(places):
     layers, _ = run_contained(places, isolate=False)
     assert layers.get("read_only_view").state is LayerState.OFF
     assert layers.missing(("landlock", "seccomp", "late_seccomp", "rlimits")) == ()
-    assert shortcomings(Profile.INTERACTIVE, layers) == ()
-    lacking = shortcomings(Profile.ROLLOUT, layers)
+    assert shortcomings(Strictness.INTERACTIVE, layers) == ()
+    lacking = shortcomings(Strictness.ROLLOUT, layers)
     assert [text.partition(" (")[0] for text in lacking] == ["memory"]
     assert "by a user of its own" in layers.get("pid_limit").reason
 
@@ -301,7 +301,7 @@ def test_without_namespaces_the_others_hold_the_network(places):
 def test_unconfined_is_off_in_every_layer(places):
     layers, _ = run_contained(places, confined=False)
     assert {layer.state for layer in layers.layers} == {LayerState.OFF}
-    assert len(shortcomings(Profile.ROLLOUT, layers)) == 6
+    assert len(shortcomings(Strictness.ROLLOUT, layers)) == 6
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -533,7 +533,7 @@ def test_layers_without_namespaces_are_those_that_need_none():
 
 
 def test_a_machine_without_namespaces_is_told_from_one_with(places, monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.contain.probe._TRY", "raise SystemExit('not here')")
+    monkeypatch.setattr("kernel_sandbox.confine.probe._TRY", "raise SystemExit('not here')")
     probe.cache_clear()
     try:
         found = probe()

@@ -9,8 +9,8 @@ import ipykernel
 import psutil
 import pytest
 
-from kernel_sandbox import selfcheck
-from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.conformance import selfcheck
 from kernel_sandbox.types import CellStatus, Limits
 
 pytestmark = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook
 
-from kernel_sandbox.forks.frames import Decoder, FrameError, encode
+from kernel_sandbox.forkserver.frames import Decoder, FrameError, encode
 from kernel_sandbox.messages import MESSAGE_BYTES
 
 TEXT = {"name": "stdout", "text": "x", "at": 0.0, "is_flush": False}
@@ -57,7 +57,7 @@ FIELDS = st.sampled_from(["name", "text", "data", "metadata", "transient", "id",
 @settings(max_examples=300)
 @given(KINDS, st.dictionaries(FIELDS, JSON, max_size=4))
 def test_framed_objects_are_of_a_known_shape_or_a_fault(kind, content):
-    from kernel_sandbox.outputs import OutputCollector
+    from kernel_sandbox.cells.outputs import OutputCollector
 
     try:
         messages = decode(frame({"kind": kind, "content": content}))

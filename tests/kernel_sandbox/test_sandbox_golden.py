@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.session import KernelSession
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import Limits
-from kernel_sandbox.worker import CellWorker
 
 NOTEBOOKS = {path.stem: path for path in sorted(Path(__file__).with_name("golden").glob("*.json"))}
 LIMITS = Limits(wall_s=30)

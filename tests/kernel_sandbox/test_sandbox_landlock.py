@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox.contain import landlock
-from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.confine import landlock
+from kernel_sandbox.confine.layers import Layer, LayerState
 
 ABI = landlock.abi()
 needs_landlock = pytest.mark.skipif(ABI == 0, reason="this system has no Landlock")
@@ -23,8 +23,8 @@ needs_landlock = pytest.mark.skipif(ABI == 0, reason="this system has no Landloc
 PRELUDE = """
 import errno, fcntl, json, os, shutil, signal, socket, subprocess, sys
 from pathlib import Path
-from kernel_sandbox.contain import landlock
-from kernel_sandbox.contain.landlock import Rules, restrict
+from kernel_sandbox.confine import landlock
+from kernel_sandbox.confine.landlock import Rules, restrict
 
 base, uid = Path(sys.argv[1]), int(sys.argv[2])
 inside, shown, outside = base / "inside", base / "shown", base / "outside"

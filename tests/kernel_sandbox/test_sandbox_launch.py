@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import run_folder
-from kernel_sandbox.contain.cgroup_tree import PREFIX
-from kernel_sandbox.contain.cgroups import delegate
-from kernel_sandbox.contain.fence import Fence
-from kernel_sandbox.containment import Containment, Layer, LayerState
+from kernel_sandbox.confine import run_folder
+from kernel_sandbox.confine.cgroup_tree import PREFIX
+from kernel_sandbox.confine.cgroups import delegate
+from kernel_sandbox.confine.fence import Fence
+from kernel_sandbox.confine.layers import Containment, Layer, LayerState
+from kernel_sandbox.confine.spec import Report
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.launch_pipes import REPORT_BYTES, KernelEnds, LaunchPipes
-from kernel_sandbox.policy import Report
+from kernel_sandbox.jupyter.launch_pipes import REPORT_BYTES, KernelEnds, LaunchPipes
 from kernel_sandbox.types import Limits
 from tests.kernel_sandbox.test_sandbox_contain import POLICY
 

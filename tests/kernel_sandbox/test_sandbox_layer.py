@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import layer_entries, workspace_layer
-from kernel_sandbox.contain.probe import probe
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.files import layer_entries, workspace_layer
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.session import KernelSession
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import FileChange, Limits
-from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.workspace_layer import WorkspaceLayer
 
 needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 

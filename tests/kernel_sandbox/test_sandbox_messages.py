@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook
 
-from kernel_sandbox.forks.frames import Decoder, FrameError, encode
-from kernel_sandbox.launch_pipes import report_from_bytes
+from kernel_sandbox.cells.outputs import OutputCollector
+from kernel_sandbox.cells.zmq_channels import MALFORMED, Execution, ZmqChannels, new_session
+from kernel_sandbox.forkserver.frames import Decoder, FrameError, encode
+from kernel_sandbox.jupyter.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import (
     MESSAGE_BYTES,
     MESSAGE_ITEMS,
@@ -19,8 +21,6 @@ from kernel_sandbox.messages import (
     decode,
     has_too_many_parts,
 )
-from kernel_sandbox.outputs import OutputCollector
-from kernel_sandbox.wire import MALFORMED, Execution, Wire, new_session
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -109,7 +109,7 @@ LIKELY = {
 @settings(max_examples=400)
 @given(KINDS, st.dictionaries(st.sampled_from(sorted(LIKELY)), JSON, max_size=4), JSON)
 def test_whatever_a_kernel_says_is_taken_or_refused(kind, changes, parent):
-    wire = Wire(None)
+    wire = ZmqChannels(None)
     heard = []
     wire.on_comm = lambda kind, content: heard.append((kind, content["comm_id"]))
     execution = Execution(OutputCollector(1000))
@@ -191,7 +191,7 @@ def test_a_message_without_its_parts_is_refused():
 def test_output_that_is_too_long_to_unpack_is_counted_as_cut():
     session = new_session(b"key")
     content = {"name": "stdout", "text": "x" * MESSAGE_BYTES}
-    wire, execution = Wire(None), Execution(OutputCollector(4_000_000))
+    wire, execution = ZmqChannels(None), Execution(OutputCollector(4_000_000))
     wire._running = ("m", execution)
     wire._iopub(session.deserialize(signed(session, {"msg_type": "stream"}, content)))
     assert execution.collector.outputs == ()
@@ -202,7 +202,7 @@ def test_output_that_is_too_long_to_unpack_is_counted_as_cut():
 @pytest.mark.parametrize("kind", ["display_data", "execute_result"])
 @pytest.mark.parametrize("count", [[], "1", -1, True, 2**60])
 def test_the_number_of_a_cell_is_one(kind, count):
-    wire, execution = Wire(None), Execution(OutputCollector(1000))
+    wire, execution = ZmqChannels(None), Execution(OutputCollector(1000))
     wire._running = ("m", execution)
     content = {"data": {}, "metadata": {}, "execution_count": count}
     with pytest.raises(ValueError, match="execution_count"):
@@ -219,7 +219,7 @@ def test_a_number_that_no_notebook_can_hold_is_no_output():
 
 @pytest.mark.parametrize("name", [[], {}, 5])
 def test_an_odd_name_of_an_error_is_refused(name):
-    wire = Wire(None)
+    wire = ZmqChannels(None)
     wire._replies["m"] = asyncio.new_event_loop().create_future()
     content = {"status": "error", "ename": name}
     with pytest.raises(ValueError, match="ename"):

@@ -8,9 +8,9 @@ import resource
 import pytest
 from jupyter_client.session import Session
 
-from kernel_sandbox.contain.rlimits import OPEN_FILES
-from kernel_sandbox.open_files import BETWEEN_CELLS, CellFiles
+from kernel_sandbox.confine.rlimits import OPEN_FILES
 from kernel_sandbox.types import CellStatus
+from kernel_sandbox.watch.open_files import BETWEEN_CELLS, CellFiles
 
 NOFILE = resource.RLIMIT_NOFILE
 LEAVE_NONE = """

@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from kernel_sandbox import selfcheck
-from kernel_sandbox.hostile import other_user
+from kernel_sandbox.conformance import other_user, selfcheck
 
 NOBODY_I_KNOW = 54321
 
@@ -48,8 +47,8 @@ def test_only_root_becomes_another_and_only_one_that_exists(monkeypatch):
 OPEN_WAY = f"""
 import os, sys
 from pathlib import Path
-from kernel_sandbox.hostile import other_user
-from kernel_sandbox.contain import system
+from kernel_sandbox.conformance import other_user
+from kernel_sandbox.confine import system
 closed = Path(sys.argv[1])
 system.unshare(0x20000)
 system.mount("none", "/", flags=system.MS_REC | system.MS_PRIVATE)

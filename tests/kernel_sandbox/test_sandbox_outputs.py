@@ -2,7 +2,13 @@
 
 import pytest
 
-from kernel_sandbox.outputs import ERROR_BYTES, FREE_ERRORS, OUTPUTS, PART_BYTES, OutputCollector
+from kernel_sandbox.cells.outputs import (
+    ERROR_BYTES,
+    FREE_ERRORS,
+    OUTPUTS,
+    PART_BYTES,
+    OutputCollector,
+)
 from kernel_sandbox.types import CellError, Display, Stream
 
 

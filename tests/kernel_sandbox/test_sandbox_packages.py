@@ -18,20 +18,20 @@ import pytest
 
 from kernel_sandbox.environment import pip_environment
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.install.imports import missing_imports
-from kernel_sandbox.install.lock_file import LockFile
-from kernel_sandbox.install.overlay import Overlay
-from kernel_sandbox.install.overlay_state import State
-from kernel_sandbox.install.pip_process import check_requirement
-from kernel_sandbox.packages import AllowList, PackageInstaller, WithPackages
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.packages.imports import missing_imports
+from kernel_sandbox.packages.lock_file import LockFile
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.overlay_state import OverlayState
+from kernel_sandbox.packages.packages import AllowList, PackageInstaller, WithPackages
+from kernel_sandbox.packages.pip_process import check_requirement
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
 from tests.wheels import index_variables, make_wheel
 
 INSTALL = """
 import asyncio, sys
 from pathlib import Path
-from kernel_sandbox.install.overlay import Overlay
+from kernel_sandbox.packages.overlay import Overlay
 say = lambda line: print(line, flush=True)
 print(len(asyncio.run(Overlay(Path(sys.argv[1])).install(sys.argv[2:], say))))
 """
@@ -411,10 +411,10 @@ def test_a_record_that_points_outside_of_the_overlay_is_not_followed(tmp_path):
     for pending in ("../x", "/etc", ""):
         path.write_text(json.dumps({"packages": [], "requirements": [], "pending": [pending]}))
         with pytest.raises(PackageError, match="remove the folder"):
-            State.read(path)
+            OverlayState.read(path)
     path.write_text("{}")
     with pytest.raises(PackageError, match="no record of packages"):
-        State.read(path)
+        OverlayState.read(path)
 
 
 # Before a cell

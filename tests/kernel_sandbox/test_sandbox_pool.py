@@ -13,13 +13,13 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox import consumption
-from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.confine.layers import Layer, LayerState
+from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import ContainmentError, SessionClosedError, WorkspaceError
-from kernel_sandbox.forks.live_worker import WorkerOptions
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, CellStatus, Limits
+from kernel_sandbox.watch import consumption
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MODULES = ("numpy",)
@@ -204,7 +204,7 @@ async def test_a_cancelled_trajectory_leaves_its_place(pool):
 LITTLE_ROOM = """
 import asyncio, resource, sys
 from kernel_sandbox.errors import ContainmentError
-from kernel_sandbox.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 async def main(soft, hard):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     async with SandboxPool(PoolSettings(modules=()), None) as pool, pool.runner() as runner:
@@ -244,7 +244,7 @@ async def test_faults_are_named_and_cost_no_place(pool, tmp_path):
 
 async def test_a_pool_can_not_be_switched_off():
     with pytest.raises(ValueError, match="a pool confines its workers always"):
-        PoolSettings(profile=Profile.OFF)
+        PoolSettings(profile=Strictness.OFF)
 
 
 async def test_a_closed_pool_takes_nothing(pool):
@@ -320,12 +320,12 @@ async def test_without_namespaces_root_counts_processes_all_the_same():
 
 async def test_a_machine_that_can_not_confine_is_refused_unless_asked_for(monkeypatch):
     absent = Layer("cgroup", LayerState.ABSENT, "none for the test")
-    monkeypatch.setattr("kernel_sandbox.contain.fence.delegate", lambda *_: absent)
-    monkeypatch.setattr("kernel_sandbox.contain.counting.unused_user", lambda: 0)
-    monkeypatch.setattr("kernel_sandbox.contain.counting.tasks_of_user", lambda: 0)
+    monkeypatch.setattr("kernel_sandbox.confine.fence.delegate", lambda *_: absent)
+    monkeypatch.setattr("kernel_sandbox.confine.counting.unused_user", lambda: 0)
+    monkeypatch.setattr("kernel_sandbox.confine.counting.tasks_of_user", lambda: 0)
     open_machine = WorkerOptions(isolate=False)
     with pytest.raises(ContainmentError, match="number of processes"):
         await SandboxPool(PoolSettings(modules=MODULES), options=open_machine).__aenter__()
-    asked = PoolSettings(profile=Profile.INTERACTIVE, modules=MODULES)
+    asked = PoolSettings(profile=Strictness.INTERACTIVE, modules=MODULES)
     async with SandboxPool(asked, options=open_machine) as pool, pool.runner() as runner:
         assert (await runner.run("1")).ok

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_sandbox.pool import Strategy
+from kernel_sandbox.runners.pool import StateRetention
 
 VICTIM = """
 import asyncio, sys
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, Strategy
 async def trajectory(pool):
     async with pool.runner() as runner:
         while True:
@@ -67,12 +67,12 @@ def is_of(process, folder):
         return False
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", list(StateRetention))
 def test_nothing_lives_on_when_the_process_is_killed(strategy):
     assert killed_at_random(strategy.value, 2, seed=1) == []
 
 
 @pytest.mark.slow
 def test_fifty_random_kills_leave_nothing():
-    for strategy, times in ((Strategy.PERSISTENT, 25), (Strategy.SNAPSHOT, 25)):
+    for strategy, times in ((StateRetention.PERSISTENT, 25), (StateRetention.SNAPSHOT, 25)):
         assert killed_at_random(strategy.value, times, seed=2) == []

@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.forks.live_worker import WorkerOptions
-from kernel_sandbox.install.overlay import Overlay
-from kernel_sandbox.packages import AllowList, PackageInstaller
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
-from kernel_sandbox.pool_packages import PoolPackages
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.packages import AllowList, PackageInstaller
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
+from kernel_sandbox.runners.pool_packages import PoolPackages
 from kernel_sandbox.types import CellStatus, Limits
 from tests.wheels import index_variables, make_wheel
 
@@ -35,12 +35,12 @@ async def installer(tmp_path, monkeypatch):
     return made
 
 
-def pool_with(installer, strategy=Strategy.PERSISTENT, **settings):
+def pool_with(installer, strategy=StateRetention.PERSISTENT, **settings):
     settings = PoolSettings(strategy, modules=(), **settings)
     return SandboxPool(settings, Limits(wall_s=30), installer=installer)
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", list(StateRetention))
 async def test_trajectories_that_lack_the_same_package_install_it_once(installer, strategy, caplog):
     caplog.set_level(logging.INFO, "kernel_sandbox")
     async with pool_with(installer, strategy, cells_at_once=2) as pool:

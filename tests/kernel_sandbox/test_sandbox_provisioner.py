@@ -16,9 +16,10 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from traitlets.config import Config
 
 import kernel_sandbox
-from kernel_sandbox import consumption, environment, processes
+from kernel_sandbox import environment
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.provisioner import SandboxProvisioner
+from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
+from kernel_sandbox.watch import consumption, processes
 
 SPECS = Path(kernel_sandbox.__file__).parent
 

@@ -17,19 +17,19 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox import ray_pool
-from kernel_sandbox.cluster.ray_host import RayHost
 from kernel_sandbox.errors import (
     PackageError,
     SandboxError,
     SessionClosedError,
     WorkspaceError,
 )
-from kernel_sandbox.forks.live_worker import WorkerOptions
-from kernel_sandbox.install.overlay import Overlay
-from kernel_sandbox.packages import AllowList, PackageInstaller
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
-from kernel_sandbox.ray_pool import NodeLostError, RayMissingError, RayPool
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.packages import AllowList, PackageInstaller
+from kernel_sandbox.ray import ray_pool
+from kernel_sandbox.ray.ray_host import RayHost
+from kernel_sandbox.ray.ray_pool import NodeLostError, RayMissingError, RayPool
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.types import CellStatus, Limits
 from tests.wheels import index_variables, make_wheel
 
@@ -64,7 +64,7 @@ async def test_a_missing_ray_is_told_with_what_to_install(monkeypatch):
 
 
 def test_the_module_is_imported_without_ray():
-    code = "import sys, kernel_sandbox.ray_pool; sys.exit('ray' in sys.modules)"
+    code = "import sys, kernel_sandbox.ray.ray_pool; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -436,7 +436,7 @@ async def test_each_node_runs_as_many_cells_as_it_has_cores_by_default(cluster):
 @needs_ray
 async def test_a_tree_is_branched_on_its_node_and_leaves_no_files(cluster, folder):
     before = set(folder.glob("dm*"))
-    settings = replace(SETTINGS, strategy=Strategy.SNAPSHOT)
+    settings = replace(SETTINGS, strategy=StateRetention.SNAPSHOT)
     async with RayPool(settings) as pool, pool.runner() as runner:
         await runner.run("x = object()\nfirst = id(x)")
         async with runner.branch() as branch:
@@ -457,7 +457,7 @@ async def test_what_keeps_a_node_from_starting_is_raised(cluster):
 @needs_ray
 def test_a_ray_that_was_not_initialised_is_told():
     code = (
-        "import asyncio\nfrom kernel_sandbox.ray_pool import RayPool\n"
+        "import asyncio\nfrom kernel_sandbox.ray.ray_pool import RayPool\n"
         "try: asyncio.run(RayPool().__aenter__())\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -467,8 +467,8 @@ def test_a_ray_that_was_not_initialised_is_told():
 
 DRIVER = """
 import asyncio, sys, ray
-from kernel_sandbox.pool import PoolSettings
-from kernel_sandbox.ray_pool import RayPool
+from kernel_sandbox.runners.pool import PoolSettings
+from kernel_sandbox.ray.ray_pool import RayPool
 
 async def main():
     ray.init(address=sys.argv[1], log_to_driver=False)
@@ -490,7 +490,7 @@ def sandboxes(cluster):
     for node in cluster.list_all_nodes():
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
         for process in raylet.children(recursive=True):
-            if "kernel_sandbox.forks.zygote" in process.cmdline():
+            if "kernel_sandbox.forkserver.zygote" in process.cmdline():
                 found += [process, *process.children(recursive=True)]
     return set(found)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_sandbox.screen import screen
+from kernel_sandbox.cells.screen import screen
 
 REFUSED = {
     "input('name?')": "input()",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox.contain import seccomp
-from kernel_sandbox.contain.syscall_table import FAMILIES
-from kernel_sandbox.containment import LayerState
+from kernel_sandbox.confine import seccomp
+from kernel_sandbox.confine.layers import LayerState
+from kernel_sandbox.confine.syscall_table import FAMILIES
 
 REPOSITORY = str(Path(__file__).resolve().parents[2])
 
@@ -23,8 +23,8 @@ on_linux = pytest.mark.skipif(
 PRELUDE = """
 import ctypes, json, os, socket, sys, threading
 sys.path.insert(0, {repository!r})
-from kernel_sandbox.contain import privileges, seccomp, syscall_table
-from kernel_sandbox.contain.syscall_table import FAMILIES, Rule, Verdict
+from kernel_sandbox.confine import privileges, seccomp, syscall_table
+from kernel_sandbox.confine.syscall_table import FAMILIES, Rule, Verdict
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 def call(number, *arguments):

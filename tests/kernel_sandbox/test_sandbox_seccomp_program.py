@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_sandbox.contain import seccomp
-from kernel_sandbox.contain.syscall_table import (
+from kernel_sandbox.confine import seccomp
+from kernel_sandbox.confine.syscall_table import (
     ARCHITECTURE,
     FAMILIES,
     LAST_KNOWN,
@@ -17,7 +17,7 @@ from kernel_sandbox.contain.syscall_table import (
     X32,
     Condition,
     Rule,
-    Verdict,
+    SyscallRule,
     early_rules,
 )
 
@@ -58,11 +58,11 @@ def interpret(program, data):
 def expected(rules, architecture, number, arguments):
     """The verdict, straight from the table."""
     if architecture != ARCHITECTURE:
-        return Verdict.KILL
+        return SyscallRule.KILL
     if number >= X32:
-        return Verdict.EPERM
+        return SyscallRule.EPERM
     if number > LAST_KNOWN:
-        return Verdict.ENOSYS
+        return SyscallRule.ENOSYS
     for rule in rules:
         if rule.number == number:
             holds = any(
@@ -70,7 +70,7 @@ def expected(rules, architecture, number, arguments):
                 for clause in rule.clauses
             )
             return rule.then if holds else rule.otherwise
-    return Verdict.ALLOW
+    return SyscallRule.ALLOW
 
 
 WORDS = sorted(
@@ -123,19 +123,19 @@ def test_the_program_is_well_formed(name):
             assert constant % 4 == 0
             assert constant < 64
         if operation == RETURN:
-            assert constant in set(Verdict)
-    assert lines[-1] == (RETURN, 0, 0, Verdict.ALLOW)
+            assert constant in set(SyscallRule)
+    assert lines[-1] == (RETURN, 0, 0, SyscallRule.ALLOW)
 
 
 def test_several_values_and_masks_are_all_compared():
     condition = Condition(5, (1, 2, 3), 0xF)
-    program = seccomp.assemble([Rule(7, Verdict.EPERM, ((condition, Condition(0, (9,))),))])
+    program = seccomp.assemble([Rule(7, SyscallRule.EPERM, ((condition, Condition(0, (9,))),))])
     for first, last, wanted in [
-        (9, 0x11, Verdict.ALLOW),
-        (9, 2, Verdict.ALLOW),
-        (9, 3, Verdict.ALLOW),
-        (9, 4, Verdict.EPERM),
-        (8, 3, Verdict.EPERM),
+        (9, 0x11, SyscallRule.ALLOW),
+        (9, 2, SyscallRule.ALLOW),
+        (9, 3, SyscallRule.ALLOW),
+        (9, 4, SyscallRule.EPERM),
+        (8, 3, SyscallRule.EPERM),
     ]:
         data = struct.pack("=IIQ6Q", 7, ARCHITECTURE, 0, first, 0, 0, 0, 0, last)
         assert interpret(program, data) == wanted

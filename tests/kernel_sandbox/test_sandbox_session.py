@@ -11,17 +11,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_sandbox.contain.probe import Probe
-from kernel_sandbox.containment import Layer, LayerState
+from kernel_sandbox.confine.layers import Layer, LayerState
+from kernel_sandbox.confine.probe import Probe
 from kernel_sandbox.errors import (
     ContainmentError,
     KernelStartError,
     SessionClosedError,
     WorkspaceError,
 )
-from kernel_sandbox.live import LiveKernel
-from kernel_sandbox.provisioner import SandboxProvisioner
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.jupyter.live import LiveKernel
+from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import MIB, CellError, CellStatus, Display, Limits, Stream
 
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -414,7 +414,7 @@ async def test_required_layers_are_checked():
 async def test_without_namespaces_the_session_runs_and_says_why(open_session, monkeypatch):
     reason = "no permission"
     refused = Probe(False, LayerState.REFUSED, reason)
-    monkeypatch.setattr("kernel_sandbox.contain.plan.probe", lambda: refused)
+    monkeypatch.setattr("kernel_sandbox.confine.plan.probe", lambda: refused)
     session = await open_session()
     assert (await session.run("1+1")).ok
     assert session.containment.get("pid_namespace") == Layer("pid_namespace", "refused", reason)
@@ -433,14 +433,14 @@ async def test_a_kernel_that_does_not_come_up_says_its_last_words(open_session, 
 
 
 async def test_a_kernel_that_is_too_slow_is_given_up(open_session, monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.live.START_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("kernel_sandbox.jupyter.live.START_TIMEOUT_S", 0.05)
     with pytest.raises(KernelStartError, match="did not answer"):
         await open_session()
 
 
 async def test_an_unstarted_kernel_has_no_channels(tmp_path):
     from kernel_sandbox.errors import SandboxError
-    from kernel_sandbox.workspace import Workspace
+    from kernel_sandbox.files.workspace import Workspace
 
     kernel = LiveKernel(Limits(), Workspace({}, tmp_path), isolate=True)
     with pytest.raises(SandboxError, match="not started"):
@@ -450,7 +450,7 @@ async def test_an_unstarted_kernel_has_no_channels(tmp_path):
 
 PARENT = """
 import asyncio, sys
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 async def main():
     async with KernelSession(isolate=sys.argv[1] == "True") as session:
         print(session.pid, session._kernel.provisioner.run_dir, session.workspace.path, flush=True)

@@ -9,13 +9,13 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
-from kernel_sandbox.forks import live_state
-from kernel_sandbox.forks.forking import BRANCHES, TEMPORARY
-from kernel_sandbox.forks.live_state import LiveState
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.snapshots import SnapshotTree
-from kernel_sandbox.state_budget import StateBudget
+from kernel_sandbox.forkserver import snapshot_process as live_state
+from kernel_sandbox.forkserver.forking import BRANCHES, TEMPORARY
+from kernel_sandbox.forkserver.snapshot_process import SnapshotProcess
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.snapshots import SnapshotTree
 from kernel_sandbox.types import CellStatus, Limits
+from kernel_sandbox.watch.state_budget import StateBudget
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -213,7 +213,7 @@ async def test_a_fork_that_hangs_leaves_no_task(tree, monkeypatch):
     before, state = asyncio.all_tasks(), base.state
     os.kill(state.kernel_pid, signal.SIGSTOP)
     try:
-        forked = await LiveState.fork(state, state.folder / "new", Limits(), state.ground)
+        forked = await SnapshotProcess.fork(state, state.folder / "new", Limits(), state.ground)
     finally:
         os.kill(state.kernel_pid, signal.SIGCONT)
     assert forked is None

@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 import pytest
 
-from kernel_sandbox.cluster.staging import Contents, StagedFiles
 from kernel_sandbox.errors import WorkspaceError
+from kernel_sandbox.ray.staging import Contents, StagedFiles
 
 
 @pytest.fixture

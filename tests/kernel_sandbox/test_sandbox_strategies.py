@@ -6,18 +6,18 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
+from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SessionClosedError
-from kernel_sandbox.forks.live_worker import WorkerOptions
-from kernel_sandbox.forks.zygote_client import Zygote
-from kernel_sandbox.pool import PoolSettings, SandboxPool, Strategy
-from kernel_sandbox.profile import Profile
-from kernel_sandbox.replay import ReplayRunner
-from kernel_sandbox.seats import PersistentSeat
-from kernel_sandbox.session import KernelSession
-from kernel_sandbox.snapshot_runner import SnapshotRunner
-from kernel_sandbox.snapshots import SnapshotTree
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
+from kernel_sandbox.runners.replay import ReplayRunner
+from kernel_sandbox.runners.session import KernelSession
+from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
+from kernel_sandbox.runners.snapshots import SnapshotTree
+from kernel_sandbox.runners.state_backends import PersistentSeat
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, CellStatus, Limits
-from kernel_sandbox.worker import CellWorker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIMITS = Limits(wall_s=2.0, memory_bytes=700 * MIB)
@@ -53,7 +53,7 @@ async def worker(zygote, inputs):
 
 @asynccontextmanager
 async def evicted(zygote, inputs):
-    from kernel_sandbox.state_budget import StateBudget
+    from kernel_sandbox.watch.state_budget import StateBudget
 
     class Evicting(PersistentSeat):
         async def run(self, source):
@@ -175,9 +175,9 @@ async def test_what_comes_out_differently_the_second_time_is_told(zygote, kind):
         assert "cell 3 (its output)" in result.message
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", list(StateRetention))
 async def test_branches_go_their_own_ways(tmp_path, strategy):
-    settings = PoolSettings(strategy, profile=Profile.ROLLOUT, modules=("numpy",))
+    settings = PoolSettings(strategy, profile=Strictness.ROLLOUT, modules=("numpy",))
     async with SandboxPool(settings, LIMITS) as pool, pool.runner() as trunk:
         await trunk.run("x = [1]\nopen('f.txt', 'w').write('trunk')")
         async with trunk.branch() as left, trunk.branch() as right:

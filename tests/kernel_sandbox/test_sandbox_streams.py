@@ -8,9 +8,14 @@ import threading
 
 import pytest
 
-from kernel_sandbox.forks.frames import Decoder, encode
-from kernel_sandbox.forks.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
-from kernel_sandbox.forks.worker_channel import ERROR_CHARACTERS, PROMPT_LINES, Channel, TextStream
+from kernel_sandbox.forkserver.frames import Decoder, encode
+from kernel_sandbox.forkserver.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
+from kernel_sandbox.forkserver.worker_channel import (
+    ERROR_CHARACTERS,
+    PROMPT_LINES,
+    TextStream,
+    WorkerChannel,
+)
 from kernel_sandbox.messages import MESSAGE_BYTES
 
 
@@ -18,7 +23,7 @@ from kernel_sandbox.messages import MESSAGE_BYTES
 def ends():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Channel(theirs), ours
+        yield WorkerChannel(theirs), ours
 
 
 def sent(ours):
@@ -134,7 +139,7 @@ def test_messages_are_received_until_the_parent_goes(ends):
 
 SENDER = """
 import signal, socket, sys
-from kernel_sandbox.forks.worker_channel import Channel
+from kernel_sandbox.forkserver.worker_channel import Channel
 channel, is_sending, raised = Channel(socket.socket(fileno=int(sys.argv[1]))), False, 0
 def stop(*_):
     global is_sending

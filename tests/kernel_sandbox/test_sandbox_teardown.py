@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kernel_sandbox.teardown import shielded
+from kernel_sandbox.aio import run_shielded
 
 
 async def test_the_value_and_the_fault_of_the_work_come_through():
@@ -14,9 +14,9 @@ async def test_the_value_and_the_fault_of_the_work_come_through():
     async def fault():
         raise ValueError("broken")
 
-    assert await shielded(answer()) == 42
+    assert await run_shielded(answer()) == 42
     with pytest.raises(ValueError, match="broken"):
-        await shielded(fault())
+        await run_shielded(fault())
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -30,7 +30,7 @@ async def test_work_ends_although_the_caller_is_cancelled_twice(fails):
         if fails:
             raise ValueError("broken")
 
-    caller = asyncio.create_task(shielded(work()))
+    caller = asyncio.create_task(run_shielded(work()))
     await begun.wait()
     for _ in range(2):
         caller.cancel()
@@ -47,4 +47,4 @@ async def test_work_that_cancels_itself_is_cancelled():
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await shielded(work())
+        await run_shielded(work())

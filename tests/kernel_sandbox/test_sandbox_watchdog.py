@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox import consumption, process_tree, watchdog
 from kernel_sandbox.types import MIB, CellStatus, Limits
-from kernel_sandbox.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
+from kernel_sandbox.watch import consumption, process_tree, watchdog
+from kernel_sandbox.watch.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
 
 GO_ON = threading.Event()
 
@@ -102,7 +102,7 @@ def test_a_path_too_long_to_look_at_is_counted_as_closed(tmp_path):
 CLOSED_FOLDER = """
 import os, sys, threading
 from pathlib import Path
-from kernel_sandbox.watchdog import disk_use
+from kernel_sandbox.watch.watchdog import disk_use
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

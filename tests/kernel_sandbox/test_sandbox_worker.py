@@ -15,9 +15,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from kernel_sandbox.contain.cgroup_tree import PREFIX
-from kernel_sandbox.contain.cgroups import delegate
-from kernel_sandbox.containment import Layer
+from kernel_sandbox.confine.cgroup_tree import PREFIX
+from kernel_sandbox.confine.cgroups import delegate
+from kernel_sandbox.confine.layers import Layer
 from kernel_sandbox.errors import (
     ContainmentError,
     KernelStartError,
@@ -25,12 +25,12 @@ from kernel_sandbox.errors import (
     SessionClosedError,
     WorkspaceError,
 )
-from kernel_sandbox.forks.live_worker import LiveWorker, WorkerOptions
-from kernel_sandbox.forks.zygote_client import Zygote
+from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.forkserver.worker_process import WorkerOptions, WorkerProcess
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, Display, Limits, Stream
 from kernel_sandbox.types import CellStatus as Status
-from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.workspace import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -528,7 +528,7 @@ async def test_more_inputs_than_a_request_holds_are_named(zygote, tmp_path):
 async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_path):
     workspace = Workspace({})
     workspace.remove()
-    worker = LiveWorker(zygote, Limits(), workspace, WorkerOptions())
+    worker = WorkerProcess(zygote, Limits(), workspace, WorkerOptions())
     with pytest.raises(SandboxError, match="not started"):
         _ = worker.wire
     assert worker.finish_cell() is None
@@ -539,7 +539,7 @@ async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_pa
 
 
 async def test_a_worker_that_is_too_slow_is_given_up(open_worker, monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.forks.live_worker.START_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("kernel_sandbox.forkserver.worker_process.START_TIMEOUT_S", 0.001)
     with pytest.raises(KernelStartError, match="did not answer"):
         await open_worker()
 
@@ -617,7 +617,7 @@ async def test_a_zygote_that_dies_takes_its_workers_and_is_replaced():
 
 
 async def test_a_zygote_that_does_not_come_up_says_why(monkeypatch):
-    monkeypatch.setattr("kernel_sandbox.forks.zygote_client.WARM_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("kernel_sandbox.forkserver.zygote_client.WARM_TIMEOUT_S", 0.01)
     with pytest.raises(KernelStartError, match="not ready"):
         await Zygote(()).__aenter__()
     monkeypatch.undo()
@@ -629,8 +629,8 @@ async def test_a_zygote_that_does_not_come_up_says_why(monkeypatch):
 
 PARENT = """
 import asyncio, sys
-from kernel_sandbox.worker import CellWorker
-from kernel_sandbox.forks.zygote_client import Zygote
+from kernel_sandbox.runners.worker import CellWorker
+from kernel_sandbox.forkserver.zygote_client import Zygote
 async def main():
     async with Zygote(()) as zygote, CellWorker(zygote, isolate=sys.argv[1] == "True") as worker:
         folders = [zygote._folder.path, worker._kernel._folder.path, worker.workspace.path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox.errors import WorkspaceError
-from kernel_sandbox.workspace import Workspace
+from kernel_sandbox.files.workspace import Workspace
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 
 import dm_jupyter
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellStatus
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.magic.kernel import LOAD

@@ -13,7 +13,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, StopReason, Trajectory, Turn
 from dm_jupyter.magic.pane import NotebookPane, TerminalPane
 from dm_jupyter.magic.show import Bundle, Progress, shown
-from kernel_sandbox.containment import LAYER_NAMES, Containment, Layer, LayerState
+from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 
 START = Trajectory(Task("t", "How many?"), "markdown", policy="tiny")
 CELL = RunCell("1")

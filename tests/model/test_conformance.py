@@ -9,18 +9,18 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from dm_jupyter.agent.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.agent.http_policy import PROBE_OPENING, TOOL_PROBE, Endpoint, HttpPolicy
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.agent.models import AUTO, chosen_dialect
 from dm_jupyter.agent.notebook import HeadlessNotebook
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
+from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE, Endpoint, HttpPolicy
+from dm_jupyter.models.opening import AUTO, chosen_dialect
+from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import presets
-from kernel_sandbox.session import KernelSession
+from kernel_sandbox.runners.session import KernelSession
 from tests.model.families import FAMILIES, family
 from tests.model.stand_in import Fault, ScriptedModelRequest, ScriptedTurn, StandIn
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from dm_jupyter.agent.analysis import Analysis, AnalysisSettings, analyze
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
-from dm_jupyter.agent.models import open_policy
+from dm_jupyter.analysis import Analysis, AnalysisSettings, analyze
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.task import Task
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.opening import open_policy
 from examples.questions import QUESTIONS, FreeQuestion
 
 pytestmark = [

@@ -20,17 +20,17 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from dm_jupyter.agent.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.agent.http_policy import TOOL_PROBE, Endpoint, HttpPolicy
-from dm_jupyter.agent.local_model import ServerOptions, local_endpoint
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.dialects.tools import TOOLS, ToolsDialect, call_text
 from dm_jupyter.core.errors import ContextFullError, EndpointRefusedError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Void
+from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
+from dm_jupyter.models.http_policy import TOOL_PROBE, Endpoint, HttpPolicy
+from dm_jupyter.models.local import ServerOptions, local_endpoint
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.protocols import SampleRequest
 from tests.model.pass_through import PassThrough
 
 pytestmark = [pytest.mark.model, pytest.mark.asyncio(loop_scope="module")]

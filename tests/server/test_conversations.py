@@ -19,12 +19,11 @@ from typing import Any
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, output_from_msg
 
-from dm_jupyter.agent.http_policy import TOOL_PROBE
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import DEFAULT_MODEL, resolve
 from dm_jupyter.agent.notebook_context import NotebookCell, cells_of_document
-from dm_jupyter.server import operations
-from dm_jupyter.server.wire import message_from_json
+from dm_jupyter.models.http_policy import TOOL_PROBE
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.server.protocol import message_from_json, operations
 from examples.questions import PersonsQuestion
 from tests.model.families import family
 from tests.model.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.server import endpoint_store
-from dm_jupyter.server.endpoint_check import SetupError
-from dm_jupyter.server.endpoint_store import MOST_KEPT, EndpointStore, has_keyring
+from dm_jupyter.server.models import endpoint_store
+from dm_jupyter.server.models.endpoint_check import SetupError
+from dm_jupyter.server.models.endpoint_store import MOST_KEPT, EndpointStore, has_keyring
 
 KEY = "key-0123456789-of-a-person"
 URL = "https://far.example/v1"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dm_jupyter.agent.profile import profile_file
-from dm_jupyter.agent.profile.model import FileProfile
-from dm_jupyter.server.example_questions import questions_about
+from dm_jupyter.data.profile import profile_file
+from dm_jupyter.data.profile.model import FileProfile
+from dm_jupyter.server.files.example_questions import questions_about
 
 EXAMPLES = Path("examples")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.file_search import FileSearch
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.files.file_search import FileSearch
 
 TREE = (
     "penguins.csv",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.confine.probe import probe
 from tests.server.jupyter import JupyterServer, Panel
 
 pytestmark = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")

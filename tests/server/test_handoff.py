@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.server.handoff import Handoffs, LaterCells
-from dm_jupyter.server.wire import Ask
+from dm_jupyter.server.kernels.handoff import Handoffs, LaterCells
+from dm_jupyter.server.protocol import Ask
 
 OPEN = {"comm_id": "c", "target_name": "dm-jupyter", "data": {"question": "How many?"}}
 WAITS = {"comm_id": "c", "data": {"kind": "waits"}}

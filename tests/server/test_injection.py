@@ -21,7 +21,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from kernel_sandbox.contain.probe import probe
+from kernel_sandbox.confine.probe import probe
 from tests.cli.endpoint import ScriptedEndpoint, answer_to_probe
 from tests.server.jupyter import JupyterServer, Panel
 

@@ -15,13 +15,25 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.server.data_files import copied_into
-from dm_jupyter.server.desks import Desks
-from dm_jupyter.server.file_sink import write_file
-from dm_jupyter.server.history import History
-from dm_jupyter.server.journal import Journal
-from dm_jupyter.server.model_house import ModelHouse
-from dm_jupyter.server.operations import (
+from dm_jupyter.server.files.data_files import copied_into
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.history.summaries import Summary
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.notebooks.file_sink import write_file
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.shared_document import apply_shared
+from dm_jupyter.server.protocol import (
+    CellClosed,
+    CellOpened,
+    Operated,
+    RunClosed,
+    message_from_json,
+    to_json,
+    to_text,
+)
+from dm_jupyter.server.protocol.operations import (
     AppendOutput,
     ClearOutputs,
     DeleteCell,
@@ -34,18 +46,6 @@ from dm_jupyter.server.operations import (
     apply,
     operation_from_json,
     operation_to_json,
-)
-from dm_jupyter.server.redaction import Redaction
-from dm_jupyter.server.shared_document import apply_shared
-from dm_jupyter.server.summaries import Summary
-from dm_jupyter.server.wire import (
-    CellClosed,
-    CellOpened,
-    Operated,
-    RunClosed,
-    message_from_json,
-    to_json,
-    to_text,
 )
 
 IDS = st.sampled_from(["a", "b", "c", "person"])
@@ -276,7 +276,7 @@ async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_pat
         def save(self, model: dict, path: str) -> None:
             saved.append(path)
 
-    desks = Desks(Files(_document()), absence_s=1.0)
+    desks = OpenNotebooks(Files(_document()), absence_s=1.0)
     for path in ("one.ipynb", "two.ipynb", "three.ipynb"):
         (tmp_path / path).mkdir()
         _open_cell(desks.follow(path, Journal(tmp_path / path)), "a")
@@ -299,7 +299,7 @@ async def test_a_notebook_whose_place_a_link_has_taken_is_not_written(tmp_path: 
     notebook, other = tmp_path / "n.ipynb", tmp_path / "other.ipynb"
     notebook.write_text("{}")
     other.write_text("{}")
-    desks = Desks(Files(_document()), absence_s=1.0)
+    desks = OpenNotebooks(Files(_document()), absence_s=1.0)
     _open_cell(desks.follow("n.ipynb", Journal(tmp_path / "runs")), "a")
     notebook.unlink()
     notebook.symlink_to(other)
@@ -329,7 +329,7 @@ def test_the_models_begin_with_the_one_that_answers() -> None:
         (ModelChoice("smollm2-135m"), "smollm2-135m"),
         (ModelChoice("m", "http://localhost/v1"), "m"),
     ):
-        listed = ModelHouse(choice).listed()
+        listed = ModelPool(choice).listed()
         assert listed[0]["name"] == first
         assert len({model["name"] for model in listed}) == len(listed)
 
@@ -356,17 +356,17 @@ def test_a_full_disk_is_told_and_the_listeners_hear_all_the_same(tmp_path: Path)
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> History:
-    return History(tmp_path / "runs", Redaction((Path("/home/ann"),), ("token-of-ann",)))
+def history(tmp_path: Path) -> RunHistory:
+    return RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ("token-of-ann",)))
 
 
-def _kept(history: History, question: str, notebook: str = "n.ipynb") -> Journal:
+def _kept(history: RunHistory, question: str, notebook: str = "n.ipynb") -> Journal:
     journal = history.begin()
     history.keep(Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local"))
     return journal
 
 
-def test_runs_are_searched_by_all_words(history: History) -> None:
+def test_runs_are_searched_by_all_words(history: RunHistory) -> None:
     _kept(history, "Mean of sales?")
     _kept(history, "Mean of costs?", "other.ipynb")
     assert [x.question for x in history.summaries(query="MEAN sales")] == ["Mean of sales?"]
@@ -375,13 +375,13 @@ def test_runs_are_searched_by_all_words(history: History) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "../runs", "no-such-run"])
-def test_nothing_outside_the_history_is_reached(history: History, run_id: str) -> None:
+def test_nothing_outside_the_history_is_reached(history: RunHistory, run_id: str) -> None:
     _kept(history, "q")
     with pytest.raises(KeyError):
         history.delete(run_id)
 
 
-def test_a_run_cut_off_is_closed_with_its_cell_at_rest(history: History) -> None:
+def test_a_run_cut_off_is_closed_with_its_cell_at_rest(history: RunHistory) -> None:
     journal = _kept(history, "q")
     _open_cell(journal, "a")
     journal.operate(SetExecution("a", is_running=True))
@@ -393,7 +393,7 @@ def test_a_run_cut_off_is_closed_with_its_cell_at_rest(history: History) -> None
     assert history.close_cut_off() == []
 
 
-def test_the_exported_notebook_holds_the_run_and_no_undoing(history: History) -> None:
+def test_the_exported_notebook_holds_the_run_and_no_undoing(history: RunHistory) -> None:
     journal = _kept(history, "q")
     _open_cell(journal, "a")
     journal.operate(AppendOutput("a", _line("1")))
@@ -408,7 +408,7 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
     trajectory = Trajectory(Task("t", "What is in /home/ann/x?"), "markdown")
     file = tmp_path / "kept.jsonl"
     for training_file in (None, file, file):
-        history = History(tmp_path / "runs", Redaction((Path("/home/ann"),), ()), training_file)
+        history = RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ()), training_file)
         history.keep_trajectory(history.begin(), trajectory)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [Trajectory.from_json(line).task.question for line in lines] == [
@@ -429,8 +429,8 @@ def test_secrets_and_places_are_taken_out() -> None:
 
 
 async def test_outputs_are_joined_before_they_travel() -> None:
-    from dm_jupyter.server.output_stream import OutputStream
-    from kernel_sandbox.outputs import Added, Cleared, Replaced
+    from dm_jupyter.server.notebooks.output_stream import OutputStream
+    from kernel_sandbox.cells.outputs import Added, Cleared, Replaced
     from kernel_sandbox.types import Display, Stream
 
     done: list[Operation] = []
@@ -448,8 +448,8 @@ async def test_outputs_are_joined_before_they_travel() -> None:
 
 
 async def test_outputs_that_travel_load_nothing_and_keep_their_order() -> None:
-    from dm_jupyter.server.output_stream import OutputStream
-    from kernel_sandbox.outputs import Added
+    from dm_jupyter.server.notebooks.output_stream import OutputStream
+    from kernel_sandbox.cells.outputs import Added
     from kernel_sandbox.types import Display, Stream
 
     done: list[Operation] = []

@@ -10,8 +10,8 @@ import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.multikernelmanager import AsyncMultiKernelManager
 
-from dm_jupyter.agent.kernel_tables import Alive
-from dm_jupyter.server.kernels import Kernels
+from dm_jupyter.data.kernel_tables import Alive
+from dm_jupyter.server.kernels.registry import KernelRegistry
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import Limits
 
@@ -35,7 +35,7 @@ async def _until(is_so: Callable[[], bool]) -> None:
 
 
 async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKernelManager) -> None:
-    kernels = Kernels(None, managers, Limits())
+    kernels = KernelRegistry(None, managers, Limits())
     told: list[str] = []
     kernels.on_death = lambda kernel_id, why: told.append(why)
     held = 0
@@ -58,7 +58,7 @@ async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKer
 async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
     managers: AsyncMultiKernelManager,
 ) -> None:
-    kernels = Kernels(None, managers, Limits())
+    kernels = KernelRegistry(None, managers, Limits())
     told: list[str] = []
     kernels.on_death = lambda kernel_id, why: told.append(why)
     kernel_id = await managers.start_kernel()
@@ -79,7 +79,7 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
 async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
     managers: AsyncMultiKernelManager,
 ) -> None:
-    kernels = Kernels(None, managers, Limits())
+    kernels = KernelRegistry(None, managers, Limits())
     kernel_id = await managers.start_kernel()
     page = managers.get_kernel(kernel_id).client()
     page.start_channels(hb=False, stdin=False)
@@ -110,8 +110,8 @@ async def _run_cells(page: AsyncKernelClient) -> None:
 async def test_a_kernel_that_never_answers_is_not_waited_for(
     managers: AsyncMultiKernelManager, is_attached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dm_jupyter.server.kernels._ALIVE_S", 1.0)
-    kernels = Kernels(None, managers, Limits())
+    monkeypatch.setattr("dm_jupyter.server.kernels.registry._ALIVE_S", 1.0)
+    kernels = KernelRegistry(None, managers, Limits())
     kernel_id = await managers.start_kernel()
     page = managers.get_kernel(kernel_id).client()
     page.start_channels(hb=False, stdin=False)

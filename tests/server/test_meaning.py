@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.meaning import Meaning, meaning_of, mentions_in, tables_in
-from dm_jupyter.server.wire import Candidate
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.files.meaning import Meaning, meaning_of, mentions_in, tables_in
+from dm_jupyter.server.protocol import Candidate
 
 
 @pytest.fixture

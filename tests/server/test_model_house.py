@@ -11,11 +11,11 @@ import pytest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
 from dm_jupyter.core.trajectory import Brief
-from dm_jupyter.server.journal import Journal
-from dm_jupyter.server.kernels import Kernels
-from dm_jupyter.server.model_house import ModelHouse
-from dm_jupyter.server.run import Run, RunPlace
-from dm_jupyter.server.wire import Ask
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.protocol import Ask
+from dm_jupyter.server.runs.run import Run, RunContext
 
 LOCAL = ModelChoice("local")
 HOSTED = ModelChoice("big", "https://models.example/v1")
@@ -53,7 +53,7 @@ class Opened:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     opened = Opened()
-    monkeypatch.setattr("dm_jupyter.server.model_house.open_policy", opened)
+    monkeypatch.setattr("dm_jupyter.server.models.model_pool.open_policy", opened)
     return opened
 
 
@@ -71,7 +71,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 def test_a_name_stands_for_a_local_model_or_one_at_the_servers_endpoint(
     default: ModelChoice, name: str, chosen: ModelChoice
 ) -> None:
-    house = ModelHouse(default)
+    house = ModelPool(default)
     assert house.choice(name) == chosen
     if name == "bigger":
         with pytest.raises(ValueError, match="a cell can't choose 'bigger'"):
@@ -87,7 +87,7 @@ OTHER = ModelChoice("smollm2-135m", "https://other.example/v1")
 
 @pytest.mark.parametrize("default", [LOCAL, HOSTED, OTHER])
 def test_every_kept_endpoint_has_a_name_of_its_own(default: ModelChoice) -> None:
-    house = ModelHouse(default)
+    house = ModelPool(default)
     house.kept = (HOSTED, NEAR, SAME, OTHER)
     listed = house.listed()
     first = house.choice(listed[0]["name"])
@@ -107,7 +107,7 @@ def test_every_kept_endpoint_has_a_name_of_its_own(default: ModelChoice) -> None
 
 
 def test_what_is_no_kept_endpoint_means_what_it_did() -> None:
-    house = ModelHouse(HOSTED)
+    house = ModelPool(HOSTED)
     house.kept = (HOSTED, NEAR, OTHER, ModelChoice("one", "https://other.example/v1"))
     assert house.choice("big") == HOSTED
     assert house.choice("one") == house.kept[-1]
@@ -119,7 +119,7 @@ def test_what_is_no_kept_endpoint_means_what_it_did() -> None:
 
 
 def test_a_cell_can_not_choose_another_kept_endpoint() -> None:
-    house = ModelHouse(HOSTED)
+    house = ModelPool(HOSTED)
     house.kept = (HOSTED, NEAR, ModelChoice("one", "https://other.example/v1"))
     house.refuse_unlisted("big @ models.example/v1")
     house.refuse_unlisted("big")
@@ -132,10 +132,10 @@ def test_a_cell_can_not_choose_another_kept_endpoint() -> None:
 
 
 async def test_a_run_records_which_endpoint_answered(opened: Opened, tmp_path: Path) -> None:
-    house = ModelHouse(LOCAL)
+    house = ModelPool(LOCAL)
     house.kept = (HOSTED, SAME)
-    kernels = cast("Kernels", Folder(tmp_path))
-    place = RunPlace("kernel", is_restricted=True, notebook_folder=tmp_path)
+    kernels = cast("KernelRegistry", Folder(tmp_path))
+    place = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
     told = []
     for number, name in enumerate(("local", "big @ models.example/v2")):
         folder = tmp_path / str(number)
@@ -156,7 +156,7 @@ def _nobody(_: object) -> None:
     return None
 
 
-async def _used(house: ModelHouse, choice: ModelChoice, error: Exception | None = None) -> Any:
+async def _used(house: ModelPool, choice: ModelChoice, error: Exception | None = None) -> Any:
     async with house.use(choice, lambda _: None) as model:
         assert not cast("Model", model).is_closed
         if error is not None:
@@ -166,7 +166,7 @@ async def _used(house: ModelHouse, choice: ModelChoice, error: Exception | None 
 
 async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) -> None:
     opened.may_close.clear()
-    house = ModelHouse(LOCAL, idle_s=0.05)
+    house = ModelPool(LOCAL, idle_s=0.05)
     async with asyncio.timeout(20):
         first = await _used(house, LOCAL)
         await opened.is_closing.wait()
@@ -179,7 +179,7 @@ async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) 
 async def test_after_a_failure_a_local_model_is_opened_anew(
     opened: Opened, error: Exception
 ) -> None:
-    house = ModelHouse(LOCAL)
+    house = ModelPool(LOCAL)
     async with asyncio.timeout(20):
         for choice, models in ((LOCAL, 2), (HOSTED, 3)):
             async with house.use(choice, lambda _: None) as other:
@@ -219,9 +219,9 @@ class Folder:
 async def test_a_run_whose_model_died_has_the_next_one_open_it_anew(
     opened: Opened, tmp_path: Path
 ) -> None:
-    house = ModelHouse(LOCAL)
-    kernels = cast("Kernels", Folder(tmp_path))
-    place = RunPlace("kernel", is_restricted=True, notebook_folder=tmp_path)
+    house = ModelPool(LOCAL)
+    kernels = cast("KernelRegistry", Folder(tmp_path))
+    place = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
     for number in range(2):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.local_model import catalogue, engine
-from dm_jupyter.agent.local_model.catalogue import LocalModel
-from dm_jupyter.agent.local_model.pull import Sources, pull
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.server import endpoint_check
-from dm_jupyter.server.model_house import ModelHouse
-from dm_jupyter.server.model_setup import ModelSetup, SetupError
-from dm_jupyter.server.redaction import Redaction
+from dm_jupyter.models.local import catalogue, engine
+from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.pull import Sources, pull
+from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.models import endpoint_check
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.models.model_setup import ModelSetup, SetupError
 from tests.agent.local_model.conftest import (  # noqa: F401  (fixtures)
     CONTENT,
     Hub,
@@ -62,7 +62,7 @@ def setup_of(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch):
         redaction = Redaction((), ())
         fetch = more.pop("fetch", partial(pull, sources=sources))
         place = tmp_path / "kept" / "endpoint.json"
-        return ModelSetup(ModelHouse(choice), place, redaction, fetch, **more)
+        return ModelSetup(ModelPool(choice), place, redaction, fetch, **more)
 
     return make
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.server.approvals import Approvals
-from dm_jupyter.server.packages import CellPackages, Packages, needs
-from kernel_sandbox.packages import Missing
+from dm_jupyter.server.kernels.packages import CellPackages, Packages, needs
+from dm_jupyter.server.notebooks.approvals import Approvals
+from kernel_sandbox.packages.packages import Missing
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer, Panel
 from tests.wheels import index_variables, make_wheel

@@ -8,7 +8,7 @@ import json
 import pytest
 from jupyter_client.session import Session
 
-from dm_jupyter.server.page_filter import filtered, inert_message
+from dm_jupyter.server.kernels.page_filter import filtered, inert_message
 from tests.remote import remote_references, spellings
 from tests.server.jupyter import JupyterServer, Panel
 

@@ -10,19 +10,19 @@ from typing import cast
 
 import pytest
 
-from dm_jupyter.agent.brief import brief_of
-from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import SampleRequest, Urgency
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
-from dm_jupyter.server.data_files import DataFiles
-from dm_jupyter.server.kernels import Kernels, NoKernelError
-from dm_jupyter.server.model_house import ModelHouse
-from dm_jupyter.server.reading_ahead import ReadingAhead
-from dm_jupyter.server.wire import Ask, ReadAhead
+from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.models.protocols import SampleRequest, Urgency
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.protocol import Ask, ReadAhead
+from dm_jupyter.server.runs.prompt_prefetch import PromptPrefetch
 
 NOTEBOOK = "book.ipynb"
 
@@ -76,18 +76,18 @@ def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
             raise LocalModelError("the model is not here")
         yield reader
 
-    monkeypatch.setattr("dm_jupyter.server.model_house.open_policy", opened)
+    monkeypatch.setattr("dm_jupyter.server.models.model_pool.open_policy", opened)
     return reader
 
 
 @pytest.fixture
-def models() -> ModelHouse:
-    return ModelHouse(ModelChoice("local"))
+def models() -> ModelPool:
+    return ModelPool(ModelChoice("local"))
 
 
 @pytest.fixture
-def ahead(models: ModelHouse, tmp_path: Path) -> ReadingAhead:
-    return ReadingAhead(models, cast("Kernels", OneKernel()), DataFiles(tmp_path))
+def ahead(models: ModelPool, tmp_path: Path) -> PromptPrefetch:
+    return PromptPrefetch(models, cast("KernelRegistry", OneKernel()), DataFiles(tmp_path))
 
 
 def chosen(*files: str, path: str = NOTEBOOK, model: str = "") -> ReadAhead:
@@ -107,7 +107,7 @@ async def read_by(reader: Reader, count: int) -> None:
 
 
 async def test_the_conversation_begins_with_what_was_read(
-    ahead: ReadingAhead, reader: Reader, tmp_path: Path
+    ahead: PromptPrefetch, reader: Reader, tmp_path: Path
 ) -> None:
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
@@ -125,7 +125,7 @@ async def test_the_conversation_begins_with_what_was_read(
     assert "inhabitants" in alike
 
 
-async def test_the_same_files_are_read_once(ahead: ReadingAhead, reader: Reader) -> None:
+async def test_the_same_files_are_read_once(ahead: PromptPrefetch, reader: Reader) -> None:
     for _ in range(3):
         ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
@@ -134,16 +134,16 @@ async def test_the_same_files_are_read_once(ahead: ReadingAhead, reader: Reader)
     assert len(reader.requests) == 1
 
 
-async def test_after_a_question_they_are_read_again(ahead: ReadingAhead, reader: Reader) -> None:
+async def test_after_a_question_they_are_read_again(ahead: PromptPrefetch, reader: Reader) -> None:
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
-    ahead.make_way(question("one.csv"))
+    ahead.cancel_prefetch(question("one.csv"))
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 2)
     assert reader.requests[0] == reader.requests[1]
 
 
-async def test_other_files_end_the_reading(ahead: ReadingAhead, reader: Reader) -> None:
+async def test_other_files_end_the_reading(ahead: PromptPrefetch, reader: Reader) -> None:
     reader.may_end.clear()
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
@@ -154,12 +154,12 @@ async def test_other_files_end_the_reading(ahead: ReadingAhead, reader: Reader) 
 
 @pytest.mark.parametrize(("file", "cancelled"), [("one.csv", 0), ("two.csv", 1)])
 async def test_a_question_waits_for_a_reading_that_serves_it(
-    ahead: ReadingAhead, reader: Reader, file: str, cancelled: int
+    ahead: PromptPrefetch, reader: Reader, file: str, cancelled: int
 ) -> None:
     reader.may_end.clear()
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
-    ahead.make_way(question(file))
+    ahead.cancel_prefetch(question(file))
     await asyncio.sleep(0.05)
     assert reader.cancelled == cancelled
     reader.may_end.set()
@@ -168,8 +168,8 @@ async def test_a_question_waits_for_a_reading_that_serves_it(
 async def test_nothing_goes_to_an_endpoint_before_it_is_sent(
     reader: Reader, tmp_path: Path
 ) -> None:
-    hosted = ModelHouse(ModelChoice("big", "https://models.example/v1"))
-    ahead = ReadingAhead(hosted, cast("Kernels", OneKernel()), DataFiles(tmp_path))
+    hosted = ModelPool(ModelChoice("big", "https://models.example/v1"))
+    ahead = PromptPrefetch(hosted, cast("KernelRegistry", OneKernel()), DataFiles(tmp_path))
     ahead.begin(chosen("one.csv"))
     await asyncio.sleep(0.2)
     assert not reader.requests
@@ -186,7 +186,7 @@ async def test_nothing_goes_to_an_endpoint_before_it_is_sent(
     ],
 )
 async def test_what_cannot_be_read_is_left_to_the_question(
-    ahead: ReadingAhead,
+    ahead: PromptPrefetch,
     reader: Reader,
     message: ReadAhead,
     caplog: pytest.LogCaptureFixture,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from dm_jupyter.server.reservations import Reservations
+from dm_jupyter.server.notebooks.notebook_locks import NotebookLocks
 
 
 def test_a_reservation_follows_its_notebook() -> None:
-    reserved = Reservations()
+    reserved = NotebookLocks()
     with reserved.hold("a.ipynb") as one, reserved.hold("b.ipynb") as other:
         reserved.rename("a.ipynb", "c.ipynb")
         assert (one.path, other.path) == ("c.ipynb", "b.ipynb")
@@ -19,7 +19,7 @@ def test_a_reservation_follows_its_notebook() -> None:
 
 
 def test_work_that_broke_reserves_nothing() -> None:
-    reserved = Reservations()
+    reserved = NotebookLocks()
     with suppress(OSError), reserved.hold("a.ipynb"):
         raise OSError
     assert "a.ipynb" not in reserved

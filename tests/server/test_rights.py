@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.server.data_files import DataFiles, LinkedFilesError, copied_into
-from dm_jupyter.server.handoff import Handoffs, Handover, files_of
+from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError, copied_into
+from dm_jupyter.server.kernels.handoff import Handoffs, Handover, files_of
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.server.jupyter import JupyterServer, Panel
 

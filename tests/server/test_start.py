@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.server.summaries import Summary
+from dm_jupyter.server.history.summaries import Summary
 
 LOADED_AT_START = {
     "dm_jupyter",
@@ -19,18 +19,18 @@ LOADED_AT_START = {
     "dm_jupyter.server",
     "dm_jupyter.server.app",
     "dm_jupyter.server.channel",
-    "dm_jupyter.server.first_use",
+    "dm_jupyter.server.lazy_service",
     "dm_jupyter.server.handlers",
-    "dm_jupyter.server.packages",
-    "dm_jupyter.server.page_filter",
-    "dm_jupyter.server.summaries",
+    "dm_jupyter.server.kernels.packages",
+    "dm_jupyter.server.kernels.page_filter",
+    "dm_jupyter.server.history.summaries",
     "kernel_sandbox",
     "kernel_sandbox.errors",
-    "kernel_sandbox.install",
-    "kernel_sandbox.install.overlay_place",
-    "kernel_sandbox.install.pip_child",
+    "kernel_sandbox.packages",
+    "kernel_sandbox.packages.overlay_place",
+    "kernel_sandbox.packages.pip_child",
 }
-"""All that a server pays for at its start; the rest is loaded with `dm_jupyter.server.wiring`."""
+"""All that a server pays for at its start; `dm_jupyter.server.bootstrap` loads the rest."""
 
 PROGRAM = """
 import asyncio, json, sys
@@ -48,7 +48,7 @@ app.extension_manager.link_extension("dm_jupyter")
 app.extension_manager.load_extension("dm_jupyter")
 loaded = sorted(set(sys.modules) - before)
 asyncio.run(live(app.extension_manager))
-print(json.dumps([loaded, "dm_jupyter.server.wiring" in sys.modules]))
+print(json.dumps([loaded, "dm_jupyter.server.bootstrap" in sys.modules]))
 """
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from dm_jupyter.server.wire import client_message, message_from_json
+from dm_jupyter.server.protocol import client_message, message_from_json
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.server.jupyter import JupyterServer, Panel
 from tests.server.telling import Says, tell
@@ -65,9 +65,9 @@ def _zygotes(server: JupyterServer) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline", "environ"]):
         command = " ".join(process.info["cmdline"] or ())
         environ = process.info["environ"] or {}
-        is_reader = "dm_jupyter.agent.profile_reader" in command
+        is_reader = "dm_jupyter.data.profile_reader" in command
         if (
-            "kernel_sandbox.forks.zygote" in command
+            "kernel_sandbox.forkserver.zygote" in command
             and not is_reader
             and any(str(server.folder) in value for value in environ.values())
         ):

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.trajectory import Completion
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from training.evaluation.options import EvalOptions
 from training.evaluation.run import evaluate, write_results
-from training.tasks.dabench import DABench
+from training.suites.dabench import DABench
 
 
 class Deterministic:
@@ -52,7 +52,7 @@ async def main(split: Path, out: Path, questions: int, at_once: int = 4) -> None
     """Evaluates, and writes `results.jsonl` when it comes to the end."""
     out.mkdir(parents=True, exist_ok=True)
     options = EvalOptions(DABench(), split, out, limit=questions, dialect="react", at_once=at_once)
-    async with SandboxPool(PoolSettings(profile=Profile.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
         records = await evaluate(options, Deterministic(), pool)
     write_results(records, out / "results.jsonl")
 

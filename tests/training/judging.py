@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
-from training.judge.judge import Judge
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from training.marking.judge import Judge
 
 REWARD = {"question": "How many rows?", "expected": "@n[3]", "given": "There are 3."}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from training.evaluation.records import EvalRecord, RecordLog
+from training.records.records import EvalRecord, RecordLog
 
 _PLAIN = EvalRecord(
     id="q", trial=0, groups={}, right=True, strict=True, parts={}, strict_parts={}, grades={},

@@ -20,8 +20,8 @@ from dm_jupyter.core.trajectory import (
     Void,
 )
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Output, Stream
-from training.evaluation.records import EvalRecord, Spent
-from training.tasks.suite import EvalItem, ItemScore
+from training.records.records import EvalRecord, Usage
+from training.suites.suite import ItemScore, Sample
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
@@ -88,9 +88,9 @@ def a_record(
     name: str = "q",
 ) -> EvalRecord:
     trajectory = trajectory or a_trajectory(name=name)
-    item = EvalItem(trajectory.task, [["mass", "4207.3"]])
+    item = Sample(trajectory.task, [["mass", "4207.3"]])
     score = ItemScore(right, right, {"mass": right}, {"mass": right})
-    spent = Spent(trajectory.tokens, 50, trajectory.cells, 1.5, search or {})
+    spent = Usage(trajectory.tokens, 50, trajectory.cells, 1.5, search or {})
     return EvalRecord.of(item, trial, trajectory, score, spent)
 
 

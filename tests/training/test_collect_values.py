@@ -12,7 +12,7 @@ import pytest
 
 from tests.training.outcomes import tried, write_run
 from training.collect_values import CollectError, ValueExample, examples_of, main
-from training.evaluation.records import EvalRecord
+from training.records.records import EvalRecord
 
 
 def _node(number: int, parent: int | None, reward: float | None, **changes: Any) -> dict[str, Any]:

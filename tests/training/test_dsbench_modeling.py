@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
-from training.tasks.dsbench_modeling import DSBenchModeling, ModelingLabel
-from training.tasks.records import RecordError
-from training.tasks.suite import EvalItem, Outcome
+from training.suites.dsbench_modeling import DSBenchModeling, ModelingLabel
+from training.suites.records import RecordError
+from training.suites.suite import Outcome, Sample
 
 pytest.importorskip("sklearn")
 
@@ -47,7 +47,7 @@ def split(write_questions: Write) -> Path:
 
 
 @pytest.fixture
-def item(split: Path) -> EvalItem:
+def item(split: Path) -> Sample:
     (loaded,) = DSBenchModeling().load(split)
     return loaded
 
@@ -63,7 +63,7 @@ def submit(tmp_path: Path) -> Callable[[str], Outcome]:
     return write
 
 
-def test_the_agent_gets_train_and_test_and_not_the_answer(item: EvalItem) -> None:
+def test_the_agent_gets_train_and_test_and_not_the_answer(item: Sample) -> None:
     assert [file.name for file in item.task.files] == ["train.csv", "test.csv"]
     assert "the columns id, price," in item.task.constraints
     assert "scored by mae" in item.task.constraints
@@ -97,7 +97,7 @@ def test_a_submission_is_scored_by_its_way_from_the_baseline(
     score: float | None,
     gap: float,
     strict_gap: float,
-    item: EvalItem,
+    item: Sample,
     submit: Callable[[str], Outcome],
 ) -> None:
     verdict = DSBenchModeling().score(item, submit(text))
@@ -109,35 +109,35 @@ def test_a_submission_is_scored_by_its_way_from_the_baseline(
 
 
 def test_a_submission_without_the_class_column_is_none(
-    item: EvalItem, submit: Callable[[str], Outcome]
+    item: Sample, submit: Callable[[str], Outcome]
 ) -> None:
     truth = ({"id": "0", "price": "a"}, {"id": "1", "price": "b"})
     label = ModelingLabel("accuracy", "id", ("price",), truth, baseline=0.5, best=1.0)
-    verdict = DSBenchModeling().score(EvalItem(item.task, label), submit("id\n0\n1\n"))
+    verdict = DSBenchModeling().score(Sample(item.task, label), submit("id\n0\n1\n"))
     assert not any((*verdict.parts.values(), *verdict.strict_parts.values()))
     assert "score" not in verdict.grades
     said = submit("id,price\n1.0,b\n0.0,a\n")
-    assert DSBenchModeling().score(EvalItem(item.task, label), said).grades["score"] == 1.0
+    assert DSBenchModeling().score(Sample(item.task, label), said).grades["score"] == 1.0
 
 
 def test_keys_with_zeros_in_front_stay_apart(
-    item: EvalItem, submit: Callable[[str], Outcome]
+    item: Sample, submit: Callable[[str], Outcome]
 ) -> None:
     truth = ({"id": "007", "price": "100"}, {"id": "7", "price": "150"})
     label = ModelingLabel("mae", "id", ("price",), truth, baseline=20.0, best=0.0)
     said = submit("id,price\n7,150\n007,100\n")
-    assert DSBenchModeling().score(EvalItem(item.task, label), said).grades["gap"] == 1.0
+    assert DSBenchModeling().score(Sample(item.task, label), said).grades["gap"] == 1.0
     same = submit("id,price\n7,150\n7.0,100\n")
-    assert not DSBenchModeling().score(EvalItem(item.task, label), same).parts["submitted"]
+    assert not DSBenchModeling().score(Sample(item.task, label), same).parts["submitted"]
 
 
-def test_no_submission_and_no_folder_are_a_score(item: EvalItem, tmp_path: Path) -> None:
+def test_no_submission_and_no_folder_are_a_score(item: Sample, tmp_path: Path) -> None:
     verdict = DSBenchModeling().score(item, Outcome("I would use a forest", tmp_path / "none"))
     assert verdict.grades == {"gap": 0.0, "strict_gap": 0.0}
     assert not any(verdict.parts.values())
 
 
-def test_a_link_to_the_answer_is_no_submission(item: EvalItem, split: Path, tmp_path: Path) -> None:
+def test_a_link_to_the_answer_is_no_submission(item: Sample, split: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "submission.csv").symlink_to(split / "data" / "houses" / "answer.csv")
@@ -145,7 +145,7 @@ def test_a_link_to_the_answer_is_no_submission(item: EvalItem, split: Path, tmp_
 
 
 def test_runs_agree_where_they_predict_the_same(
-    item: EvalItem, submit: Callable[[str], Outcome], tmp_path: Path
+    item: Sample, submit: Callable[[str], Outcome], tmp_path: Path
 ) -> None:
     suite = DSBenchModeling()
     one = submit("id,price\n3,95\n4,160\n")
@@ -162,7 +162,7 @@ def test_no_text_breaks_the_scorer(text: str, tmp_path_factory: pytest.TempPathF
     truth = ({"id": "3", "price": "100"}, {"id": "4", "price": "150"})
     label = ModelingLabel("mae", "id", ("price",), truth, baseline=20.0, best=0.0)
     outcome = Outcome("", folder)
-    assert not DSBenchModeling().score(EvalItem(Task("t", "?"), label), outcome).right
+    assert not DSBenchModeling().score(Sample(Task("t", "?"), label), outcome).right
 
 
 @pytest.mark.parametrize(

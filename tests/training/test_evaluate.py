@@ -14,7 +14,6 @@ import pytest
 import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.protocols import SampleRequest
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError, UsageError
 from dm_jupyter.core.task import Task
@@ -27,8 +26,9 @@ from dm_jupyter.core.trajectory import (
     Turn,
     Void,
 )
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.fakes import ScriptedPolicy
 from tests.training.eval_program import Deterministic
@@ -37,14 +37,14 @@ from tests.training.judging import open_judge
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.bounded import BoundedPolicy
-from training.evaluation.failures import Failure, failure_of
 from training.evaluation.options import EvalOptions
-from training.evaluation.records import EvalRecord, RecordLog
+from training.evaluation.resume_state import standing_of
 from training.evaluation.run import SuiteError, evaluate, item_folder
-from training.evaluation.standing import standing_of
-from training.judge.judge import Judge, JudgeError
-from training.tasks.dabench import DABench
-from training.tasks.suite import EvalItem, ItemScore, Outcome
+from training.marking.judge import Judge, JudgeError
+from training.records.failures import Failure, failure_of
+from training.records.records import EvalRecord, RecordLog
+from training.suites.dabench import DABench
+from training.suites.suite import ItemScore, Outcome, Sample
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
@@ -73,7 +73,7 @@ def _split(folder: Path, count: int = 3) -> Path:
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(PoolSettings(profile=Profile.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
         yield pool
 
 
@@ -216,7 +216,7 @@ async def test_sampling_is_bounded_apart_from_the_runs(
 
 
 async def test_a_batch_takes_a_place_for_each_turn_and_never_waits_for_itself() -> None:
-    from dm_jupyter.agent.protocols import SampleRequest
+    from dm_jupyter.models.protocols import SampleRequest
 
     class Batches:
         """Draws batches; notes their sizes, their seeds and how many turns are under way."""
@@ -509,7 +509,7 @@ def test_names_that_look_alike_have_folders_of_their_own(tmp_path: Path) -> None
 class _Brittle(DABench):
     """A suite with a mistake of its own."""
 
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         raise KeyError("column")
 
 
@@ -522,7 +522,7 @@ async def test_a_suite_that_cannot_score_is_named_and_nothing_is_lost(
 
 
 class _Marked(DABench):
-    async def judge(self, item: EvalItem, outcome: Outcome, judge: Judge) -> ItemScore:
+    async def judge(self, item: Sample, outcome: Outcome, judge: Judge) -> ItemScore:
         raise JudgeError("the judge said nothing of use")
 
 

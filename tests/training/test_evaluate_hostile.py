@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.search.settings import SearchSettings
-from dm_jupyter.agent.search.strategies import React, Strategy, Vote
-from dm_jupyter.agent.search.tree import Search
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.strategies import React, Strategy, Vote
+from dm_jupyter.search.tree import Search
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, Limits
 from tests.fakes import ScriptedPolicy
 from training.evaluation.options import EvalOptions
 from training.evaluation.run import SuiteError, evaluate, item_folder
-from training.tasks.dabench import DABench
-from training.tasks.suite import EvalItem, Outcome
+from training.suites.dabench import DABench
+from training.suites.suite import Outcome, Sample
 
 FULL = (
     "file = open('big.bin', 'wb'); file.truncate(3 << 20); file.close()\n"
@@ -45,7 +45,7 @@ def options(tmp_path: Path) -> EvalOptions:
 
 
 def _pool() -> SandboxPool:
-    settings = PoolSettings(profile=Profile.INTERACTIVE, modules=())
+    settings = PoolSettings(profile=Strictness.INTERACTIVE, modules=())
     return SandboxPool(settings, Limits(disk_bytes=2 * MIB))
 
 
@@ -76,7 +76,7 @@ async def test_a_folder_with_the_name_of_the_notebook_is_not_in_its_way(
 class _Brittle(DABench):
     """A suite with a mistake of its own."""
 
-    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
         raise KeyError("column")
 
 

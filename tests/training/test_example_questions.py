@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import correlation, fmean, variance
 
-from training.tasks.dabench import DABench
+from training.suites.dabench import DABench
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
 from dm_jupyter.core.errors import DmJupyterError, EndpointRefusedError
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
-from training.judge.judge import Judge, JudgeError, JudgeUnreachableError, Verdict
+from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Verdict
 from training.prompts import load_prompt
 
 

@@ -14,11 +14,11 @@ from dm_jupyter.core.trajectory import Trajectory
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import verdict
 from tests.training.outcomes import tried, write_run
-from training.evaluation.records import EvalRecord
 from training.judge.__main__ import main
 from training.judge.agreement import Agreement, agreement_of
 from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of, judgeable
-from training.tasks.sql import SqlLabel
+from training.records.records import EvalRecord
+from training.suites.sql import SqlLabel
 
 ROW = JudgedRecord("a", 0, "x", "j", "f", True, True, True, "", "")
 
@@ -285,12 +285,12 @@ class LabelledByObject:
     name = "labelled-by-object"
 
     def load(self, split: Path) -> list[Any]:
-        from training.tasks.suite import EvalItem
+        from training.suites.suite import Sample
 
-        return [EvalItem(Task("in-words", "?"), Path("@mean[2.5]"))]
+        return [Sample(Task("in-words", "?"), Path("@mean[2.5]"))]
 
     def score(self, item: Any, outcome: Any) -> Any:
-        from training.tasks.suite import ItemScore
+        from training.suites.suite import ItemScore
 
         right = item.label.name == outcome.answer
         return ItemScore(right, right)

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
-from training.evaluation.records import EvalRecord
 from training.metrics.accuracy import (
     abq,
     has_sub_answers,
@@ -17,6 +16,7 @@ from training.metrics.accuracy import (
 )
 from training.metrics.intervals import wilson
 from training.metrics.questions import by_question, question_means, share_of
+from training.records.records import EvalRecord
 
 
 def _parted(name: str, *parts: bool, trial: int = 0) -> EvalRecord:

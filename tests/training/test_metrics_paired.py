@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
-from training.evaluation.records import EvalRecord
 from training.metrics.matching import Pairing, match
 from training.metrics.paired import difference_of, mcnemar, mcnemar_of
+from training.records.records import EvalRecord
 
 counts = st.integers(0, 60)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
 from training.scoring.numeric import first_number, is_within, read_number
-from training.tasks.qrdata import QRData, QRLabel
-from training.tasks.records import RecordError
-from training.tasks.suite import EvalItem, ItemScore, Outcome
+from training.suites.qrdata import QRData, QRLabel
+from training.suites.records import RecordError
+from training.suites.suite import ItemScore, Outcome, Sample
 
 Write = Callable[..., Path]
 
@@ -35,8 +35,8 @@ CHOICE = {
 
 
 @pytest.fixture
-def load(write_questions: Write) -> Callable[..., EvalItem]:
-    def loaded(record: dict[str, Any], **changes: Any) -> EvalItem:
+def load(write_questions: Write) -> Callable[..., Sample]:
+    def loaded(record: dict[str, Any], **changes: Any) -> Sample:
         split = write_questions({**record, **changes})
         for name in ("trial.csv", "more.csv"):
             (split / name).write_text("cured\n1\n0\n")
@@ -46,7 +46,7 @@ def load(write_questions: Write) -> Callable[..., EvalItem]:
     return loaded
 
 
-def test_a_task_holds_context_question_and_all_files(load: Callable[..., EvalItem]) -> None:
+def test_a_task_holds_context_question_and_all_files(load: Callable[..., Sample]) -> None:
     task = load(NUMERICAL).task
     assert task.question == "The file trial.csv holds a trial.\n\nWhat share was cured?"
     assert [file.name for file in task.files] == ["trial.csv", "more.csv"]
@@ -55,7 +55,7 @@ def test_a_task_holds_context_question_and_all_files(load: Callable[..., EvalIte
     assert load(NUMERICAL, context="").task.question == "What share was cured?"
 
 
-def test_a_choice_is_offered_in_the_format(load: Callable[..., EvalItem]) -> None:
+def test_a_choice_is_offered_in_the_format(load: Callable[..., Sample]) -> None:
     item = load(CHOICE)
     assert item.task.answer_format.endswith("one of: yes, no, no idea.")
     assert item.task.metadata["format"] == "choice"
@@ -86,7 +86,7 @@ def test_a_choice_is_offered_in_the_format(load: Callable[..., EvalItem]) -> Non
     ],
 )
 def test_numbers(
-    label: str, answer: str, right: bool, strict: bool, exact: bool, load: Callable[..., EvalItem]
+    label: str, answer: str, right: bool, strict: bool, exact: bool, load: Callable[..., Sample]
 ) -> None:
     score = QRData().score(load(NUMERICAL, answer=label), Outcome(answer, Path()))
     parts = {"answer": right, "exact": exact}
@@ -105,7 +105,7 @@ def test_numbers(
         ("", False, False),
     ],
 )
-def test_choices(answer: str, right: bool, strict: bool, load: Callable[..., EvalItem]) -> None:
+def test_choices(answer: str, right: bool, strict: bool, load: Callable[..., Sample]) -> None:
     score = QRData().score(load(CHOICE), Outcome(answer, Path()))
     assert (score.right, score.strict, score.parts["exact"]) == (right, strict, right)
 
@@ -127,7 +127,7 @@ def test_choices(answer: str, right: bool, strict: bool, load: Callable[..., Eva
     ],
 )
 def test_a_choice_beside_another_one_is_none(
-    answer: str, chosen: str | None, load: Callable[..., EvalItem]
+    answer: str, chosen: str | None, load: Callable[..., Sample]
 ) -> None:
     for label in "abc":
         item = load(CHOICE, answer=label.upper(), multiple_choices=["A", "b", "C"])
@@ -137,7 +137,7 @@ def test_a_choice_beside_another_one_is_none(
 
 
 @pytest.mark.parametrize("answer", ["(a) foo", "a) foo", "(A) Foo.", '"(a) foo"'])
-def test_a_choice_may_have_brackets_of_its_own(answer: str, load: Callable[..., EvalItem]) -> None:
+def test_a_choice_may_have_brackets_of_its_own(answer: str, load: Callable[..., Sample]) -> None:
     item = load(CHOICE, answer="(a) foo", multiple_choices=["(a) foo", "(b) [bar]"])
     assert QRData().score(item, Outcome(answer, Path())).right
     other = load(CHOICE, answer="(b) [bar]", multiple_choices=["(a) foo", "(b) [bar]"])
@@ -145,10 +145,10 @@ def test_a_choice_may_have_brackets_of_its_own(answer: str, load: Callable[..., 
     assert not QRData().score(other, Outcome(answer, Path())).right
 
 
-def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., EvalItem]) -> None:
+def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., Sample]) -> None:
     number, choice, suite = load(NUMERICAL), load(CHOICE), QRData()
 
-    def agree(item: EvalItem, one: str, other: str) -> bool:
+    def agree(item: Sample, one: str, other: str) -> bool:
         answers = Outcome(one, Path()), Outcome(other, Path())
         assert suite.agree(item, *answers) == suite.agree(item, *reversed(answers))
         return suite.agree(item, *answers)
@@ -178,7 +178,7 @@ def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., EvalIt
     ],
 )
 def test_a_bad_record_is_named(
-    change: dict[str, Any], message: str, load: Callable[..., EvalItem]
+    change: dict[str, Any], message: str, load: Callable[..., Sample]
 ) -> None:
     with pytest.raises(RecordError, match=message):
         load(NUMERICAL, **change)
@@ -205,7 +205,7 @@ def test_a_number_is_read_whole_or_first(
 def test_no_text_raises_and_agreement_is_symmetric(one: str, other: str) -> None:
     first_number(one)
     for label in (QRLabel(one), QRLabel("no", ("yes", "no"))):
-        item = EvalItem(Task("t", "?"), label)
+        item = Sample(Task("t", "?"), label)
         outcomes = Outcome(one, Path()), Outcome(other, Path())
         QRData().score(item, outcomes[1])
         assert QRData().agree(item, *outcomes) == QRData().agree(item, *reversed(outcomes))

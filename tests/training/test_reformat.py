@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.http_policy import Endpoint, HttpPolicy
 from dm_jupyter.core.task import Task
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
-from training.judge.errors import UnusableReplyError
-from training.judge.judge import JudgeError
 from training.judge.reformat import Reformatter, read_reformatted
+from training.marking.errors import UnusableReplyError
+from training.marking.judge import JudgeError
 
 TASK = Task("t", "Mean and count?", answer_format="@mean[value], @c[count], @normal[yes/no]")
 NAMES = ("mean", "c", "normal")

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from training.tasks.registry import SUITES, find_suite
-from training.tasks.suite import JudgedSuite, Outcome, Suite
+from training.suites.registry import SUITES, find_suite
+from training.suites.suite import JudgedSuite, Outcome, Suite
 
 THEIR_FILE = """
 import json
 
 from dm_jupyter.core.task import Task
-from training.tasks.suite import EvalItem, ItemScore
+from training.suites.suite import EvalItem, ItemScore
 
 
 class Capitals:
@@ -73,8 +73,8 @@ def test_what_is_no_suite_is_refused_by_name(their_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("training.tasks.suite:EvalItem", "missing 2 required positional arguments"),
-        ("training.tasks.suite:Suite", "Protocols cannot be instantiated"),
+        ("training.suites.suite:EvalItem", "missing 2 required positional arguments"),
+        ("training.suites.suite:Suite", "Protocols cannot be instantiated"),
     ],
 )
 def test_a_class_that_cannot_be_made_is_no_suite(name: str, reason: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.analysis import AnalysisSettings, analyze
+from dm_jupyter.analysis import AnalysisSettings, analyze
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import Display, Stream
 from tests.fakes import ScriptedPolicy
@@ -24,11 +24,11 @@ from tests.training.report_runs import (
     a_trajectory,
     write_run,
 )
-from training.evaluation.records import EvalRecord
 from training.evaluation.summary import write_summary
 from training.judge.judged import JudgedLog, JudgedRecord
 from training.metrics.costs import Price
-from training.report import main, write_page
+from training.records.records import EvalRecord
+from training.report.__main__ import main, write_page
 
 
 class Page(HTMLParser):

@@ -9,20 +9,20 @@ from markupsafe import escape
 
 from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.training.report_runs import PNG, TREE, VOTE, a_node, a_record, ran
-from training.html.figures import figures_of
-from training.html.highlight import highlight
-from training.html.outputs import shown_outputs
-from training.html.pictures import MAX_BYTES, Pictures
-from training.html.plots import accuracy_plot, failure_plot, pass_plot, token_plot
-from training.html.sanitize import MAX_CHARS, MAX_DEPTH, clean_html
-from training.html.scales import LogScale
-from training.html.search import SearchError, Tree, Vote, search_from_json
-from training.html.search_page import tree_page, vote_page
-from training.html.tables import overall
-from training.html.tree_layout import rows_of
-from training.html.verdicts import kind_of, verdict_of
-from training.html.words import MAX_CHARS as MAX_WORDS
-from training.html.words import markdown, plain
+from training.report.figures import figures_of
+from training.report.highlight import highlight
+from training.report.outputs import shown_outputs
+from training.report.pictures import MAX_BYTES, Pictures
+from training.report.plots import accuracy_plot, failure_plot, pass_plot, token_plot
+from training.report.sanitize import MAX_CHARS, MAX_DEPTH, clean_html
+from training.report.scales import LogScale
+from training.report.search import SearchError, Tree, VoteCount, search_from_json
+from training.report.search_page import tree_page, vote_page
+from training.report.tables import overall
+from training.report.tree_layout import rows_of
+from training.report.verdicts import kind_of, verdict_of
+from training.report.words import MAX_CHARS as MAX_WORDS
+from training.report.words import markdown, plain
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_beside_each_label_stands_the_answer_that_the_scorer_held_against_it(
 
 def test_votes_are_shown_largest_group_first() -> None:
     vote = search_from_json({**VOTE, "runs": []})
-    assert isinstance(vote, Vote)
+    assert isinstance(vote, VoteCount)
     rows = vote_page(vote).rows
     assert [(row.count, row.trials, row.is_chosen) for row in rows] == [
         (2, "1, 2", True),
@@ -239,7 +239,7 @@ def test_whatever_is_stored_is_no_crash(raw: dict[str, object]) -> None:
             found = search_from_json({**raw, "kind": kind})
         except SearchError:
             continue
-        assert isinstance(found, Vote)  # of no groups
+        assert isinstance(found, VoteCount)  # of no groups
 
 
 def _figures(*, trials: int = 1):

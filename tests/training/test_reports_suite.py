@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from dm_jupyter.core.task import Task
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import open_judge
-from training.judge.judge import JudgeError
-from training.tasks.records import RecordError
-from training.tasks.reports import Reports
-from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome
+from training.marking.judge import JudgeError
+from training.suites.records import RecordError
+from training.suites.reports import Reports
+from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "reports" / "questions.jsonl"
 SUITE = Reports()
-ITEM = EvalItem(Task("r", "Report on sales."), ("Names the 3 largest regions", "Gives the total"))
+ITEM = Sample(Task("r", "Report on sales."), ("Names the 3 largest regions", "Gives the total"))
 REPORT = "# Sales\n\nThe 3 largest regions names: A, B, C.\n\n## Total\n\nAll in all 12.5."
 RECORD: dict[str, Any] = {
     "id": "a", "question": "Report.", "files": ["t.csv"], "checklist": ["Says so"]

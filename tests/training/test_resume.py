@@ -14,9 +14,9 @@ from tests.cli.endpoint import ScriptedEndpoint
 from tests.training.outcomes import tried, write_run
 from training.evaluate import main
 from training.evaluation.data_files import changed_files, hash_data
-from training.evaluation.read_run import RunError, read_run
-from training.evaluation.salvage import DAMAGED, Salvaged, salvage
-from training.tasks.dabench import DABench
+from training.records.read_run import RunError, read_run
+from training.records.salvage import DAMAGED, Salvaged, salvage
+from training.suites.dabench import DABench
 
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
 

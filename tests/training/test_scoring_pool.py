@@ -16,20 +16,20 @@ import pytest
 import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.search.settings import SearchSettings
-from dm_jupyter.agent.search.strategies import Vote
-from dm_jupyter.agent.search.tree import Search
 from dm_jupyter.core.task import Task
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.strategies import Vote
+from dm_jupyter.search.tree import Search
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
-from training.evaluation.failures import Failure
 from training.evaluation.options import EvalOptions
-from training.evaluation.records import EvalRecord
 from training.evaluation.run import SuiteError, evaluate
 from training.evaluation.scoring import ScoringError, ScoringPool
-from training.tasks.dabench import DABench
-from training.tasks.suite import EvalItem, ItemScore, Outcome
+from training.records.failures import Failure
+from training.records.records import EvalRecord
+from training.suites.dabench import DABench
+from training.suites.suite import ItemScore, Outcome, Sample
 
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
 NOTHING = Outcome("", Path("nothing"))
@@ -38,26 +38,26 @@ NOTHING = Outcome("", Path("nothing"))
 class _Hangs(DABench):
     """Reads the answer to q1 as a pattern does that never ends and never lets go of the lock."""
 
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         if item.task.id == "q1":
             re.match(r"(a+)+$", "a" * 60 + "b")
         return super().score(item, outcome)
 
-    def agree(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
         if item.task.id == "q1":
             re.match(r"(a+)+$", "a" * 60 + "b")
         return super().agree(item, one, other)
 
 
 class _Dies(DABench):
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         if item.task.id == "q1":
             os.kill(os.getpid(), signal.SIGKILL)
         return super().score(item, outcome)
 
 
 class _NeedsMemory(DABench):
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         if item.task.id == "q1":
             raise MemoryError
         return super().score(item, outcome)
@@ -66,7 +66,7 @@ class _NeedsMemory(DABench):
 class _Waits(DABench):
     """Scores once the event loop of the evaluation has answered it."""
 
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(60)
             line.connect(str(outcome.folder.parents[3] / "line"))
@@ -75,13 +75,13 @@ class _Waits(DABench):
 
 
 class _SaysNothing(DABench):
-    def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         return None  # type: ignore[return-value]
 
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(PoolSettings(profile=Profile.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
         yield pool
 
 
@@ -201,7 +201,7 @@ async def test_a_closed_pool_scores_nothing(options: EvalOptions) -> None:
 
 
 async def test_a_label_that_no_process_can_be_sent_is_named() -> None:
-    item = EvalItem(Task("q", "?"), lambda: None)
+    item = Sample(Task("q", "?"), lambda: None)
     async with ScoringPool(DABench(), 30) as scorer:
         with pytest.raises(SuiteError, match="could not score the answer to q: it or a label can"):
             await scorer.score(item, NOTHING)

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.episodes import Arena
-from dm_jupyter.agent.search.candidates import Candidate
-from dm_jupyter.agent.search.settings import SearchSettings
-from dm_jupyter.agent.search.strategies import Strategy, Vote
-from dm_jupyter.agent.search.tree import Search
+from dm_jupyter.agent.candidates import Candidate
+from dm_jupyter.agent.rollout import RolloutContext
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from kernel_sandbox.pool import PoolSettings, SandboxPool
-from kernel_sandbox.profile import Profile
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.strategies import Strategy, Vote
+from dm_jupyter.search.tree import Search
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell
 from tests.training.outcomes import tried
-from training.evaluation.failures import was_mended
-from training.evaluation.read_run import RunError
-from training.evaluation.records import EvalRecord
-from training.evaluation.stored_candidates import stored_candidates
+from training.records.failures import was_mended
+from training.records.read_run import RunError
+from training.records.records import EvalRecord
+from training.records.stored_candidates import stored_candidates
 
 
 def _says(_: str, turn: int) -> list[str]:
@@ -54,8 +54,8 @@ async def test_the_runs_of_a_record_are_those_that_were_chosen_among(
     tmp_path: Path, strategy: Strategy
 ) -> None:
     task = Task("t", "How many?", answer_format="@n[n]")
-    async with SandboxPool(PoolSettings(profile=Profile.INTERACTIVE, modules=())) as pool:
-        arena = Arena(task, pool, tmp_path, dialect="react")
+    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
+        arena = RolloutContext(task, pool, tmp_path, dialect="react")
         solution = await strategy.solve(arena, Scripted(_says))
     best = solution.best.trajectory.to_json()
     record = tried("t", True, trajectory=best, search=solution.record)

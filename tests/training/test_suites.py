@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from training.scoring.values import kind_of
-from training.tasks.records import RecordError, read_records
-from training.tasks.registry import SUITES
-from training.tasks.suite import ItemScore, Outcome
+from training.suites.records import RecordError, read_records
+from training.suites.registry import SUITES
+from training.suites.suite import ItemScore, Outcome
 
 Write = Callable[..., Path]
 

@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
-from training.tasks.registry import SUITES
-from training.tasks.suite import EvalItem, draw
+from training.suites.registry import SUITES
+from training.suites.suite import Sample, draw
 
 SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 30), min_size=2)
 
 
-def plain(count: int) -> list[EvalItem]:
-    return [EvalItem(Task(str(number), "?"), None) for number in range(count)]
+def plain(count: int) -> list[Sample]:
+    return [Sample(Task(str(number), "?"), None) for number in range(count)]
 
 
-def grouped(sizes: dict[str, int]) -> list[EvalItem]:
+def grouped(sizes: dict[str, int]) -> list[Sample]:
     return [
-        EvalItem(Task(f"{name}{number}", "?", metadata={"draw_group": name}), None)
+        Sample(Task(f"{name}{number}", "?", metadata={"draw_group": name}), None)
         for name, size in sizes.items()
         for number in range(size)
     ]
 
 
-def shares(items: list[EvalItem]) -> Counter[str]:
+def shares(items: list[Sample]) -> Counter[str]:
     return Counter(item.task.metadata["draw_group"] for item in items)
 
 

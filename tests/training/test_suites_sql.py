@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from training.tasks.records import RecordError
-from training.tasks.registry import SUITES
-from training.tasks.sql import SqlLabel
-from training.tasks.suite import ItemScore, Outcome
+from training.suites.records import RecordError
+from training.suites.registry import SUITES
+from training.suites.sql import SqlLabel
+from training.suites.suite import ItemScore, Outcome
 
 Write = Callable[..., Path]
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
-from training.tasks.records import RecordError
-from training.tasks.suite import EvalItem, ItemScore, Outcome
-from training.tasks.tablebench import TableBench
+from training.suites.records import RecordError
+from training.suites.suite import ItemScore, Outcome, Sample
+from training.suites.tablebench import TableBench
 
 Write = Callable[..., Path]
 
@@ -36,8 +36,8 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     return folder
 
 
-def item_of(label: str, kind: str = "Aggregation") -> EvalItem:
-    return EvalItem(Task("t", "?", concepts=("?", kind)), label)
+def item_of(label: str, kind: str = "Aggregation") -> Sample:
+    return Sample(Task("t", "?", concepts=("?", kind)), label)
 
 
 def test_each_table_lies_beside_no_split_as_csv(write_questions: Write, temporary: Path) -> None:

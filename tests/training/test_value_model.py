@@ -15,8 +15,8 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from tests.cli.endpoint import LocalServer, ScriptedEndpoint, unused_url
 from training.evaluate import main
-from training.evaluation.read_run import read_run
 from training.evaluation.value_model import ValueModel, ValueModelError
+from training.records.read_run import read_run
 
 Reply = Callable[[list[Any]], Any]
 

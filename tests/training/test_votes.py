@@ -12,10 +12,10 @@ import pytest
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.training.outcomes import tried, write_run
-from training import votes
-from training.evaluation.read_run import RunError, read_run
-from training.evaluation.records import EvalRecord, RecordLog
-from training.tasks.registry import find_suite
+from training import revote as votes
+from training.records.read_run import RunError, read_run
+from training.records.records import EvalRecord, RecordLog
+from training.suites.registry import find_suite
 
 QUESTION = {
     "id": "dabench-1", "question": "How many?", "constraints": "", "format": "@n[n]",
@@ -52,7 +52,7 @@ def test_a_suite_of_somebody_else_is_named(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = write_run(tmp_path / "run", [_vote(["@n[3]"])])
-    theirs = ("--split", split, "--suite", "training.tasks.dabench:DABench")
+    theirs = ("--split", split, "--suite", "training.suites.dabench:DABench")
     assert _main(monkeypatch, run, *theirs) == 0
     assert _main(monkeypatch, run, "--split", split, "--suite", "absent") == 1
     assert "votes: no suite is called 'absent'" in capsys.readouterr().err

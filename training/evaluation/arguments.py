@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.search.settings import SearchSettings
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
-from kernel_sandbox.pool_settings import PROFILES
-from kernel_sandbox.profile import Profile
-from training.evaluation.salvage import DAMAGED
-from training.tasks.registry import SUITES
+from dm_jupyter.search.settings import SearchSettings
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool_settings import PROFILES
+from training.records.salvage import DAMAGED
+from training.suites.registry import SUITES
 
 __all__ = ["CHOICES", "parsed", "positive"]
 
@@ -33,7 +33,7 @@ def parsed(description: str) -> argparse.Namespace:
     parser = _parser(description)
     arguments = parser.parse_args()
     if arguments.install_packages is None:  # whoever begins a rollout agrees to all that is listed
-        arguments.install_packages = arguments.profile == Profile.ROLLOUT.value
+        arguments.install_packages = arguments.profile == Strictness.ROLLOUT.value
     _refuse_unread(parser, arguments)
     return arguments
 
@@ -133,7 +133,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="install listed packages that cells lack (default: in rollouts)")  # fmt: skip
     add("--packages-lock", type=Path, metavar="FILE",
         help="the versions and hashes that may be installed (default: any version)")  # fmt: skip
-    add("--profile", choices=[one.value for one in PROFILES], default=Profile.ROLLOUT.value)
+    add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--price", type=_dollars, nargs=2, metavar=("IN", "OUT"),
         help="dollars per million tokens read and sampled")  # fmt: skip
     add("--policy", "--model", dest="model", metavar="MODEL",

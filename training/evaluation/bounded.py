@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from dm_jupyter.agent.one_each import with_seed_of
-from dm_jupyter.agent.protocols import Policy, SampleRequest
-from dm_jupyter.agent.search.drawing import draw
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import Policy, SampleRequest
+from dm_jupyter.models.sample_each import with_seed_of
+from dm_jupyter.search.presampled import sample_many
 
 __all__ = ["BoundedPolicy"]
 
@@ -45,7 +45,7 @@ class BoundedPolicy:
         while len(drawn) < count:
             some = min(self._at_once, count - len(drawn))
             async with self._taken(some):
-                drawn += await draw(self._policy, with_seed_of(len(drawn), request), some)
+                drawn += await sample_many(self._policy, with_seed_of(len(drawn), request), some)
         return drawn
 
     @asynccontextmanager

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from training.tasks.suite import EvalItem
+from training.suites.suite import Sample
 
 __all__ = ["DataHashes", "changed_files", "hash_data", "known_hashes"]
 
@@ -31,7 +31,7 @@ def known_hashes(folder: Path) -> DataHashes:
         return {}
 
 
-def hash_data(items: Iterable[EvalItem], split: Path, known: DataHashes) -> DataHashes:
+def hash_data(items: Iterable[Sample], split: Path, known: DataHashes) -> DataHashes:
     """Returns the hash of each data file of these items.
 
     A file that is the same to the file system as when it was last hashed is not read again: same

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from training.atomic import write_json
 from training.evaluation.data_files import DataHashes, changed_files, known_hashes
-from training.whole_file import write_json
 
 __all__ = ["Manifest", "ManifestError", "git_revision", "versions"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.search.strategies import React, Strategy
-from training.judge.judge import Judge
-from training.tasks.suite import Suite
+from dm_jupyter.search.strategies import React, Strategy
+from training.marking.judge import Judge
+from training.suites.suite import Suite
 
 __all__ = ["EvalOptions"]
 

@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from training.evaluation.records import EvalRecord
+from training.records.records import EvalRecord
 
 __all__ = ["RunProgress"]
 

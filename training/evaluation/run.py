@@ -20,14 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.episodes import Arena, Pool
-from dm_jupyter.agent.local_model.leases import try_lock
-from dm_jupyter.agent.profile_reader import ProfileReader
-from dm_jupyter.agent.protocols import Policy
-from dm_jupyter.agent.search.candidates import Candidate
-from dm_jupyter.agent.search.solution import Solution
-from dm_jupyter.agent.search.strategies import Strategy
-from dm_jupyter.agent.search.tree import Search
+from dm_jupyter.agent.candidates import Candidate
+from dm_jupyter.agent.rollout import Pool, RolloutContext
 from dm_jupyter.core.errors import (
     DataFileError,
     DmJupyterError,
@@ -36,15 +30,21 @@ from dm_jupyter.core.errors import (
     first_fault,
 )
 from dm_jupyter.core.trajectory import StopReason
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.models.local.leases import try_lock
+from dm_jupyter.models.protocols import Policy
+from dm_jupyter.search.solution import Solution
+from dm_jupyter.search.strategies import Strategy
+from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
-from training.evaluation.failures import Failure
+from training.atomic import write_lines
 from training.evaluation.options import EvalOptions
-from training.evaluation.records import EvalRecord, RecordLog, Spent
+from training.evaluation.resume_state import ResumeState, standing_of
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
-from training.evaluation.standing import Standing, standing_of
-from training.judge.judge import JudgeError, JudgeUnreachableError
-from training.tasks.suite import EvalItem, ItemScore, JudgedSuite, Outcome
-from training.whole_file import write_lines
+from training.marking.judge import JudgeError, JudgeUnreachableError
+from training.records.failures import Failure
+from training.records.records import EvalRecord, RecordLog, Usage
+from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample
 
 __all__ = ["SuiteError", "evaluate", "item_folder", "outcome_of", "write_results"]
 
@@ -63,7 +63,7 @@ async def evaluate(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[EvalRecord], None] = lambda _: None,
-    on_start: Callable[[Standing], None] = lambda _: None,
+    on_start: Callable[[ResumeState], None] = lambda _: None,
 ) -> list[EvalRecord]:
     """Returns the records of all tries, in the order of the draw.
 
@@ -109,7 +109,7 @@ async def _evaluate(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[EvalRecord], None],
-    standing: Standing,
+    standing: ResumeState,
 ) -> list[EvalRecord]:
     done, to_do = dict(standing.done), standing.to_do
     log = RecordLog(options.out / "records.jsonl")
@@ -161,7 +161,7 @@ def item_folder(run: Path, name: str, trial: int) -> Path:
     return run / "items" / safe / str(trial)
 
 
-async def _unbroken(item: EvalItem, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
+async def _unbroken(item: Sample, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
     """A try, begun again with the same seeds where an answer of the model broke off."""
     for _ in range(_BREAKS):
         with suppress(StreamBrokenError):
@@ -169,11 +169,11 @@ async def _unbroken(item: EvalItem, trial: int, options: EvalOptions, means: _Me
     return await _try(item, trial, options, means)
 
 
-async def _try(item: EvalItem, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
+async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
     folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
     folder.mkdir(parents=True)
-    arena = Arena(
+    arena = RolloutContext(
         item.task,
         means.pool,
         folder,
@@ -196,7 +196,7 @@ async def _try(item: EvalItem, trial: int, options: EvalOptions, means: _Means) 
     if solution.notebook is not None:
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
         solution.notebook.save()
-    spent = Spent(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
+    spent = Usage(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
     unmarked = EvalRecord.of(item, trial, solution.best.trajectory, ItemScore(False, False), spent)
     if not is_scored:
         return replace(unmarked, fault=fault)
@@ -218,7 +218,7 @@ def _place_for(file: Path) -> Path:
     return file
 
 
-def _strategy(item: EvalItem, options: EvalOptions, folder: Path, scorer: ScoringPool) -> Strategy:
+def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringPool) -> Strategy:
     """The strategy; one that collects learns 1 for a right answer and -1 for a wrong one."""
     if not options.collects or not isinstance(options.strategy, Search):
         return options.strategy
@@ -229,7 +229,7 @@ def _strategy(item: EvalItem, options: EvalOptions, folder: Path, scorer: Scorin
     return replace(options.strategy, reward=reward)
 
 
-def _unread(arena: Arena, why: str) -> Solution:
+def _unread(arena: RolloutContext, why: str) -> Solution:
     """What remains of a try whose data can't be read, or whose answers can't be compared."""
     ended = replace(arena.start, stop=StopReason.FAULT, stop_detail=why)
     return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
@@ -246,7 +246,7 @@ def outcome_of(candidate: Candidate, folder: Path) -> Outcome:
 
 
 async def _score(
-    item: EvalItem, outcome: Outcome, options: EvalOptions, scorer: ScoringPool
+    item: Sample, outcome: Outcome, options: EvalOptions, scorer: ScoringPool
 ) -> ItemScore:
     if isinstance(options.suite, JudgedSuite) and options.judge is not None:
         return await options.suite.judge(item, outcome, options.judge)

@@ -24,7 +24,7 @@ from typing import Literal, Self
 
 from dm_jupyter.core.errors import DmJupyterError
 from training.evaluation.scoring_worker import Reply, Request, Setup
-from training.tasks.suite import EvalItem, ItemScore, Outcome, Suite
+from training.suites.suite import ItemScore, Outcome, Sample, Suite
 
 __all__ = ["ScoringError", "ScoringPool", "SuiteError"]
 
@@ -99,7 +99,7 @@ class ScoringPool:
                 self._ended(self._free.get_nowait())
                 self._free.put(None)
 
-    async def score(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    async def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         """Returns the verdict on an answer; other tasks go on meanwhile.
 
         Raises:
@@ -109,7 +109,7 @@ class ScoringPool:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.score_now, item, outcome)
 
-    def score_now(self, item: EvalItem, outcome: Outcome) -> ItemScore:
+    def score_now(self, item: Sample, outcome: Outcome) -> ItemScore:
         """Returns the verdict on an answer; waits for it.
 
         Raises:
@@ -123,7 +123,7 @@ class ScoringPool:
             raise SuiteError(f"{self._suite.name} could not {what}: it returned a {kind}")
         return found
 
-    def agree_now(self, item: EvalItem, one: Outcome, other: Outcome) -> bool:
+    def agree_now(self, item: Sample, one: Outcome, other: Outcome) -> bool:
         """Returns whether two answers say the same; waits for it.
 
         Raises:
@@ -136,7 +136,7 @@ class ScoringPool:
     def _asked(
         self,
         kind: Literal["score", "agree"],
-        item: EvalItem,
+        item: Sample,
         outcomes: tuple[Outcome, ...],
         what: str,
     ) -> object:
@@ -232,7 +232,7 @@ class _Worker:
     def ask(
         self,
         kind: Literal["score", "agree"],
-        item: EvalItem,
+        item: Sample,
         outcomes: tuple[Outcome, ...],
         limit_s: float,
     ) -> Reply:

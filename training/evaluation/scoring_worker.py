@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-from training.tasks.suite import EvalItem, Outcome, Suite
+from training.suites.suite import Outcome, Sample, Suite
 
 __all__ = ["Reply", "Request", "Setup", "serve"]
 
@@ -25,7 +25,7 @@ _GRACE_S = 5.0
 
 Setup = tuple[Suite, float]
 """The first message: the suite, and the limit of a request in seconds."""
-Request = tuple[Literal["score", "agree"], str, EvalItem | None, tuple[Outcome, ...]]
+Request = tuple[Literal["score", "agree"], str, Sample | None, tuple[Outcome, ...]]
 """What is asked, the item's id, the item itself the first time, and the outcomes."""
 Reply = tuple[Literal["done", "failed", "memory"], Any]
 """What came of a message; with `failed` the error in words."""
@@ -51,7 +51,7 @@ def _serve(connection: Connection) -> None:
     if how != "done":
         return
     suite, limit_s = setup
-    items: dict[str, EvalItem] = {}
+    items: dict[str, Sample] = {}
     while True:
         reply = _reply_to(connection.recv)
         if reply[0] == "done":
@@ -62,7 +62,7 @@ def _serve(connection: Connection) -> None:
         connection.send(reply)
 
 
-def _verdict(suite: Suite, items: dict[str, EvalItem], request: Request) -> object:
+def _verdict(suite: Suite, items: dict[str, Sample], request: Request) -> object:
     kind, name, item, outcomes = request
     if item is not None:
         items[name] = item

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from training.evaluation.records import EvalRecord
-from training.evaluation.tables import tables_of, wide_console
+from training.atomic import write_json
 from training.metrics.accuracy import (
     Rules,
     abq,
@@ -26,7 +25,8 @@ from training.metrics.intervals import share_interval
 from training.metrics.parts import part_shares
 from training.metrics.passes import any_of_each, pass_of_each, reported_ks
 from training.metrics.questions import by_question, share_of
-from training.whole_file import write_json
+from training.metrics.tables import tables_of, wide_console
+from training.records.records import EvalRecord
 
 __all__ = ["print_summary", "summary_of", "write_summary"]
 

@@ -17,10 +17,10 @@ from typing import Any, Self
 
 import httpx2
 
-from dm_jupyter.agent.search.states import shown_state
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import PolicyError
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.search.states import shown_state
 
 __all__ = ["ValueModel", "ValueModelError"]
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dm_jupyter.agent.models import open_policy
-from dm_jupyter.agent.protocols import Policy, Urgency
 from dm_jupyter.core.errors import DmJupyterError
-from training.evaluation.records import EvalRecord
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy, Urgency
 from training.judge.agreement import Agreement, agreement_of
-from training.judge.choice import judge_choice
 from training.judge.column import ColumnOptions, SecondColumn, judge_answers
-from training.judge.judge import Judge
 from training.judge.judged import JudgedRecord, item_of, judgeable
 from training.judge.reformat import Reformatter
-from training.tasks.registry import find_suite
+from training.marking.choice import judge_choice
+from training.marking.judge import Judge
+from training.records.records import EvalRecord
+from training.suites.registry import find_suite
 
 __all__ = ["main"]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dm_jupyter.core.task import Task
-from training.evaluation.records import EvalRecord
-from training.judge.judge import Judge, JudgeError, JudgeUnreachableError
 from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of
 from training.judge.reformat import PROMPT as REFORMAT_PROMPT
 from training.judge.reformat import Reformatter
+from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
 from training.prompts import load_prompt
-from training.tasks.suite import EvalItem, Outcome, Suite
+from training.records.records import EvalRecord
+from training.suites.suite import Outcome, Sample, Suite
 
 __all__ = ["ColumnOptions", "SecondColumn", "judge_answers"]
 
@@ -29,7 +29,7 @@ class SecondColumn:
 
     reformatter: Reformatter
     suite: Suite
-    items: Mapping[str, EvalItem] = field(default_factory=dict)
+    items: Mapping[str, Sample] = field(default_factory=dict)
     """The suite's items by id; one that is missing is made from its record."""
 
 
@@ -138,7 +138,7 @@ async def _row(record: EvalRecord, options: ColumnOptions) -> JudgedRecord:
     return await _with_reformat(row, item, options.reformat)
 
 
-async def _with_reformat(row: JudgedRecord, item: EvalItem, second: SecondColumn) -> JudgedRecord:
+async def _with_reformat(row: JudgedRecord, item: Sample, second: SecondColumn) -> JudgedRecord:
     """The row with the second column: the reformatted answer and the suite's verdict on it."""
     row = replace(row, reformat=load_prompt(REFORMAT_PROMPT).fingerprint)
     try:
@@ -154,7 +154,7 @@ async def _with_reformat(row: JudgedRecord, item: EvalItem, second: SecondColumn
     return replace(row, reformatted=text, reformatted_right=right, reformatted_strict=strict)
 
 
-def _scored(text: str, item: EvalItem, second: SecondColumn) -> tuple[bool, bool]:
+def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
     known = second.items.get(item.task.id, item)
     try:
         score = second.suite.score(known, Outcome(text, NO_FOLDER))

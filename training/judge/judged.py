@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.core.task import Task
-from training.evaluation.read_run import read_run
-from training.evaluation.records import EvalRecord
-from training.tasks.suite import EvalItem
+from training.records.read_run import read_run
+from training.records.records import EvalRecord
+from training.suites.suite import Sample
 
 __all__ = ["JudgedLog", "JudgedRecord", "expected_text", "item_of", "judgeable", "read_column"]
 
@@ -129,7 +129,7 @@ def judgeable(folder: Path) -> list[EvalRecord]:
     return records
 
 
-def item_of(record: EvalRecord) -> EvalItem:
+def item_of(record: EvalRecord) -> Sample:
     """Returns the item of a record, its label as it comes back from JSON: lists are tuples.
 
     Raises:
@@ -139,7 +139,7 @@ def item_of(record: EvalRecord) -> EvalItem:
         task = Task.from_json(record.trajectory["task"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"the record of {record.id} has no whole task: {error!r}") from error
-    return EvalItem(task, _frozen(record.label))
+    return Sample(task, _frozen(record.label))
 
 
 def expected_text(label: Any) -> str:

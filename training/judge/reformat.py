@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from dm_jupyter.agent.protocols import Policy
 from dm_jupyter.core.closed_form import answer_names, find_answers
 from dm_jupyter.core.task import Task
-from training.judge.asking import AskedModel
-from training.judge.errors import UnusableReplyError
+from dm_jupyter.models.protocols import Policy
+from training.marking.asking import AskedModel
+from training.marking.errors import UnusableReplyError
 from training.scoring.short_answer import Token, read_tokens, tokens_equal
 
 __all__ = ["PROMPT", "Reformatter", "read_reformatted"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from training.evaluation.records import EvalRecord
 from training.metrics.intervals import Interval, ratio_bootstrap
 from training.metrics.questions import Share, by_question, share_of
+from training.records.records import EvalRecord
 
 __all__ = ["Rules", "abq", "has_sub_answers", "is_right", "parts_of", "pasq", "uasq",
            "uasq_interval"]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from training.evaluation.records import EvalRecord
+from training.records.records import EvalRecord
 
 __all__ = ["UNGROUPED", "by_group", "group_names"]
 

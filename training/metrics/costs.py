@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from training.evaluation.records import EvalRecord
+from training.records.records import EvalRecord
 
 __all__ = ["Price", "Spread", "costs_of"]
 

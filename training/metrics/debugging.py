@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from training.evaluation.records import EvalRecord
 from training.metrics.questions import Share, share_of
+from training.records.records import EvalRecord
 
 __all__ = ["failure_counts", "self_debugging"]
 
@@ -14,7 +14,7 @@ __all__ = ["failure_counts", "self_debugging"]
 def failure_counts(records: Sequence[EvalRecord]) -> dict[str, int]:
     """Returns how many runs failed in which way, the most frequent first.
 
-    The words are those of `training.evaluation.failures`; every run that is not right by the strict
+    The words are those of `training.records.failures`; every run that is not right by the strict
     rules has one.
     """
     return dict(Counter(record.failure for record in records if record.failure).most_common())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from training.evaluation.records import EvalRecord
 from training.metrics.intervals import Interval, bootstrap
 from training.metrics.questions import question_means
+from training.records.records import EvalRecord
 
 __all__ = ["Grade", "grades_of"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from training.evaluation.records import EvalRecord
 from training.metrics.accuracy import Rules, is_right
+from training.records.records import EvalRecord
 
 __all__ = ["By", "Pair", "Pairing", "key_of", "match"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from training.evaluation.records import EvalRecord
 from training.metrics.questions import Share, share_of
+from training.records.records import EvalRecord
 
 __all__ = ["part_shares"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from training.evaluation.records import EvalRecord
 from training.metrics.accuracy import Rules, is_right
 from training.metrics.questions import by_question
+from training.records.records import EvalRecord
 
 __all__ = ["any_of_each", "pass_at", "pass_of_each", "reported_ks"]
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from training.evaluation.records import EvalRecord
 from training.metrics.intervals import Interval, share_interval
+from training.records.records import EvalRecord
 
 __all__ = ["Share", "by_question", "question_means", "share_of"]
 

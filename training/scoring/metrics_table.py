@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from statistics import StatisticsError, correlation, fmean
 from typing import Any
 
-from kernel_sandbox.commands import install_extra
+from kernel_sandbox.packages.commands import install_extra
 from training.scoring.lists import folded
 from training.scoring.reader import parse_number
 

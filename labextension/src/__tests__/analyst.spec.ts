@@ -7,8 +7,8 @@ import { ServerConnection } from '@jupyterlab/services';
 import type { ServiceManager } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
-import { Analyst } from '../analyst';
-import type { IRefusedAsk } from '../analyst';
+import { Analyst } from '../model/analyst';
+import type { IRefusedAsk } from '../model/analyst';
 import type { IAsk, IRefused, ServerMessage } from '../protocol.gen';
 import { FakeContext, FakeFile, panelOf } from './document';
 import {

@@ -1,6 +1,6 @@
 import type { Notebook } from '@jupyterlab/notebook';
 
-import { anchors, notebookView } from '../cells';
+import { anchors, notebookView } from '../notebook/cells';
 
 /** A notebook of `id` cells of the person's and `id@run` cells of runs, one of them active. */
 function notebookOf(active: number, ...texts: string[]): Notebook {

@@ -1,6 +1,6 @@
 import { ServerConnection } from '@jupyterlab/services';
 
-import { ChannelClient } from '../client';
+import { ChannelClient } from '../channel/client';
 import type { ClientMessage, ServerMessage } from '../protocol.gen';
 import { FakeSocket, lastSocket as last } from './socket';
 

@@ -1,5 +1,5 @@
-import { errorQuestion } from '../cells';
-import { candidatesFor, isDataFile, mentionAt } from '../completion';
+import { errorQuestion } from '../notebook/cells';
+import { candidatesFor, isDataFile, mentionAt } from '../notebook/completion';
 
 describe('mentionAt', () => {
   it.each([

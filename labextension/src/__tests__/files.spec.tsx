@@ -10,15 +10,15 @@ import { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
-import { Banners } from '../banners';
-import { Choices } from '../choices';
-import { PanelContext, useFramedSignal } from '../context';
-import { UnseenWrites } from '../filechanges';
-import { AnalystModel } from '../model';
+import { Banners } from '../panel/banners';
+import { Choices } from '../model/choices';
+import { PanelContext, useFramedSignal } from '../panel/context';
+import { UnseenWrites } from '../panel/filechanges';
+import { AnalystModel } from '../model/model';
 import type { IFileChange, IFilesWanted } from '../protocol.gen';
-import { Steps } from '../steps';
-import type { IAnalyst } from '../tokens';
-import { Workspace } from '../workspace';
+import { Steps } from '../panel/steps';
+import type { IAnalyst } from '../model/tokens';
+import { Workspace } from '../model/workspace';
 import {
   PATH,
   RUN,

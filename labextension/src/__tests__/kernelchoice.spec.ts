@@ -1,11 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
-import type { Analyst } from '../analyst';
-import { Drafts } from '../draft';
-import { chooseKernel } from '../kernelchoice';
-import { AnalystModel } from '../model';
+import type { Analyst } from '../model/analyst';
+import { Drafts } from '../model/draft';
+import { chooseKernel } from '../kernel/kernelchoice';
+import { AnalystModel } from '../model/model';
 import type { IAsk, IRefused } from '../protocol.gen';
-import type { Workspace } from '../workspace';
+import type { Workspace } from '../model/workspace';
 import { PATH } from './messages';
 
 const ASK: IAsk = {

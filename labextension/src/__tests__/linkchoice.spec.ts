@@ -1,9 +1,9 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
-import type { Analyst } from '../analyst';
-import { Drafts } from '../draft';
-import { agreeToLinks } from '../linkchoice';
-import { AnalystModel } from '../model';
+import type { Analyst } from '../model/analyst';
+import { Drafts } from '../model/draft';
+import { agreeToLinks } from '../panel/linkchoice';
+import { AnalystModel } from '../model/model';
 import type { IAsk, IRefused } from '../protocol.gen';
 import { PATH } from './messages';
 

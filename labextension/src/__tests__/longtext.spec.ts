@@ -5,7 +5,7 @@ import {
 } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { cut, cutLongText } from '../longtext';
+import { cut, cutLongText } from '../notebook/longtext';
 
 const STDOUT = 'application/vnd.jupyter.stdout';
 const STDERR = 'application/vnd.jupyter.stderr';

@@ -1,6 +1,6 @@
-import { AnalystModel } from '../model';
-import { runningRun, waitingStep } from '../pictures';
-import type { IRunPicture } from '../pictures';
+import { AnalystModel } from '../model/model';
+import { runningRun, waitingStep } from '../model/pictures';
+import type { IRunPicture } from '../model/pictures';
 import type { IAsk, ServerMessage } from '../protocol.gen';
 import {
   PATH,

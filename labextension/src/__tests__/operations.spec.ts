@@ -2,7 +2,7 @@ import { isCodeCellModel } from '@jupyterlab/cells';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookModel } from '@jupyterlab/notebook';
 
-import { applyOperation } from '../operations';
+import { applyOperation } from '../notebook/operations';
 import { insertCell, printed } from './messages';
 
 const PERSONS = ['first', 'second'];

@@ -1,5 +1,5 @@
-import { AnalystModel } from '../model';
-import { QuestionQueue } from '../questionqueue';
+import { AnalystModel } from '../model/model';
+import { QuestionQueue } from '../model/questionqueue';
 import type { IRunClosed } from '../protocol.gen';
 import {
   PATH,

@@ -1,6 +1,6 @@
 import type { Operation } from '../protocol.gen';
-import { OperationQueue } from '../queue';
-import type { IBatch } from '../queue';
+import { OperationQueue } from '../notebook/queue';
+import type { IBatch } from '../notebook/queue';
 import { RUN, insertCell, printed } from './messages';
 
 /** Frames that come when the test says so. */

@@ -1,7 +1,7 @@
-import { Choices } from '../choices';
-import { Drafts } from '../draft';
+import { Choices } from '../model/choices';
+import { Drafts } from '../model/draft';
 import type { IReadAhead } from '../protocol.gen';
-import { tellFilesEarly } from '../readahead';
+import { tellFilesEarly } from '../model/readahead';
 
 const PATH = 'book.ipynb';
 

@@ -14,7 +14,7 @@ import {
   stopLookingUpHosts,
   withoutDiagrams,
   withoutRemote
-} from '../remote';
+} from '../model/remote';
 
 const trans = nullTranslator.load('');
 const REMOTE = 'http://remote.test/a.png?d=1';

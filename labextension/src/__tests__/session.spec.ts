@@ -1,5 +1,5 @@
 import type { RunMessage } from '../protocol.gen';
-import { NotebookSession } from '../session';
+import { NotebookSession } from '../notebook/session';
 import { FakeClient, FakeContext, FakeFile, panelOf } from './document';
 import {
   PATH,

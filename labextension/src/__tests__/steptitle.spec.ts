@@ -1,11 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { withOutput } from '../outputs';
-import type { IOutputPicture, Outputs } from '../outputs';
-import { emptyStep } from '../pictures';
-import type { IStepPicture } from '../pictures';
+import { withOutput } from '../model/outputs';
+import type { IOutputPicture, Outputs } from '../model/outputs';
+import { emptyStep } from '../model/pictures';
+import type { IStepPicture } from '../model/pictures';
 import type { Operation } from '../protocol.gen';
-import { firstSentence, stepTitle } from '../steptitle';
+import { firstSentence, stepTitle } from '../model/steptitle';
 import { printed } from './messages';
 
 const trans = nullTranslator.load('dm_jupyter');

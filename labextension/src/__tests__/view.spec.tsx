@@ -10,11 +10,11 @@ import { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
-import { Choices } from '../choices';
-import { PanelContext } from '../context';
-import { Drafts } from '../draft';
-import { AnalystModel } from '../model';
-import { QuestionQueue } from '../questionqueue';
+import { Choices } from '../model/choices';
+import { PanelContext } from '../panel/context';
+import { Drafts } from '../model/draft';
+import { AnalystModel } from '../model/model';
+import { QuestionQueue } from '../model/questionqueue';
 import type { IAsk, RunMessage } from '../protocol.gen';
 import type {
   AnalystRest,
@@ -24,11 +24,11 @@ import type {
   IModelState,
   IStatus,
   IToldPart
-} from '../rest';
-import type { IAnalyst, IQuestion } from '../tokens';
-import { PanelView } from '../view';
-import type { IViewState } from '../view';
-import type { Workspace } from '../workspace';
+} from '../channel/rest';
+import type { IAnalyst, IQuestion } from '../model/tokens';
+import { PanelView } from '../panel/view';
+import type { IViewState } from '../panel/view';
+import type { Workspace } from '../model/workspace';
 import {
   PATH,
   RUN,

@@ -1,10 +1,10 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { announcement } from '../announcer';
-import { statusText } from '../kernelstatus';
-import type { IRunPicture } from '../pictures';
+import { announcement } from '../panel/announcer';
+import { statusText } from '../kernel/kernelstatus';
+import type { IRunPicture } from '../model/pictures';
 import type { IKernelMeter, RunMessage } from '../protocol.gen';
-import { reduceRun } from '../reduce';
+import { reduceRun } from '../model/reduce';
 import {
   agreeingWords,
   besideCellWords,
@@ -13,7 +13,7 @@ import {
   secondsWords,
   stopWords,
   triesWords
-} from '../wording';
+} from '../model/wording';
 import {
   PATH,
   cellOpened,

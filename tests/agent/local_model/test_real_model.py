@@ -11,11 +11,11 @@ import psutil
 import pytest
 from openai.types.chat import ChatCompletion
 
-from dm_jupyter.agent.local_model.cache import is_present
-from dm_jupyter.agent.local_model.catalogue import MODELS
-from dm_jupyter.agent.local_model.endpoint import LocalEndpoint, ServerOptions, local_endpoint
-from dm_jupyter.agent.local_model.errors import ServerStartError
-from dm_jupyter.agent.local_model.tickets import Need, Ticket, Urgency
+from dm_jupyter.models.local.cache import is_present
+from dm_jupyter.models.local.catalogue import MODELS
+from dm_jupyter.models.local.endpoint import LocalEndpoint, ServerOptions, local_endpoint
+from dm_jupyter.models.local.errors import ServerStartError
+from dm_jupyter.models.local.tickets import Need, Ticket, Urgency
 
 PRESENT = sorted((model for model in MODELS if is_present(model)), key=lambda m: m.size_bytes)
 

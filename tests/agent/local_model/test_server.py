@@ -8,12 +8,12 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from dm_jupyter.agent.local_model.catalogue import LocalModel
-from dm_jupyter.agent.local_model.engine import Engine, EngineSettings
-from dm_jupyter.agent.local_model.errors import LocalModelError, ServerStartError
-from dm_jupyter.agent.local_model.leases import Lease, is_locked, live_leases, try_lock
-from dm_jupyter.agent.local_model.runtime import ServerFolder
-from dm_jupyter.agent.local_model.server import claim, serve_until_unused
+from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.engine import Engine, EngineSettings
+from dm_jupyter.models.local.errors import LocalModelError, ServerStartError
+from dm_jupyter.models.local.leases import Lease, is_locked, live_leases, try_lock
+from dm_jupyter.models.local.runtime import ServerFolder
+from dm_jupyter.models.local.server import claim, serve_until_unused
 
 SETTINGS = EngineSettings("tiny.gguf", "tiny", "secret", 100, 1, 0)
 

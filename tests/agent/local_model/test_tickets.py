@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.local_model import tickets
-from dm_jupyter.agent.local_model.tickets import (
+from dm_jupyter.models.local import tickets
+from dm_jupyter.models.local.tickets import (
     Need,
     RequestQueue,
     Ticket,
@@ -26,7 +26,7 @@ BACKGROUND = Need(Urgency.BACKGROUND, 1, 100)
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from dm_jupyter.agent.local_model.tickets import Need, RequestQueue, Urgency
+from dm_jupyter.models.local.tickets import Need, RequestQueue, Urgency
 
 async def ask(ticket):
     print("mine", flush=True)

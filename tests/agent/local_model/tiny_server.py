@@ -8,8 +8,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from dm_jupyter.agent.local_model.engine import Engine, EngineSettings
-from dm_jupyter.agent.local_model.server import run
+from dm_jupyter.models.local.engine import Engine, EngineSettings
+from dm_jupyter.models.local.server import run
 
 
 class _Handler(BaseHTTPRequestHandler):

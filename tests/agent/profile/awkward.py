@@ -22,8 +22,8 @@ import pandas as pd
 import pytest
 from pandas.api import types
 
-from dm_jupyter.agent.profile import FileProfile, TableProfile, profile_file
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import FileProfile, TableProfile, profile_file
 from tests.agent.profile.awkward_books import BOOKS
 from tests.agent.profile.reading import loaded, said
 

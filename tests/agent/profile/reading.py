@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from dm_jupyter.agent.profile import FileProfile, TableProfile, profile_file
-from dm_jupyter.agent.profile.source import Effort
+from dm_jupyter.data.profile import FileProfile, TableProfile, profile_file
+from dm_jupyter.data.profile.source import Effort
 
 
 def loaded(folder: Path, table: TableProfile, monkeypatch: Any) -> pd.DataFrame:

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import archive as archives
-from dm_jupyter.agent.profile import profile_file, render
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import archive as archives
+from dm_jupyter.data.profile import profile_file, render
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 FRAME = pd.DataFrame({"n": [1, 2, 3], "city": ["Köln", "Bonn", "Ulm"]})

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import profile_file, render
-from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
-from dm_jupyter.agent.profile.csv_stream import StreamedPass, streamed_table
-from dm_jupyter.agent.profile.read_call import ReadCall
-from dm_jupyter.agent.profile.source import Source
-from dm_jupyter.agent.profile.table_pass import Deadline
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file, render
+from dm_jupyter.data.profile.csv_file import WHOLE_BYTES
+from dm_jupyter.data.profile.csv_stream import StreamedPass, streamed_table
+from dm_jupyter.data.profile.read_call import ReadCall
+from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.table_pass import Deadline
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import FileProfile
-from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
+from dm_jupyter.data.profile import FileProfile
+from dm_jupyter.data.profile.csv_file import WHOLE_BYTES
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

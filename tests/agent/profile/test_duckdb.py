@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dm_jupyter.agent.profile import profile_file, render
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file, render
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 duckdb = pytest.importorskip("duckdb", reason="skipped: no duckdb")
@@ -59,7 +59,7 @@ def test_facts_are_of_all_rows(tmp_path):
 
 
 def test_a_large_table_is_queried_not_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr("dm_jupyter.agent.profile.duckdb_file._LOADED_CELLS", 10)
+    monkeypatch.setattr("dm_jupyter.data.profile.duckdb_file._LOADED_CELLS", 10)
     table = profile_file(made(tmp_path, "CREATE TABLE t AS FROM range(100)")).tables[0]
     assert (table.row_count, table.load_code) == (100, None)
 

@@ -8,8 +8,8 @@ from importlib import util as import_util
 
 import pytest
 
-from dm_jupyter.agent.profile import check_head, profile_file
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import check_head, profile_file
 
 OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -130,7 +130,7 @@ def test_missing_reader_names_its_package(tmp_path, monkeypatch, name, content, 
     found = import_util.find_spec
     for where in ("entry", "source"):
         monkeypatch.setattr(
-            f"dm_jupyter.agent.profile.{where}.find_spec",
+            f"dm_jupyter.data.profile.{where}.find_spec",
             lambda module: None if module == package else found(module),
         )
     with pytest.raises(DataFileError, match=f"pip install {package}"):
@@ -139,7 +139,7 @@ def test_missing_reader_names_its_package(tmp_path, monkeypatch, name, content, 
 
 def test_import_loads_no_pandas():
     code = (
-        "import sys, dm_jupyter.agent.profile as p; "
+        "import sys, dm_jupyter.data.profile as p; "
         "sys.exit(any(m in sys.modules for m in ('pandas', 'numpy', 'openpyxl', 'pyarrow')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

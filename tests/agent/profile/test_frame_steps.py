@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import frame_steps
-from dm_jupyter.agent.profile.frame_steps import (
+from dm_jupyter.data.profile import frame_steps
+from dm_jupyter.data.profile.frame_steps import (
     FrameStep,
     blank_numbers,
     drop_columns,

@@ -7,7 +7,7 @@ import itertools
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import profile_file, render
+from dm_jupyter.data.profile import profile_file, render
 
 
 def _written(path, rows, names=("country", "year", "value")):

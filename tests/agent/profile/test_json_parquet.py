@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import profile_file, render
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file, render
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 RECORDS = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from benchmarks.profile_facts import KINDS, differences, written
-from dm_jupyter.agent.profile import TableProfile, profile_file
-from dm_jupyter.agent.profile.csv_file import WHOLE_BYTES
-from dm_jupyter.agent.profile.source import Effort
+from dm_jupyter.data.profile import TableProfile, profile_file
+from dm_jupyter.data.profile.csv_file import WHOLE_BYTES
+from dm_jupyter.data.profile.source import Effort
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 ROWS = 200_000

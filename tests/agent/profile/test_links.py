@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.profile import (
+from dm_jupyter.data.profile import (
     ColumnProfile,
     FileProfile,
     TableProfile,
@@ -21,8 +21,8 @@ from dm_jupyter.agent.profile import (
     render,
     to_json,
 )
-from dm_jupyter.agent.profile.links import links_text
-from dm_jupyter.agent.profile.values import MOST_VALUES, with_bounded_values
+from dm_jupyter.data.profile.links import links_text
+from dm_jupyter.data.profile.values import MOST_VALUES, with_bounded_values
 
 COUNTRIES = ["GREAT BRITAIN", "France", "Côte d'Ivoire", "Toyota Land"]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.profile import FileProfile, profile_file
-from dm_jupyter.agent.profile.number_plan import number_plan
+from dm_jupyter.data.profile import FileProfile, profile_file
+from dm_jupyter.data.profile.number_plan import number_plan
 from tests.agent.profile.locales import LOCALES, Column, columns
 
 WORDS = ["Öl", "a b", "Müller & Co", "see note", "x1", "", "NA2", "(none)", "3rd"]

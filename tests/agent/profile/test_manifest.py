@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import FileProfile, profile_file, render
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import FileProfile, profile_file, render
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 UGLY = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "ugly"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.profile import FileProfile
-from dm_jupyter.agent.profile.number_plan import number_plan
+from dm_jupyter.data.profile import FileProfile
+from dm_jupyter.data.profile.number_plan import number_plan
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

@@ -15,15 +15,8 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import (
-    csv_file,
-    json_file,
-    profile_file,
-    render,
-    sqlite_file,
-    workbook,
-)
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import csv_file, json_file, profile_file, render, sqlite_file, workbook
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 ROOT = Path(__file__).resolve().parents[3]

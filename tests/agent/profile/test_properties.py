@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.agent.profile import (
+from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import (
     ColumnProfile,
     FileProfile,
     TableProfile,
@@ -19,7 +20,6 @@ from dm_jupyter.agent.profile import (
     render,
     to_json,
 )
-from dm_jupyter.core.errors import DataFileError
 
 SUFFIXES = [
     "csv",

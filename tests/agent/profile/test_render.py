@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dm_jupyter.agent.profile import (
+from dm_jupyter.data.profile import (
     ColumnProfile,
     FileProfile,
     TableProfile,

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile.sentinels import with_sentinels
+from dm_jupyter.data.profile.sentinels import with_sentinels
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

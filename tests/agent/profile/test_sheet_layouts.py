@@ -11,7 +11,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import FileProfile, render
+from dm_jupyter.data.profile import FileProfile, render
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.profile import ForeignKey, profile_file, render
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import ForeignKey, profile_file, render
 
 SCHEMA = """
 CREATE TABLE "select" ("order" int, "a b" text, "q""uote" real, data blob);
@@ -187,7 +187,7 @@ def test_dates_with_one_that_is_none_have_no_range(tmp_path):
 
 
 def test_a_table_too_large_to_scan_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("dm_jupyter.agent.profile.sqlite_file._SCAN_S", 0.0)
+    monkeypatch.setattr("dm_jupyter.data.profile.sqlite_file._SCAN_S", 0.0)
     path = tmp_path / "x.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE t (n integer)")

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import profile_file
-from dm_jupyter.agent.profile import statistics_files as files
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file
+from dm_jupyter.data.profile import statistics_files as files
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 SURVEY = pd.DataFrame(
@@ -71,7 +71,7 @@ def test_large_stata_is_read_in_pieces_and_counted(tmp_path, monkeypatch):
     path = tmp_path / "x.dta"
     pd.DataFrame({"n": range(130_000)}).to_stata(path, write_index=False)
     monkeypatch.setattr(files, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr("dm_jupyter.agent.profile.frame_table._WHOLE_CELLS", 60_000)
+    monkeypatch.setattr("dm_jupyter.data.profile.frame_table._WHOLE_CELLS", 60_000)
     table = profile_file(path).tables[0]
     assert (table.row_count, table.sampled_rows) == (130_000, None)
     assert table.columns[0].maximum == 129_999

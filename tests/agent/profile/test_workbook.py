@@ -7,8 +7,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from dm_jupyter.agent.profile import profile_file, render, workbook
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file, render, workbook
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

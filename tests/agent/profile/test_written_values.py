@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dm_jupyter.agent.profile import FileProfile
+from dm_jupyter.data.profile import FileProfile
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dm_jupyter.agent.profile import profile_file
 from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.profile import profile_file
 from tests.agent.profile.reading import assert_load_code_agrees, loaded, said
 
 pytest.importorskip("python_calamine", reason="skipped: no python-calamine")

@@ -1,0 +1,306 @@
+"""Series of a figure that came as JSON, in the words that a figure of matplotlib is told in.
+
+The JSON comes out of a kernel. Covered: whatever it holds, reading takes a bounded time and each
+text is short. Not covered: whether it is true.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import isfinite, nan
+from statistics import fmean, median
+from sys import byteorder
+from typing import Any, Literal
+
+from kernel_sandbox.cells.figures import (
+    MOST_AXES,
+    MOST_SERIES,
+    axes_text,
+    axis_text,
+    categories_text,
+    figure_text,
+    pie_text,
+    series_text,
+    short,
+)
+
+__all__ = [
+    "MOST_POINTS",
+    "Axes",
+    "Axis",
+    "aggregated",
+    "bar_words",
+    "drawn_words",
+    "items",
+    "named",
+    "number",
+    "numbers",
+    "one_of",
+    "pie_words",
+    "place",
+    "points_words",
+    "span_of",
+    "text_of",
+]
+
+MOST_POINTS = 10_000
+"""Of a series that are looked at; there are up to 24 series."""
+_TEXT_CHARS = 500
+_NAME_CHARS = 60
+_MOST_CATEGORIES = 200
+_MOST_LINES = 5
+_TYPES: Mapping[str, Literal["b", "B", "h", "H", "i", "I", "f", "d"]] = {
+    "i1": "b", "u1": "B", "uint8c": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
+    "f4": "f", "f8": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H",
+    "int32": "i", "uint32": "I", "float32": "f", "float64": "d",
+}  # fmt: skip
+"""What plotly calls the items of an array in base64; little-endian."""
+_TAG = re.compile(r"<[^<>]{0,200}>")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ](\d\d:\d\d)|$)")
+_AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "count": len, "sum": sum, "mean": fmean, "average": fmean, "avg": fmean,
+    "median": median, "min": min, "max": max,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis."""
+
+    label: str = ""
+    span: str = ""
+    """From where to where, or its categories; empty where the figure leaves it to the page."""
+
+
+@dataclass(slots=True)
+class Axes:
+    """A pair of axes with what is drawn on them."""
+
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    title: str = ""
+    series: list[str] = field(default_factory=list)
+    """The words of the first ones."""
+    count: int = 0
+    """Of the series."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the words of a further series would not be told."""
+        return len(self.series) >= MOST_SERIES
+
+    def add(self, words: str) -> None:
+        """Adds a series, which is told where there is room."""
+        self.count += 1
+        if not self.is_full:
+            self.series.append(words)
+
+
+def drawn_words(title: str, axes: Sequence[Axes]) -> str:
+    """Returns the words of a figure.
+
+    Args:
+        title: of all of it; may be empty.
+        axes: those on which something is drawn.
+    """
+    told = [
+        axes_text(
+            one.title,
+            [axis_text("x", one.x.label, one.x.span), axis_text("y", one.y.label, one.y.span)],
+            one.series,
+            one.count,
+        )
+        for one in axes[:MOST_AXES]
+    ]
+    return figure_text(title, told, len(axes))
+
+
+def points_words(head: str, values: Sequence[float], places: Sequence[object], count: int) -> str:
+    """Returns the words of a series of points.
+
+    Args:
+        head: its kind, and its name if it has one.
+        values: the first ones; what is no number is nan.
+        places: where each stands; the number of a value counts where there is none.
+        count: of all values.
+    """
+    return _words(head, values, places, count, " points")
+
+
+def bar_words(head: str, values: Sequence[float], places: Sequence[object], count: int) -> str:
+    """Returns the words of bars, each with a value; arguments as for `points_words`."""
+    return _words(head, values, places, count, "")
+
+
+def _words(
+    head: str, values: Sequence[float], places: Sequence[object], count: int, unit: str
+) -> str:
+    there = [at for at, value in enumerate(values) if isfinite(value)]
+    missing = len(values) - len(there)
+    if not there:
+        return series_text(head, "", None, None, missing)
+    ends = (min(there, key=values.__getitem__), max(there, key=values.__getitem__))
+    lowest, highest = ((values[at], place(places[at] if at < len(places) else at)) for at in ends)
+    total = count - missing
+    seen = f", the first {len(values):,} of which" if count > len(values) else ""
+    return series_text(head, f"{total}{unit}{seen}", lowest, highest, missing)
+
+
+def pie_words(names: Sequence[object], values: Sequence[float]) -> str:
+    """Returns the words of a pie, the largest wedges first.
+
+    Args:
+        names: of the wedges.
+        values: as large as the wedges.
+    """
+    whole = sum(value for value in values if value > 0)
+    pairs = zip(names, values, strict=False)
+    parts = [(place(name), value) for name, value in pairs if value > 0]
+    parts.sort(key=lambda part: part[1], reverse=True)
+    if not isfinite(whole) or not parts:
+        return "pie: no point"
+    return pie_text([(name, 100 * value / whole) for name, value in parts], len(parts))
+
+
+def aggregated(
+    how: str, places: Sequence[object], values: Sequence[float]
+) -> tuple[list[object], list[float]] | None:
+    """Returns one value for each place, in their order; `None` for an aggregate of another name.
+
+    Args:
+        how: the name of the aggregate.
+        places: as many as there are values.
+        values: what is no number is left out, but where rows are counted.
+    """
+    aggregate = _AGGREGATES.get(how)
+    if aggregate is None:
+        return None
+    groups: dict[object, tuple[object, list[float]]] = {}
+    for where, value in zip(places, values, strict=False):
+        key = where if isinstance(where, str) else place(where)
+        _, group = groups.setdefault(key, (where, []))
+        if how == "count" or isfinite(value):
+            group.append(value)
+    try:
+        found = [float(aggregate(group)) if group else nan for _, group in groups.values()]
+    except (OverflowError, ValueError):
+        return None
+    return [where for where, _ in groups.values()], found
+
+
+def span_of(values: Iterable[object]) -> str:
+    """Returns from where to where, or which categories; empty for no values.
+
+    Args:
+        values: where the points stand; the first ones are looked at.
+    """
+    looked = [value for value in islice(values, MOST_POINTS) if value is not None]
+    found = [number(value) for value in looked]
+    ends = [value for value in found if isfinite(value)]
+    if ends and len(ends) >= len(looked) / 2:
+        return f"{short(min(ends))} to {short(max(ends))}"
+    words = list(dict.fromkeys(islice(filter(None, map(place, looked)), MOST_POINTS)))
+    if words and all(_DATE.match(word) for word in words):
+        return f"{min(words)} to {max(words)}"
+    return categories_text(words[:_MOST_CATEGORIES]) if words else ""
+
+
+def number(value: object) -> float:
+    """Returns a value as a number; nan for what is none."""
+    if type(value) is float:  # most of them are
+        return value if isfinite(value) else nan
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return nan
+        if isinstance(value, str) and (len(value) > _NAME_CHARS or "_" in value):
+            return nan
+        found = float(value)
+    except (ValueError, OverflowError):
+        return nan
+    return found if isfinite(found) else nan
+
+
+def numbers(raw: object) -> tuple[list[float], int]:
+    """Returns the first values of an array as numbers, and how many values it has.
+
+    Args:
+        raw: a list, or plotly's array of a type in base64.
+    """
+    found, count = items(raw)
+    return [number(value) for value in found], count
+
+
+def items(raw: object) -> tuple[Sequence[object], int]:
+    """Returns the first values of an array, and how many it has; arguments as for `numbers`."""
+    if isinstance(raw, list):
+        return raw[:MOST_POINTS], len(raw)
+    if not isinstance(raw, Mapping):
+        return (), 0
+    kind, data = raw.get("dtype"), raw.get("bdata")
+    code = _TYPES.get(kind) if isinstance(kind, str) else None
+    if code is None or not isinstance(data, str):
+        return (), 0
+    found: array[Any] = array(code)
+    chars = -(-MOST_POINTS * found.itemsize // 3) * 4
+    try:
+        part = b64decode(data[:chars], validate=True)
+    except ValueError:
+        return (), 0
+    found.frombytes(part[: min(len(part) // found.itemsize, MOST_POINTS) * found.itemsize])
+    if byteorder == "big":
+        found.byteswap()
+    padding = data[-2:].count("=")
+    count = (len(data) * 3 // 4 - padding) // found.itemsize if len(data) > chars else len(found)
+    return found.tolist(), count
+
+
+def place(value: object) -> str:
+    """Returns where a point stands, in few characters."""
+    if isinstance(value, str):
+        date = _DATE.match(value)
+        if date is not None:
+            return value[:10] if date[1] in (None, "00:00") else value[:16].replace("T", " ")
+        return text_of(value)[:_NAME_CHARS]
+    if isinstance(value, list):
+        return " / ".join(map(place, (one for one in value[:3] if not isinstance(one, list))))
+    if isinstance(value, bool):
+        return str(value)
+    found = number(value)
+    return short(found) if isfinite(found) else ""
+
+
+def text_of(raw: object) -> str:
+    """Returns a label as plain text on one line; empty for what is none.
+
+    Args:
+        raw: a text, lines of one, or an object that holds it as `text`.
+    """
+    if isinstance(raw, Mapping):
+        raw = raw.get("text")
+    if isinstance(raw, list):
+        raw = " ".join(one for one in raw[:_MOST_LINES] if isinstance(one, str))
+    if not isinstance(raw, str):
+        return place(raw) if isinstance(raw, int | float) else ""
+    return " ".join(_TAG.sub(" ", raw[:_TEXT_CHARS]).split())
+
+
+def named(kind: str, name: str) -> str:
+    """Returns the beginning of a series' words.
+
+    Args:
+        kind: a line, bars, ….
+        name: may be empty.
+    """
+    return f"{kind} '{name[:_NAME_CHARS]}'" if name else kind
+
+
+def one_of(raw: object, *path: str) -> Any:
+    """Returns what stands at the end of a path through objects; `None` where there is nothing."""
+    for name in path:
+        raw = raw.get(name) if isinstance(raw, Mapping) else None
+    return raw

@@ -1,0 +1,382 @@
+"""The verdict on each number of an answer: where it comes from, or why it can't be believed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dm_jupyter.assist.grounding.claims import (
+    count_of,
+    ranks,
+    restates,
+    shown,
+    superlative_fault,
+    turned_around,
+)
+from dm_jupyter.assist.grounding.derived import derivation
+from dm_jupyter.assist.grounding.outputs import Outputs, read
+from dm_jupyter.assist.grounding.pools import Known
+from dm_jupyter.assist.grounding.sizes import Held, Index, misfit, readings
+from dm_jupyter.assist.grounding.statements import Statement, statements
+from dm_jupyter.assist.grounding.tables import Block
+from dm_jupyter.assist.grounding.words import Unit, content_words
+from dm_jupyter.core.grounded import Grounded, Verdict
+
+__all__ = ["ground", "unsupported_numbers"]
+
+_SPECIFIC = 3
+"""Digits from which on a number is hardly met by chance."""
+_EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
+_MOST_SEARCHES = 100
+"""Numbers of an answer for which what they follow from is looked for."""
+_MOST_AS_FRACTION = 1.5
+"""Above which a value is hardly a fraction."""
+_MOST_LINES = 20
+"""Blocks of lines that are compared with each other."""
+_FALLING = re.compile(
+    r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
+    r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
+    r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A value that fits in size, and how well it fits in what it is about."""
+
+    held: Held
+    score: int
+    """Labels that the clause names; -1 where labels or units say otherwise."""
+    why: str = ""
+    by_label: bool = False
+
+
+def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "") -> tuple[str, ...]:
+    """Returns the numbers of `answer` that the outputs don't bear out, each once, as written.
+
+    Args:
+        answer: what the model states.
+        outputs: what each cell has shown, as plain text.
+        question: what was asked; its numbers may be repeated, but are no results.
+    """
+    found = ground(answer, outputs, question)
+    return tuple(dict.fromkeys(one.text for one in found if one.is_doubtful))
+
+
+def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Grounded, ...]:
+    """Returns the verdict on each number that an answer states, in order.
+
+    A number is borne out by a value that it is, rounded or in another unit, when their labels and
+    units don't say otherwise; or by a difference, ratio, percentage, sum or count recomputed from
+    values that belong together. What numbers a list, an ordinal (`1st`) and a usual level (`at the
+    95 % level`) claim nothing.
+
+    Args:
+        answer: what the model states.
+        outputs: what each cell has shown, as plain text.
+        question: what was asked.
+    """
+    return tuple(_Binder(read(outputs), question).verdicts(answer))
+
+
+def _others(known: list[Known], statement: Statement) -> list[Known]:
+    """The other numbers that outputs bear out, those of the same sentence first."""
+    same = [one for one in known if one.statement.sentence == statement.sentence]
+    near = sorted(
+        (one for one in known if one.statement.sentence != statement.sentence),
+        key=lambda one: abs(one.statement.number.start - statement.number.start),
+    )
+    return same + near[: max(0, 6 - len(same))]
+
+
+class _Binder:
+    """Looks for what bears a number out."""
+
+    def __init__(self, outputs: Outputs, question: str) -> None:
+        self.outputs, self._question = outputs, question
+        self._index = Index(outputs)
+        self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
+        self._units: frozenset[Unit] = frozenset(
+            unit
+            for block in outputs.blocks
+            for cell in block.cells[:200]
+            if (unit := block.unit(cell))
+        )
+
+    def verdicts(self, answer: str) -> list[Grounded]:
+        """The verdict on each number of an answer, in order."""
+        said = statements(answer, self.outputs.vocabulary)
+        first = [self.direct(one) for one in said]
+        known = self._known(said, first)
+        turned = turned_around(answer, said)
+        searches = _MOST_SEARCHES
+        found: list[Grounded] = []
+        for statement, (verdict, _) in zip(said, first, strict=True):
+            if statement.number.start in turned:
+                cell = verdict.cell if verdict else None
+                found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
+            elif verdict is not None and verdict.verdict is not Verdict.MISMATCHED:
+                found.append(verdict)
+            elif searches <= 0:
+                found.append(verdict or _verdict(statement, Verdict.UNSUPPORTED))
+            else:
+                searches -= 1
+                found.append(self.indirect(statement, _others(known, statement), verdict))
+                if found[-1].verdict is Verdict.DERIVED and found[-1].cell is not None:
+                    known.append(_known_as_stated(statement, found[-1].cell))
+        return found
+
+    def _known(
+        self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
+    ) -> list[Known]:
+        """The numbers that stand in outputs, and those that repeat the question's."""
+        found = []
+        for statement, (verdict, held) in zip(said, first, strict=True):
+            is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
+            if held:
+                found.append(Known(held.cell.value, held.cell.text, held.source, statement))
+            elif is_open and restates(statement, self._question):
+                found.append(_known_as_stated(statement, 0))
+        return found
+
+    def direct(self, statement: Statement) -> tuple[Grounded | None, Held | None]:
+        """The verdict where a value itself decides; `None` where none fits in size."""
+        if statement.is_label:
+            return self._label(statement), None
+        if statement.number.value == 0 and self.outputs.empty is not None:
+            return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
+        fits = self._fits(statement)
+        good = [fit for fit in fits if fit.score >= 0 and not _is_any_row(fit, statement)]
+        bad = [fit for fit in fits if fit.score < 0]
+        best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
+        if best and not (best.score == 0 and _outweighs(bad, statement)):
+            return self._supported(statement, best), best.held
+        if bad:
+            worst = bad[-1]
+            return _verdict(statement, Verdict.MISMATCHED, worst.held.source, worst.why), None
+        return None, None
+
+    def _supported(self, statement: Statement, fit: _Fit) -> Grounded:
+        held = fit.held
+        sign = _sign_fault(held, statement)
+        fault = sign or (superlative_fault(held, statement, self.outputs.blocks))
+        if fault:
+            return _verdict(statement, Verdict.MISMATCHED, held.source, fault)
+        if held.reading.way in ("unit", "percent"):
+            return _verdict(statement, Verdict.DERIVED, held.source, f"from {held.cell.text}")
+        return _verdict(statement, Verdict.SUPPORTED, held.source)
+
+    def _fits(self, statement: Statement) -> list[_Fit]:
+        found = []
+        for reading in readings(statement, self._units):
+            for held in self._index.fitting(reading):
+                why = misfit(held, statement)
+                if why is None:
+                    continue
+                if why:
+                    found.append(_Fit(held, -1, why))
+                    continue
+                block = held.block
+                other = _contradiction(held, statement) if block else ""
+                other = other or self._other_line(held, statement)
+                if other:
+                    found.append(_Fit(held, -1, other, by_label=True))
+                else:
+                    found.append(_Fit(held, _agreement(held, statement)))
+        return found
+
+    def _other_line(self, held: Held, statement: Statement) -> str:
+        """Whose figure a value of a line is, where another cell has printed what is named."""
+        block = held.block
+        if block is None or block.is_table:
+            return ""
+        own = block.row_words(held.cell.row)
+        for other in self._lines:
+            if other is block:
+                continue
+            for row in range(min(len(other.rows), _MOST_LINES)):
+                words = other.row_words(row)
+                cell = other.at(row, 0)
+                if cell is None or held.reading.window.holds(cell.value):
+                    continue
+                more, less = words - own, own - words
+                is_akin = own & words or (block.is_single and other.is_single)
+                if not (is_akin and more):
+                    continue
+                if more <= statement.near and not less & statement.wide:
+                    mine, theirs = shown(block.rows[held.cell.row]), shown(other.rows[row])
+                    return f"{held.cell.text} is for {mine}, not {theirs}"
+        return ""
+
+    def _label(self, statement: Statement) -> Grounded:
+        """A year or another name: it must occur in an output, or in the question."""
+        number = statement.number
+        text = number.digits if number.is_percentage else number.text
+        for source, output in reversed(list(enumerate(self.outputs.texts))):
+            if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output):
+                return _verdict(statement, Verdict.SUPPORTED, source)
+        if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", self._question):
+            return _verdict(statement, Verdict.RESTATED)
+        return _verdict(statement, Verdict.UNSUPPORTED)
+
+    def indirect(
+        self,
+        statement: Statement,
+        others: list[Known],
+        verdict: Grounded | None,
+    ) -> Grounded:
+        """The verdict where no value fits: counts, what follows from values, the question."""
+        blocks = self.outputs.blocks
+        is_contested = verdict is not None
+        if counted := count_of(statement, blocks):
+            return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
+        if ranks(statement, blocks):
+            return _verdict(statement, Verdict.RESTATED)
+        if found := derivation(statement, blocks, others, is_contested=is_contested):
+            return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
+        if restates(statement, self._question):
+            return _verdict(statement, Verdict.RESTATED)
+        return verdict or self._named(statement)
+
+    def _named(self, statement: Statement) -> Grounded:
+        """The verdict on what may still be a name: the year of a date, the number of a row."""
+        number = statement.number
+        source = self._dated(number.text) if number.is_year else None
+        source = self._key(statement) if source is None else source
+        verdict = Verdict.UNSUPPORTED if source is None else Verdict.SUPPORTED
+        return _verdict(statement, verdict, source)
+
+    def _dated(self, year: str) -> int | None:
+        """The output that holds a date of that year."""
+        for source, output in enumerate(self.outputs.texts):
+            if re.search(rf"(?<!\d){year}-\d\d", output):
+                return source
+        return None
+
+    def _key(self, statement: Statement) -> int | None:
+        """The output with a row of that number: `the most common class is 3`."""
+        text = statement.number.text
+        if not statement.number.is_whole or statement.unit:
+            return None
+        for block in self.outputs.blocks:
+            if text in block.keys and (statement.number.is_year or _names_keys(statement, block)):
+                return block.source
+        return None
+
+
+def _is_any_row(fit: _Fit, statement: Statement) -> bool:
+    """Whether how many there are of something is taken from a row that nothing names."""
+    block = fit.held.block
+    if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
+        return False
+    is_one_of_many = block.is_table and len(block.rows) > 1
+    return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
+
+
+def _names_keys(statement: Statement, block: Block) -> bool:
+    return any(
+        word == part or (len(word) > 3 and part.endswith(word))
+        for name in block.key_names
+        for part in content_words(name)
+        for word in statement.wide
+    )
+
+
+def _outweighs(bad: list[_Fit], statement: Statement) -> bool:
+    """Whether a value that other labels claim counts more than one that nothing is known of."""
+    digits = statement.number.digits.strip("-+").replace(".", "").strip("0")
+    return len(digits) >= _SPECIFIC and any(fit.by_label for fit in bad)
+
+
+def _agreement(held: Held, statement: Statement) -> int:
+    """How much of a value's labels its clause names: rows count more than columns."""
+    block, cell = held.block, held.cell
+    if block is None:
+        return 0
+    row = (block.row_words(cell.row) - block.common_words()) & statement.wide
+    near = (block.row_words(cell.row) - block.common_words()) & statement.near
+    column = block.column_words(cell.column) & statement.wide
+    return 4 * min(len(near), 3) + 2 * min(len(row), 3) + min(len(column), 2)
+
+
+def _contradiction(held: Held, statement: Statement) -> str:
+    """Whose figure a value is, where the clause names another row or column of the same table."""
+    block, cell = held.block, held.cell
+    if block is None or not statement.near:
+        return ""
+    for row in block.rows_met(statement.near):
+        other = block.at(row, cell.column)
+        if other is None or row == cell.row or held.reading.window.holds(other.value):
+            continue
+        if held.reading.way == "fraction" and abs(other.value) > _MOST_AS_FRACTION:
+            continue
+        if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
+            mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
+            return f"{held.cell.text} is for {mine}, not {theirs}"
+    return _other_column(held, block, statement) if block.is_table else ""
+
+
+def _is_meant(
+    theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: Block, row: int
+) -> bool:
+    """Whether the clause names one row, and nothing that only the value's own row is called."""
+    more, less = theirs - mine, mine - theirs
+    noun = set(content_words(statement.after[:30])[:1])
+    if "count" in mine and statement.number.is_whole and noun and not noun & theirs:
+        return False  # what is counted follows
+    if more and not less:  # `Very good` where the value is that of `Good`
+        is_listed = block.is_table or bool(block.parts)
+        return more <= statement.near and (theirs <= statement.near or not is_listed)
+    if not more or not less or less & statement.near:
+        return False
+    if more <= statement.near:
+        return True
+    if not block.is_table and noun & more and not less & statement.wide:
+        return True
+    return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
+
+
+def _other_column(held: Held, block: Block, statement: Statement) -> str:
+    """Which column a value is of, where the clause names another one."""
+    cell, near, wide = held.cell, statement.near, statement.wide
+    own = block.words(cell)
+    noun = set(content_words(statement.after[:30])[:1])
+    for column in block.value_columns():
+        other = block.at(cell.row, column)
+        if column == cell.column or other is None or held.reading.window.holds(other.value):
+            continue
+        if ("." in cell.text) != ("." in other.text):
+            continue
+        theirs = block.column_words(column) - own
+        mine = block.column_words(cell.column) - block.column_words(column)
+        is_part = theirs <= noun and abs(cell.value) < abs(other.value)
+        if theirs and mine and theirs <= near and not mine & wide and not is_part:
+            return f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
+    return ""
+
+
+def _sign_fault(held: Held, statement: Statement) -> str:
+    """Why a number is of the other sign than its value, where no word says so."""
+    stated, value = statement.number, held.cell.value
+    is_minus = stated.digits.startswith("-")
+    if is_minus == (value < 0) or value == 0 or held.reading.way != "plain":
+        return ""
+    if is_minus or _FALLING.search(statement.sentence):
+        return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
+            f"it is {held.cell.text} there")  # fmt: skip
+    return f"it is {held.cell.text} there"
+
+
+def _known_as_stated(statement: Statement, source: int) -> Known:
+    number = statement.number
+    size = number.value * 10.0 ** max(0, number.exponent)
+    return Known(size, number.text, source, statement)
+
+
+def _verdict(
+    statement: Statement, verdict: Verdict, cell: int | None = None, why: str = ""
+) -> Grounded:
+    number = statement.number
+    return Grounded(number.text, number.start, number.end, verdict, cell, why)

@@ -1,0 +1,239 @@
+"""Claims that no single value makes: counts, ranks, superlatives, what the question says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from dm_jupyter.assist.grounding.numbers import numbers_in
+from dm_jupyter.assist.grounding.sizes import Held
+from dm_jupyter.assist.grounding.statements import Statement
+from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
+
+__all__ = ["count_of", "ranks", "restates", "shown", "superlative_fault", "turned_around"]
+
+_THINGS = frozenset(
+    content_words(
+        "count category group column variable feature item entry result different distinct "
+        "unique class type kind field level bin segment case table line"
+    )
+)
+"""What a table's rows may be called, whatever they are."""
+_COLUMNS = frozenset(content_words("column variable feature field"))
+_RANK = re.compile(
+    r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I
+)
+_THRESHOLD = re.compile(
+    r"(?:\b(?:above|over|more than|at least|exceed(?:s|ing)?|below|under|less than|fewer than|than|"
+    r"at most|up to|within|from|minimum of|maximum of|threshold of|cutoff of|aged|age|top|first|"
+    r"last|bottom|equals?|between|and|past|next|every)|[<>≥≤=])\s*(?:the\s)?[$€£]?\**\Z",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(
+    r"\b(?:above|over|more than|exceed(?:s|ing)?|at least|greater|higher)\b|[>≥]", re.I
+)
+_BELOW = re.compile(r"\b(?:below|under|less than|fewer|at most|lower|smaller)\b|[<≤]", re.I)
+_QUALIFIED = re.compile(
+    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|"
+    r"almost|not|2nd|3rd|followed|both|within|excluding)\b|n't",
+    re.IGNORECASE,
+)
+_FROM = re.compile(r"\bfrom\s[$€£]?\Z")
+_TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
+_RISES = re.compile(
+    r"\b(?:rose|rises?|risen|grew|grows?|grown|increase[ds]?|climb(?:ed|s)?)\b", re.I
+)
+_FALLS = re.compile(
+    r"\b(?:fell|falls?|fallen|drop(?:ped|s)?|decrease[ds]?|decline[ds]?|shrank)\b", re.I
+)
+_MOST_ROWS = 1_000
+_LABEL_CHARS = 60
+
+
+def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
+    """Returns the output whose rows or names a number counts, and how; `None` for no count.
+
+    Args:
+        statement: the number with its words.
+        blocks: what the outputs hold.
+    """
+    number = statement.number
+    if not number.is_whole or number.value < 0 or statement.unit:
+        return None
+    nouns = content_words(statement.after[:60])[:4]
+    count = number.value
+    for block in blocks:
+        if nouns and nouns[0] in _COLUMNS:
+            if block.total_columns == count:
+                return block.source, "the columns of the table"
+            continue
+        if _rows(block) == count and _counts_rows(block, nouns):
+            return block.source, f"{_rows(block)} rows"
+        named = _distinct(block, nouns)
+        if named == count:
+            return block.source, f"{named} of them are listed"
+    return _beyond(statement, blocks)
+
+
+def _rows(block: Block) -> int | None:
+    return block.total_rows if block.is_table or block.total_rows else len(block.labels)
+
+
+def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
+    """Whether words name what the rows of a table are."""
+    if _is_head(block):
+        return False
+    heads = {word for name in (block.index_name, *block.key_names) for word in content_words(name)}
+    if not block.is_table and len(block.labels) > 1 and len(block.labels) == len(block.rows):
+        return bool(_THINGS & set(nouns))
+    if not block.is_table and not block.rows:
+        return bool({"count", *_THINGS} & set(nouns)) or bool(nouns)
+    return bool((heads | _THINGS) & set(nouns)) or (not block.is_table and bool(nouns))
+
+
+def _is_head(block: Block) -> bool:
+    """Whether it may be the start of a longer table, as `head()` shows it."""
+    return block.is_ranked and block.total_rows == len(block.rows) == 5
+
+
+def _distinct(block: Block, nouns: Sequence[str]) -> int:
+    """How many texts stand in the column that words name; 0 where they name none."""
+    if not block.is_table or not block.is_complete or len(block.rows) > _MOST_ROWS:
+        return 0
+    if _is_head(block):
+        return 0
+    for at, column in enumerate(block.columns):
+        words = content_words(column)
+        if words and words[-1] in nouns and not any(cell.column == at for cell in block.cells[:50]):
+            return len({part for parts in block.parts for part in parts})
+    return 0
+
+
+def _beyond(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
+    """How many values of a column lie above or below a number that the clause names."""
+    above, below = _ABOVE.search(statement.sentence), _BELOW.search(statement.sentence)
+    limits = [number.value for number in numbers_in(statement.sentence)]
+    limits = [value for value in limits if value != statement.number.value]
+    if not limits or not (above or below):
+        return None
+    for block in blocks:
+        if not block.is_table or not block.is_complete or len(block.rows) > _MOST_ROWS:
+            continue
+        for column in block.value_columns()[:20]:
+            values = [cell.value for cell in block.column(column)]
+            for limit in limits[:4]:
+                counts = (
+                    sum(value > limit for value in values),
+                    sum(value < limit for value in values),
+                )
+                if statement.number.value == counts[0 if above else 1]:
+                    return block.source, f"{counts[0 if above else 1]} of {len(values)} rows"
+    return None
+
+
+def ranks(statement: Statement, blocks: Sequence[Block]) -> bool:
+    """Returns whether a number only says how many of the first are meant, or which place."""
+    if not statement.number.is_whole or not _RANK.search(statement.tight):
+        return False
+    most = max((block.total_rows or len(block.rows) for block in blocks), default=0)
+    return statement.number.value <= most
+
+
+def restates(statement: Statement, question: str) -> bool:
+    """Returns whether a number repeats one of the question, in the same role.
+
+    Args:
+        statement: the number with its words.
+        question: what was asked.
+    """
+    number = statement.number
+    for asked in numbers_in(question):
+        if asked.digits != number.digits or asked.exponent != number.exponent:
+            continue
+        before = question[max(0, asked.start - 60) : asked.start]
+        if number.is_year:
+            return True
+        if _THRESHOLD.search(statement.tight) and _THRESHOLD.search(before):
+            return True
+        if _shares_word(statement, before, question[asked.end : asked.end + 40]):
+            return True
+    return False
+
+
+def _shares_word(statement: Statement, before: str, after: str) -> bool:
+    """Whether the word beside a number is the same in answer and question."""
+    mine = content_words(statement.after[:40])[:1], content_words(statement.tight)[-1:]
+    theirs = content_words(after)[:1], content_words(before)[-1:]
+    return any(one and one == other for one, other in zip(mine, theirs, strict=True))
+
+
+def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
+    """Returns where numbers begin of `rose from 5 to 3`, and of a fall from 3 to 5."""
+    found: set[int] = set()
+    for one, other in pairwise([each for each in said if not each.is_label]):
+        if one.number.exponent != other.number.exponent:
+            continue
+        if not _FROM.search(one.tight) or not _TO.fullmatch(
+            answer, one.number.end, other.number.start
+        ):
+            continue
+        rises, falls = bool(_RISES.search(one.before)), bool(_FALLS.search(one.before))
+        step = other.number.value - one.number.value
+        if rises != falls and (step < 0 if rises else step > 0):
+            found |= {one.number.start, other.number.start}
+    return frozenset(found)
+
+
+def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block]) -> str:
+    """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+        blocks: what the outputs hold.
+    """
+    block, cell = held.block, held.cell
+    words = f"{statement.before} {statement.after}"
+    is_high, is_low = bool(HIGHEST.search(words)), bool(LOWEST.search(words))
+    if block is None or is_high == is_low or _QUALIFIED.search(words):
+        return ""
+    labels = block.row_words(cell.row) - block.common_words()
+    if not _can_tell(block, cell, statement) or _is_extreme_anywhere(labels, blocks, is_high):
+        return ""
+    best = (max if is_high else min)(block.column(cell.column), key=lambda one: one.value)
+    if held.reading.window.holds(best.value):
+        return ""
+    what = "largest" if is_high else "smallest"
+    return f"the {what} there is {best.text} for {shown(block.rows[best.row])}"
+
+
+def shown(label: str) -> str:
+    """Returns the label of a row as a person is told of it."""
+    return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"
+
+
+def _can_tell(block: Block, cell: Cell, statement: Statement) -> bool:
+    """Whether a superlative beside a value is about the rows of its table."""
+    is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
+    is_listed = block.is_table or len(block.labels) == len(block.cells)
+    if is_dated or not is_listed or block.levels > 1 or not block.is_complete:
+        return False
+    labels = block.row_words(cell.row) - block.common_words()
+    statistics = labels | (block.column_words(cell.column) & statement.wide)
+    is_named = bool(labels & statement.near)
+    return is_named and not {"max", "min"} & statistics and 1 < len(block.rows) <= _MOST_ROWS
+
+
+def _is_extreme_anywhere(labels: frozenset[str], blocks: Sequence[Block], is_high: bool) -> bool:
+    """Whether what a row names is the first or last by some column of some table."""
+    for block in blocks:
+        if not 1 < len(block.rows) <= _MOST_ROWS:
+            continue
+        for column in block.value_columns()[:20]:
+            cells = block.column(column)
+            best = (max if is_high else min)(cells, key=lambda one: one.value)
+            if len(cells) > 1 and labels & block.row_words(best.row):
+                return True
+    return False

@@ -1,0 +1,325 @@
+"""What cells have shown, as values with labels: tables, lines of words, lists and dictionaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, words_blocks
+from dm_jupyter.assist.grounding.numbers import plain_numbers
+from dm_jupyter.assist.grounding.statements import Vocabulary
+from dm_jupyter.assist.grounding.tables import (
+    Block,
+    Cell,
+    delimited_cells,
+    number_of,
+    table_of,
+    text_cells,
+)
+from dm_jupyter.assist.grounding.words import content_words
+
+__all__ = ["Outputs", "read"]
+
+_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^[^\s:]+ -\d")
+_FOOTER = re.compile(
+    r"^(?:(?:Freq: [^,]*, )?(?:Name: (?P<name>.*?), )?(?:Length: (?P<length>\d+), )?"
+    r"(?:Freq: [^,]*, )?dtype: \S.*|\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\])\s*$"
+)
+_ENTRIES = re.compile(
+    r"^(?:(?:Range|\w*)Index: (?P<rows>\d+) entries|.*\btotal (?P<columns>\d+) columns)"
+    r"|^(?P<saved>\d+) rows x (?P<wide>\d+) columns"
+)
+_NOTHING = re.compile(
+    r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
+    re.M | re.I,
+)
+_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
+_QUANTILE = re.compile(r"p?(\d{1,2})%?")
+_NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
+_INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
+_JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
+_TWO_TABLES = 4
+_LONG_LINE, _LONG_GROUP = 1_000, 200
+_MOST_LABELLED = 1_500
+"""Values that are read with their labels; those after them are only numbers."""
+_MOST_LABELS = 2_000
+_LABEL_WORDS, _MOST_ALIKE = 6, 100
+
+
+@dataclass(slots=True)
+class Outputs:
+    """All that the cells of a run have shown."""
+
+    blocks: list[Block] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
+    """Numbers without labels, as written."""
+    bare_from: list[tuple[int, int]] = field(default_factory=list)
+    """Where in `bare` those of an output begin, and which output that is."""
+    texts: Sequence[str] = ()
+    empty: int | None = None
+    """The output that said that there is nothing."""
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+
+
+def read(texts: Sequence[str]) -> Outputs:
+    """Returns what outputs hold, in time linear in their length.
+
+    Args:
+        texts: of each cell, as plain text.
+    """
+    found = Outputs(texts=texts)
+    left = _MOST_LABELLED
+    for source, text in reversed(list(enumerate(texts))):  # the last ones are what is answered from
+        if found.empty is None and _NOTHING.search(text[:10_000]):
+            found.empty = source
+        found.bare_from.append((len(found.bare), source))
+        for part in chain.from_iterable(map(_of_one_width, _parts(text))):
+            if left <= 0:
+                found.bare += plain_numbers(text[part.start :])
+                break
+            if part.is_long:
+                found.bare += plain_numbers("\n".join(part.lines))
+                continue
+            blocks = _blocks(part, source)
+            left -= sum(len(block.cells) + len(block.labels) // 4 for block in blocks)
+            found.blocks += blocks
+    found.vocabulary = _vocabulary(found.blocks)
+    return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """Lines of an output that are read as one."""
+
+    kind: str
+    """`table` for aligned ones, `|`, `,` or `\t` for delimited ones, else `words`."""
+    lines: list[str] = field(default_factory=list)
+    is_series: bool = False
+    name: str = ""
+    total: tuple[int | None, int | None] = (None, None)
+    is_long: bool = False
+    start: int = 0
+    """Where it begins in the output."""
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    part = _Part("words")
+    start = following = 0
+    for line in text.split("\n"):
+        start, following = following, following + len(line) + 1
+        footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
+        if footer:
+            yield from _closed(part, footer)
+            part = _Part("words", start=following)
+            continue
+        if _SKIPPED.match(line):
+            continue
+        kind = _kind(line, part)
+        starts_anew = kind == part.kind == "table" and _is_new_head(line, part.lines[-1])
+        if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
+            head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
+            if part.lines:
+                yield part
+            part = _Part(kind, head, start=start)
+        if line.strip():
+            part.lines.append(line.rstrip("\\") if kind == "table" else line)
+            part.is_long = part.is_long or len(line) > _LONG_LINE
+    if part.lines:
+        yield part
+
+
+def _of_one_width(part: _Part) -> list[_Part]:
+    """A table as it is, or two that follow each other without a line between, each as wide."""
+    if part.kind != "table" or len(part.lines) < _TWO_TABLES:
+        return [part]
+    widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
+    begin = next((at for at, width in enumerate(widths) if width), len(widths))
+    cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
+    rest = set(widths[cut:])
+    if (
+        not cut
+        or cut - begin < 2
+        or len(widths) - cut < 2
+        or rest & {0, widths[begin]}
+        or len(rest) > 1
+    ):
+        return [part]
+    first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
+    return [first, replace(part, lines=part.lines[cut:])]
+
+
+def _has_number(line: str) -> bool:
+    return any(number_of(cell) is not None for cell in line.split())
+
+
+def _closed(part: _Part, footer: re.Match[str]) -> Iterator[_Part]:
+    """The lines above a footer, with what it says of them."""
+    if footer["rows"]:
+        part.total = int(footer["rows"]), int(footer["columns"])
+    else:
+        part.name = (footer["name"] or "").strip()
+        part.is_series = True
+        part.total = (int(footer["length"]) if footer["length"] else None, None)
+    if part.lines or part.total != (None, None):
+        yield part
+
+
+def _taken_over(part: _Part, line: str) -> list[str]:
+    """The last line of the words before a table, where it is the table's head."""
+    last = part.lines[-1] if part.lines else ""
+    is_level = len(last.rstrip()) == len(line.rstrip()) and not last.rstrip().endswith((":", "."))
+    is_name = bool(_INDEX_NAME.fullmatch(last)) and bool(line[:1].strip())
+    if last and (is_level or is_name):
+        part.lines.pop()
+        return [last]
+    return []
+
+
+def _kind(line: str, part: _Part) -> str:
+    if line.count("|") >= 2 or (part.kind == "|" and "|" in line):
+        return "|"
+    stripped = line.strip()
+    if stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line:
+        return "words"
+    if "\t" in line.strip():
+        return "\t"
+    if _TABULAR.search(line):
+        return "table"
+    if part.kind == "table" and part.lines and len(line.rstrip()) == len(part.lines[-1].rstrip()):
+        return "table" if len(stripped.split()) > 1 and stripped[-1] not in ".:" else "words"
+    is_listed = "," in line and ": " not in line and not re.search(r", \S|[.:]$", line)
+    return "," if is_listed else "words"
+
+
+def _is_new_head(line: str, before: str) -> bool:
+    """Whether a line begins the next table: no number, after one with numbers."""
+    if not line[:1].isspace() or not line.strip() or re.search(r"\bNaN\b", line):
+        return False
+    numbers = [cell for cell in line.split() if number_of(cell) is not None]
+    last = [cell for cell in before.split() if number_of(cell) is not None]
+    return not numbers and bool(last)
+
+
+def _blocks(part: _Part, source: int) -> list[Block]:
+    block = None
+    if part.kind == "table" and (len(part.lines) > 1 or part.is_series):
+        block = _aligned(part, source)
+    elif part.kind in "|,\t" and len(part.lines) > 1:
+        cells = delimited_cells(part.lines, part.kind)
+        block = table_of(cells, source) if cells else None
+    if block is not None:
+        _describe(block, part)
+        return [block, *_joined_numbers(part, source)]
+    found = []
+    if part.total != (None, None):
+        found.append(Block(source, total_rows=part.total[0], total_columns=part.total[1]))
+    return [*found, *_lines(part.lines, source)]
+
+
+def _aligned(part: _Part, source: int) -> Block | None:
+    """The table of aligned lines; the name of a series' index is not aligned."""
+    lines, index_name, is_series = part.lines, "", part.is_series
+    is_short = len(lines) > 1 and len(lines[0].rstrip()) < len(lines[1].rstrip())
+    is_name = len(lines) > 1 and bool(_INDEX_NAME.fullmatch(lines[0]))
+    if is_name and (is_series or (is_short and len(lines) > 2)):
+        index_name, lines, is_series = lines[0].strip(), lines[1:], True
+    return table_of(
+        _ragged_cells(lines) or text_cells(lines),
+        source,
+        is_series=is_series,
+        name=part.name,
+        index_name=index_name,
+    )
+
+
+def _ragged_cells(lines: Sequence[str]) -> list[list[str]] | None:
+    """The cells of lines that are not aligned, where two spaces split all alike."""
+    aligned = {len(line.rstrip()) for line in lines}
+    rows = [re.split(r" {2,}", line.strip()) for line in lines]
+    if len(aligned) == 1 or len(rows[-1]) < 3:
+        return None
+    if lines[0][:1].isspace() and len(rows[0]) == len(rows[-1]) - 1:
+        rows[0] = ["", *rows[0]]
+    return rows if len({len(row) for row in rows}) == 1 else None
+
+
+def _describe(block: Block, part: _Part) -> None:
+    """Takes what a footer says, and cuts off what an index of `describe` names in its own way."""
+    rows, columns = part.total
+    if rows is not None:
+        block.total_rows = rows
+    block.total_columns = columns or block.total_columns
+
+
+def _joined_numbers(part: _Part, source: int) -> list[Block]:
+    """`100,200` in a line of a csv file may be one number, too."""
+    if part.kind != ",":
+        return []
+    found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]
+    cells = [Cell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
+    return [Block(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
+
+
+def _lines(lines: list[str], source: int) -> list[Block]:
+    found: list[Block] = []
+    words: list[str] = []
+    for line in lines:
+        entries = _ENTRIES.match(line)
+        literal = None if entries else literal_of(line, source)
+        if literal is not None:
+            if not (found and takes_in(found[-1], literal)):
+                found.append(literal)
+        elif entries:
+            rows = entries["rows"] or entries["saved"]
+            columns = entries["columns"] or entries["wide"]
+            found.append(
+                Block(
+                    source,
+                    total_rows=int(rows) if rows else None,
+                    total_columns=int(columns) if columns else None,
+                )
+            )
+        else:
+            words.append(line)
+    return [*found, *(block for block in words_blocks(words, source) if block.cells)]
+
+
+def _vocabulary(blocks: list[Block]) -> Vocabulary:
+    phrases: dict[str, dict[tuple[str, ...], None]] = {}
+    names: set[str] = set()
+    columns: set[str] = set()
+    keys: set[str] = set()
+    with_digits: dict[str, None] = {}
+    labels: dict[str, None] = {}
+    for block in blocks:
+        labels |= dict.fromkeys(block.labels[:_MOST_LABELS])
+        if not block.is_table:
+            labels |= dict.fromkeys(block.rows[:_MOST_LABELS])
+        keys |= set(block.keys[:_MOST_LABELS])
+        for name in block.key_names:
+            named = [word for word in content_words(name) if word not in _NUMBERING]
+            names |= set(named[-1:])
+            columns.add(name.lower().split("_")[-1].split(" ")[-1])
+    words: set[str] = set()
+    for label in list(labels)[:_MOST_LABELS]:
+        phrase = content_words(label, is_label=True)
+        words |= set(phrase)
+        if phrase and len(phrase) <= _LABEL_WORDS:
+            alike = phrases.setdefault(phrase[0], {})
+            if len(alike) < _MOST_ALIKE:
+                alike[phrase] = None
+        if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
+            with_digits[label.lower()] = None
+            for part in RANGE.findall(label):
+                with_digits[part] = None
+    return Vocabulary(
+        {first: list(found) for first, found in phrases.items()},
+        frozenset(words),
+        frozenset(names),
+        frozenset(columns),
+        frozenset(keys),
+        frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
+        tuple(with_digits),
+    )

@@ -1,0 +1,279 @@
+"""Values that belong together, of which a number of an answer may be made.
+
+Those of one column or row, those of lines that their labels tie, and those that the answer itself
+states. Any two numbers of all outputs would give nearly every result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from dm_jupyter.assist.grounding.statements import Statement
+from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.words import content_words
+
+__all__ = ["Known", "Pool", "Value", "kin_pools", "pools_of", "stated_pool"]
+
+_TOTAL = frozenset(("sum", "all", "overall", "count"))
+_STATISTICS = frozenset(("count", "sum", "mean"))
+"""Words of columns that are said of other columns, too."""
+_FIGURES = frozenset(("mean", "median", "std", "max", "min"))
+"""Words of columns that are figures of one distribution."""
+_MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
+_POOL = 12
+"""Numbers of an answer that are combined with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of an output, or of the answer."""
+
+    value: float
+    text: str
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number of the answer that an output bears out."""
+
+    value: float
+    text: str
+    source: int
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Values that belong together."""
+
+    values: tuple[Value, ...]
+    pairs: tuple[tuple[Value, Value], ...]
+    whole: tuple[Value, ...] = ()
+    """All values of the column, where all rows are shown."""
+    named: tuple[Value, ...] = ()
+    """Those of them that the sentence names."""
+    totals: tuple[Value, ...] = ()
+    """What shares may be of."""
+    is_column: bool = False
+    """Whether they are one column of a table: shares are of their sum."""
+    is_mixed: bool = False
+    """Whether they are figures of one distribution, which nobody adds up."""
+    is_told: bool = False
+    """Whether the clause names the one of the values that it is about."""
+    ratios: tuple[tuple[Value, Value], ...] = ()
+    """Twos of different kinds, of which one may be stated for each of the other."""
+    is_ordered: bool = False
+    """Whether the values follow each other in time."""
+
+
+def stated_pool(stated: Sequence[Known]) -> Pool:
+    """The numbers of the answer, as they are held and as they are stated."""
+    held, written = [], []
+    for one in stated[:_POOL]:
+        held.append(Value(one.value, one.text, one.source))
+        number = one.statement.number
+        size = number.value * 10.0 ** max(0, number.exponent)
+        written.append(Value(size, number.text, one.source))
+    pairs = [
+        pair
+        for values in (held, written)
+        for pair in combinations(values, 2)
+        if pair[0].text.endswith("%") == pair[1].text.endswith("%")
+    ]
+    return Pool(tuple(held), tuple(pairs), named=tuple(held))
+
+
+def kin_pools(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
+    """Values of lines of which both are called what the number counts: votes, invalid votes."""
+    nouns = set(content_words(statement.after[:40])[:2])
+    for block in blocks:
+        if block.is_table or not 1 < len(block.cells) <= _POOL:
+            continue
+        kin = [_value(block, cell) for cell in block.cells if block.row_words(cell.row) & nouns]
+        yield Pool(tuple(kin), tuple(combinations(kin, 2)))
+
+
+def pools_of(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
+    """The values of each column and row that the sentence may be about."""
+    words = statement.near | statement.wide
+    totals = _counts(blocks)
+    for block in blocks:
+        if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
+            continue
+        rows = block.rows_named(words)
+        columns = _columns_meant(block, words)
+        for column in columns:
+            cells = block.column(column)
+            yield _column_pool(block, cells, rows, totals)
+        for row in rows or range(min(len(block.rows), _FEW)):
+            cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
+            if block.is_table and 1 < len(cells) <= 2 * _FEW:
+                yield _row_pool(block, cells, statement, is_named=bool(rows))
+        if block.is_table and block.is_complete and 1 < len(columns) <= _FEW:
+            yield _sums_pool(block, block.value_columns())
+    yield _declared(blocks)
+    yield _across(blocks, words)
+
+
+def _row_pool(block: Block, cells: list[Cell], statement: Statement, *, is_named: bool) -> Pool:
+    """The values of a row."""
+    values = tuple(_value(block, cell) for cell in cells)
+    every = tuple(combinations(values, 2))
+    alike = tuple(pair for pair in every if _are_alike(*pair))
+    columns = [block.column_words(cell.column) for cell in cells]
+    return Pool(
+        values,
+        alike,
+        values if alike == every else (),
+        totals=values,
+        is_mixed=any(words & _FIGURES for words in columns),
+        is_told=is_named and any(words & statement.near for words in columns),
+        ratios=every,
+    )
+
+
+def _sums_pool(block: Block, columns: list[int]) -> Pool:
+    """What each column that counts adds up to, and all of them together."""
+    sums = []
+    for column in columns[:_FEW]:
+        values = [_value(block, cell) for cell in block.column(column)]
+        if len(values) > 1 and all(value.text.isdigit() for value in values):
+            text = f"({values[0].text} + … + {values[-1].text})"
+            sums.append(Value(sum(value.value for value in values), text, block.source))
+    return Pool(tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ())
+
+
+def _across(blocks: Sequence[Block], said: frozenset[str]) -> Pool:
+    """What lines of several cells have printed, in twos that their labels tie."""
+    lines = [
+        (block.row_words(cell.row), _value(block, cell), block.is_single)
+        for block in blocks
+        if not block.is_table and len(block.cells) <= _FEW
+        for cell in block.cells
+    ][:_POOL]
+    pairs = [
+        (one, other)
+        for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
+        if one.source != other.source
+        and (words & more or words | more <= said or (is_single and is_too))
+    ]
+    return Pool(tuple(value for _, value, _ in lines), tuple(pairs))
+
+
+def _declared(blocks: Sequence[Block]) -> Pool:
+    """How many rows and columns outputs say there are, before and after something."""
+    rows, columns = [
+        [
+            Value(float(total), str(total), block.source)
+            for block in blocks
+            if (total := getattr(block, name)) and not block.is_table and total != len(block.rows)
+        ][:_POOL]
+        for name in ("total_rows", "total_columns")
+    ]
+    return Pool((*rows, *columns), (*combinations(rows, 2), *combinations(columns, 2)))
+
+
+def _column_pool(
+    block: Block, cells: list[Cell], rows: list[int], totals: tuple[Value, ...]
+) -> Pool:
+    values = tuple(_value(block, cell) for cell in cells)
+    both = list(zip(cells, values, strict=True))
+    named = tuple(value for cell, value in both if cell.row in rows)
+    own = tuple(value for cell, value in both if block.row_words(cell.row) & _TOTAL)
+    whole = values if block.is_complete or not block.is_table else ()
+    is_mixed = {"mean", "std"} <= set(block.rows)
+    pairs = list(_pairs(values, named))
+    quartiles = [value for cell, value in both if block.rows[cell.row] in ("25%", "75%")]
+    if len(quartiles) == 2:
+        pairs.append((quartiles[0], quartiles[1]))
+    is_ordered = bool(cells) and block.rows[cells[0].row][:4].isdigit()
+    if is_ordered and len(named) > 1 and len(cells) <= _MOST_PAIRS:
+        pairs += [pair for pair in pairwise(values) if pair[0] in named or pair[1] in named]
+    if is_ordered:
+        place = {id(value): at for at, value in enumerate(values)}
+        pairs = [(one, other) if place[id(one)] < place[id(other)] else (other, one)
+                 for one, other in pairs]  # fmt: skip
+    if not block.is_table:
+        labels = {id(value): block.row_words(cell.row) for cell, value in both}
+        pairs = [
+            (one, other)
+            for one, other in pairs
+            if _are_alike(one, other) or labels[id(one)] & labels[id(other)]
+        ]
+        first = named[0] if named else whole[0]
+        whole = tuple(value for value in whole if _are_alike(first, value)) if whole else ()
+    return Pool(
+        values,
+        tuple(pairs),
+        whole,
+        named,
+        (*own, *totals),
+        is_mixed=is_mixed,
+        is_column=block.is_table and bool(whole),
+        is_ordered=is_ordered,
+    )
+
+
+def _pairs(values: tuple[Value, ...], named: tuple[Value, ...]) -> Iterator[tuple[Value, Value]]:
+    """Two values at a time: those named, else the extremes and neighbours."""
+    if len(named) >= 2:
+        yield from list(combinations(named, 2))[:_MOST_PAIRS]
+    elif len(values) <= _FEW and not named:
+        yield from combinations(values, 2)
+    elif len(named) == 1 and len(values) <= _MOST_PAIRS:
+        yield from ((named[0], other) for other in values if other is not named[0])
+    elif len(values) > 1 and not named:
+        ordered = sorted(values, key=lambda one: one.value)
+        yield ordered[-1], ordered[0]
+        yield ordered[-1], ordered[-2]
+        yield values[-1], values[0]
+        if len(values) <= _POOL:
+            yield from pairwise(values)
+
+
+def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
+    """The columns whose labels share most with the sentence; all where none does."""
+    columns = block.value_columns()
+    words = words - _STATISTICS
+    matched = {at: len(block.column_words(at) & words) for at in columns}
+    best = max(matched.values(), default=0)
+    is_narrowed = any(
+        word.isdigit() for at in columns if matched[at] for word in block.column_words(at)
+    )
+    if len(columns) <= _FEW and not is_narrowed:
+        return sorted(columns, key=lambda at: -matched[at])
+    return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
+
+
+def _counts(blocks: Sequence[Block]) -> tuple[Value, ...]:
+    """How many there are of everything, as outputs tell."""
+    found: dict[float, Value] = {}
+    for block in blocks:
+        if block.total_rows and (not block.is_table or block.total_rows != len(block.rows)):
+            text = str(block.total_rows)
+            found.setdefault(float(text), Value(float(text), text, block.source))
+        for cell in block.cells[:200]:
+            if (
+                cell.value == _whole_part(cell.value)
+                and cell.value > 1
+                and (block.row_words(cell.row) & _TOTAL)
+            ):
+                found.setdefault(cell.value, _value(block, cell))
+    return tuple(found.values())[:20]
+
+
+def _are_alike(one: Value, other: Value) -> bool:
+    """Whether two values of a row may be of one kind, by how they are written."""
+    return ("." in one.text) == ("." in other.text)
+
+
+def _whole_part(value: float) -> float:
+    """Returns a number without what follows its point; itself where it has no size."""
+    return float(int(value)) if abs(value) < 1e300 else value
+
+
+def _value(block: Block, cell: Cell) -> Value:
+    return Value(cell.value, cell.text, block.source)

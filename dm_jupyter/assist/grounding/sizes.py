@@ -1,0 +1,176 @@
+"""Whether a value is a stated number: rounded, with a hedge, scaled, or in another unit."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+
+from dm_jupyter.assist.grounding.numbers import magnitude, plain_value
+from dm_jupyter.assist.grounding.outputs import Outputs
+from dm_jupyter.assist.grounding.statements import Statement
+from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.words import Unit, content_words
+
+__all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
+
+_MOST_CANDIDATES, _MOST_BARE = 40, 3
+_LOOSE, _LOOSER = 0.1, 0.25
+"""How far, as a part of the number, `about` and `over` may be from the value."""
+_EXACT = 1e-9
+_AS_RATE = frozenset(content_words("inflation unemployment interest"))
+"""Words of a label under which a small number may be a percentage already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The values that a stated number may stand for, without their signs."""
+
+    low: float
+    high: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is one of them, in either sign."""
+        return self.low <= abs(value) <= self.high
+
+    def scaled(self, factor: float) -> Window:
+        """The same for values that are so many times as large."""
+        return Window(self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to take a stated number."""
+
+    window: Window
+    way: str
+    """`plain`; `fraction` where 45 % is 0.45; `percent` where 0.45 is 45 %; or `unit`."""
+    unit: Unit | None = None
+    """The unit that the value must have, for `unit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value that fits in size."""
+
+    source: int
+    cell: Cell
+    block: Block | None
+    """`None` for a number without labels."""
+    reading: Reading
+
+
+class Index:
+    """All values of the outputs, sorted by size."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        found: list[tuple[float, int, Cell, Block | None]] = [
+            (abs(cell.value), block.source, cell, block)
+            for block in outputs.blocks
+            for cell in block.cells
+        ]
+        found.sort(key=itemgetter(0))
+        self._found = found
+        self._sizes = [one[0] for one in found]
+        self._bare, self._bare_from = outputs.bare, outputs.bare_from
+        values = [abs(plain_value(text)) for text in outputs.bare]
+        self._order = sorted(range(len(values)), key=values.__getitem__)
+        self._bare_sizes = [values[at] for at in self._order]
+
+    def fitting(self, reading: Reading) -> Iterator[Held]:
+        """Yields the values within a reading's window, a bounded number of them."""
+        start = bisect_left(self._sizes, reading.window.low)
+        end = bisect_right(self._sizes, reading.window.high)
+        for _, source, cell, block in self._found[start : min(end, start + _MOST_CANDIDATES)]:
+            yield Held(source, cell, block, reading)
+        start = bisect_left(self._bare_sizes, reading.window.low)
+        end = bisect_right(self._bare_sizes, reading.window.high)
+        for at in self._order[start : min(end, start + _MOST_BARE)]:
+            text = self._bare[at]
+            place = bisect_right(self._bare_from, (at, len(self._bare))) - 1
+            source = self._bare_from[place][1]
+            yield Held(source, Cell(plain_value(text), text, 0, 0), None, reading)
+
+
+def window(statement: Statement, *, scaled: bool = True) -> Window:
+    """Returns which values a number stands for, by its digits and its hedge.
+
+    Args:
+        statement: the number with its words.
+        scaled: whether `million` and the like count; a percentage is never made a fraction.
+    """
+    number = statement.number
+    factor = 10.0 ** max(0, number.exponent) if scaled else 1.0
+    size = abs(number.value)
+    below = above = number.step / 2
+    unit = magnitude(number)
+    if statement.hedge == "about":
+        below = above = max(below, min(unit / 2, size * _LOOSE))
+    elif statement.hedge == "over":
+        above = max(above, min(unit, size * _LOOSER))
+    elif statement.hedge == "under":
+        below = max(below, min(unit, size * _LOOSE))
+    slack = (size + number.step) * _EXACT
+    return Window(max(0.0, size - below - slack), size + above + slack).scaled(factor)
+
+
+def readings(statement: Statement, units: frozenset[Unit]) -> list[Reading]:
+    """Returns the ways to take a number.
+
+    Args:
+        statement: the number with its words.
+        units: those that values of the outputs have.
+    """
+    number = statement.number
+    plain = window(statement)
+    found = [Reading(plain, "plain")]
+    if number.is_percentage:
+        found.append(Reading(plain.scaled(0.01), "fraction"))
+    elif number.exponent > 0:
+        found.append(Reading(window(statement, scaled=False), "plain"))
+    elif statement.unit is None and abs(number.value) <= 1 and number.decimals:
+        found.append(Reading(plain.scaled(100.0), "percent"))
+    if statement.unit and statement.unit[0] != "percent":
+        found += [
+            Reading(plain.scaled(statement.unit[1] / held[1]), "unit", held)
+            for held in units
+            if held[0] == statement.unit[0] and held[1] != statement.unit[1]
+        ]
+    return found
+
+
+def misfit(held: Held, statement: Statement) -> str | None:
+    """Returns why the unit of a value that fits in size rules it out; `""` where none does.
+
+    `None` says that the reading is not for such values at all.
+    """
+    unit = held.block.unit(held.cell) if held.block else None
+    is_percent = unit is not None and unit[0] == "percent"
+    match held.reading.way:
+        case "unit":
+            return "" if unit == held.reading.unit else None
+        case "percent":
+            return "" if is_percent else None
+        case "fraction":
+            return None if unit else ""
+    if statement.number.is_percentage:
+        if unit is not None and not is_percent:
+            return None
+        why = _no_percentage(held, unit)
+    else:
+        why = _other_unit(unit, statement.unit)
+    return f"{held.cell.text} is {why} there" if why else ""
+
+
+def _no_percentage(held: Held, unit: Unit | None) -> str:
+    words = held.block.words(held.cell) if held.block else frozenset()
+    if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
+        return "a fraction and no percentage"
+    return ""
+
+
+def _other_unit(held: Unit | None, stated: Unit | None) -> str:
+    if held is None or stated is None or held == stated:
+        return ""
+    return "a percentage" if held[0] == "percent" else "in another unit"

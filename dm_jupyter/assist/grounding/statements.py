@@ -1,0 +1,453 @@
+"""What an answer says of each of its numbers: the words of its clause, its unit, its hedge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from dm_jupyter.assist.grounding.numbers import Number, claimed, numbers_in
+from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, Unit, content_words, unit_after
+
+__all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
+_BOUNDARY = re.compile(
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
+)
+_WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
+_JOINED = re.compile(
+    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
+    r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
+)
+"""Between two numbers of one list, as in `3, 4 and 5`."""
+_HEDGES = {
+    "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
+    "over": r"(?:just |slightly |well )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
+    "under": r"nearly|almost|(?:just |slightly )?(?:under|less than|below|up to|at most)",
+}
+_HEDGE = {
+    name: re.compile(rf"(?:(?<!\w)(?:{words})|{'[~≈]' if name == 'about' else '(?!)'})"
+                     r"\s*(?:a\s)?\**[$€£]?\s*\Z", re.IGNORECASE)
+    for name, words in _HEDGES.items()
+}  # fmt: skip
+_BULLET = re.compile(r"\s*(?:[-*•+]\s|\d{1,2}[.)]\s|\|)")
+_HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
+_PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
+_RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
+_BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
+_WITHIN = re.compile(
+    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|"
+    r"(?:quart|percent|quant)ile)\b"
+)
+_PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
+_PART = re.compile(r"\bof\b")
+_SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
+_AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
+_OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
+_NOUN = re.compile(r"\W{0,3}\w+")
+_PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
+_TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
+_LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
+"""Between labels that are numbers, as in `4 or 5 stars`."""
+_LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
+"""Characters; of what follows them in an answer, only the sizes are looked at."""
+_STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
+"""Labels that the next clause does not go on with."""
+_OTHERS = frozenset(content_words("other remaining rest next remainder"))
+_ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)}
+_ORDINAL = re.compile(
+    r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
+)
+_YEAR_BEFORE = re.compile(
+    r"(?:\b(?:in|of|since|from|to|until|till|by|during|between|and|year|years|for|through|after|"
+    r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season|"
+    r"jan\w*|feb\w*|mar(?:ch)?|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*)|[-–(/,])\s*\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The labels of all outputs, by which names are found in an answer."""
+
+    phrases: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    """Labels as words, by their first word."""
+    words: frozenset[str] = frozenset()
+    key_names: frozenset[str] = frozenset()
+    """What labels that are numbers count: `class`, `cluster`."""
+    key_columns: frozenset[str] = frozenset()
+    """The names of the columns that they are of, as they are written, lower case."""
+    keys: frozenset[str] = frozenset()
+    quantiles: frozenset[str] = frozenset()
+    """Numbers of labels such as `25%` and `p95`."""
+    with_digits: tuple[str, ...] = ()
+    """Labels such as `18-25` or `Model 3`, lower case."""
+
+    def labels_in(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """Returns the labels among words, in order, the longest first where several fit."""
+        found, at = [], 0
+        while at < len(words):
+            fitting = [
+                phrase
+                for phrase in self.phrases.get(words[at], ())
+                if tuple(words[at : at + len(phrase)]) == phrase
+            ]
+            longest = max(fitting, key=len, default=())
+            if not longest and (words[at][0] == "#" or words[at] in self.keys):
+                longest = (words[at],)
+            if longest:
+                found.append(longest)
+            at += len(longest) or 1
+        return found
+
+    def names_key(self, word: str) -> bool:
+        """Whether a word names what numbers are labels of."""
+        return any(
+            word == name or (len(word) > 3 and name.endswith(word)) for name in self.key_names
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the words stand that belong to a number: before it, and behind it."""
+
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A number of an answer, and what is said of it."""
+
+    number: Number
+    before: str
+    since: str
+    """What stands between the number before it and it."""
+    after: str
+    sentence: str
+    near: frozenset[str]
+    """Words of its own clause."""
+    wide: frozenset[str]
+    """Words of the sentence, and of what it goes on from."""
+    unit: Unit | None
+    hedge: str
+    is_label: bool = False
+    """Whether it is a name: a year, a class, a part of a longer label."""
+
+    @property
+    def tight(self) -> str:
+        """The text just before it, for words that lead up to it."""
+        return max(self.since, self.before, key=len)[-60:]
+
+
+def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[Scope]:
+    """Returns for each number of a sentence which of its words are about this number.
+
+    Args:
+        start: of the sentence in the text.
+        end: of the sentence.
+        text: the whole text.
+        numbers: those of the sentence, in order.
+    """
+    found: list[Scope] = []
+    before = start
+    for at, number in enumerate(numbers):
+        until = numbers[at + 1].start if at + 1 < len(numbers) else end
+        after, next_before = _cut(text, number.end, until, is_last=at + 1 == len(numbers))
+        found.append(Scope((before, number.start), (number.end, after)))
+        before = next_before
+    return found
+
+
+def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
+    """Where the words behind one number end, and where those before the next one begin."""
+    between = text[start:end]
+    after, before = _turns(between) if is_last else _turns_between(between)
+    return start + after, start + before
+
+
+def _turns_between(between: str) -> tuple[int, int]:
+    """The same, within the text between two numbers."""
+    opened = between.find("(")
+    if opened >= 0 and ")" not in between[opened:]:
+        turns = [match.start() for match in _BOUNDARY.finditer(between[:opened])]
+        return (turns[0], turns[-1]) if turns else (opened, opened)
+    if _BOUNDARY.search(between):
+        return _turns(between)
+    if weak := _WEAK_BOUNDARY.search(between):
+        return weak.start(), weak.start()
+    turn, noun = _PREPOSITION.search(between), _NOUN.match(between)
+    return len(between), turn.start() if turn else noun.end() if noun else 0
+
+
+def _turns(between: str) -> tuple[int, int]:
+    """Where the first clause of a text ends, and where the last one begins."""
+    match = _BOUNDARY.search(between)
+    if not match:
+        return len(between), len(between)
+    opened = between.find("(")
+    closed = between.find(")", opened) if 0 <= opened < match.start() else -1
+    if closed >= 0:
+        return closed, closed + 1
+    turns = [turn.start() for turn in _TURN.finditer(between, match.start())]
+    return match.start(), turns[-1] if turns else match.start()
+
+
+def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
+    """Returns what an answer says of each number that it states, in order.
+
+    Args:
+        answer: what the model states.
+        vocabulary: the labels of the outputs that it is about.
+    """
+    tokens = _label_numbers(answer[:_LONG_ANSWER], vocabulary)
+    found: list[Statement] = []
+    reader = _Reader(answer, vocabulary, tokens)
+    numbers = list(claimed(answer))
+    at = 0
+    for start, end in _sentences(answer[:_LONG_ANSWER]):
+        inside = []
+        while at < len(numbers) and numbers[at].start < end:
+            inside.append(numbers[at])
+            at += 1
+        found += reader.sentence(start, end, inside)
+    nothing: frozenset[str] = frozenset()
+    found += [
+        Statement(number, "", "", "", "", nothing, nothing, None, "") for number in numbers[at:]
+    ]
+    return found
+
+
+class _Reader:
+    """Goes through the sentences of an answer and keeps what a later one goes on from."""
+
+    def __init__(self, answer: str, vocabulary: Vocabulary, tokens: dict[int, str]) -> None:
+        self._answer, self._vocabulary, self._tokens = answer, vocabulary, tokens
+        self._heading: frozenset[str] = frozenset()
+        self._previous: frozenset[str] = frozenset()
+        self._columns: list[str] = []
+
+    def sentence(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
+        text = self._answer[start:end]
+        is_bullet = bool(_BULLET.match(text))
+        if not is_bullet:
+            self._heading = frozenset()
+            self._columns = []
+        if text.lstrip().startswith("|"):
+            return self._table_row(start, text, numbers)
+        values = [number for number in numbers if number.start not in self._tokens]
+        found = self._clauses(start, end, values)
+        found += [self._statement(number, start, end, is_label=True)
+                  for number in numbers if number.start in self._tokens]  # fmt: skip
+        words = self._words(start, end)
+        named = self._vocabulary.labels_in(words)
+        if not values and _HEADING.fullmatch(text):
+            self._heading = frozenset(words)
+        self._previous = frozenset(named[0]) if len(set(named)) == 1 else frozenset()
+        return sorted(found, key=lambda one: one.number.start)
+
+    def _clauses(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
+        found: list[Statement] = []
+        whole = frozenset(self._words(start, end))
+        is_going_on = bool(_PRONOUN.match(self._answer, start))
+        subject = self._heading | (self._previous if is_going_on else frozenset())
+        earlier = since = start
+        for group in self._groups(start, end, numbers):
+            first, last = group[0][1], group[-1][1]
+            first_start = group[0][0].start
+            before = self._words(*first.before)
+            words = [*before, *self._words(*last.after)]
+            names = self._vocabulary.labels_in(words)
+            is_pair = len(group) > 1
+            is_set_against = is_pair and _AGAINST.search(
+                self._answer, group[0][0].end, group[-1][0].start
+            )
+            if is_pair and (not names or (is_set_against and len(names) != len(group))):
+                earlier_names = self._vocabulary.labels_in(self._words(since, first_start))
+                names = earlier_names if len(earlier_names) == len(group) else names
+            is_part = is_pair and any(
+                _PART.search(self._answer[one.end : other.start])
+                for (one, _), (other, _) in pairwise(group)
+            )
+            is_span = any(
+                _PART.search(self._answer[one.end : other.start])
+                or _SPAN.fullmatch(self._answer, one.end, other.start)
+                for (one, _), (other, _) in pairwise(group)
+            )
+            assigned = names if is_pair and not is_span and len(names) == len(group) else []
+            is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
+            has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
+            leading = self._vocabulary.labels_in(before) if is_part else names
+            for at, (number, scope) in enumerate(group):
+                own = frozenset(words)
+                if assigned:
+                    other = {word for name in names for word in name} - set(assigned[at])
+                    own = (own | set(assigned[at])) - other
+                if not assigned and (is_span if not is_part else at):
+                    own = frozenset(word for name in leading for word in name)
+                elif at and not assigned and is_set_against:
+                    own = frozenset()
+                if not at and is_part:
+                    own = own - set(self._words(*last.after)[:1])
+                near = own if has_name else own | subject
+                found.append(
+                    Statement(
+                        number,
+                        self._answer[first.before[0] : number.start],
+                        self._answer[earlier:first_start],
+                        self._answer[number.end : max(scope.after[1], number.end)],
+                        self._answer[start:end],
+                        near,
+                        near | (frozenset() if assigned else whole) | self._heading,
+                        unit_after(self._answer, number.start, number.end)
+                        or unit_after(self._answer, group[-1][0].start, group[-1][0].end),
+                        _hedge(self._answer[max(start, number.start - 30) : number.start]),
+                    )
+                )
+            earlier = group[-1][0].end
+            is_ratio = group[-1][0].is_percentage or _RATIO.match(self._answer, earlier)
+            since = since if is_ratio else earlier
+            leading = self._vocabulary.labels_in(before)
+            if not leading and _BELONGS.match(self._answer, earlier):
+                leading = names
+            leading = [name for name in leading if not _STATISTICS.issuperset(name)]
+            if leading:
+                subject = frozenset(leading[0])
+        return found
+
+    def _groups(
+        self, start: int, end: int, numbers: list[Number]
+    ) -> list[list[tuple[Number, Scope]]]:
+        """The numbers, those of one list together."""
+        groups: list[list[tuple[Number, Scope]]] = []
+        for number, scope in zip(numbers, scopes(start, end, self._answer, numbers), strict=True):
+            last = groups[-1][-1][0].end if groups else 0
+            between = self._answer[last : number.start]
+            if groups and (_JOINED.fullmatch(between) or _PART_OF.fullmatch(between)):
+                groups[-1].append((number, scope))
+            else:
+                groups.append([(number, scope)])
+        return [part for group in groups for part in self._listed(group)]
+
+    def _listed(self, group: list[tuple[Number, Scope]]) -> list[list[tuple[Number, Scope]]]:
+        """A list of numbers as it is; what only commas join is no list."""
+        between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
+        is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
+        return [group] if is_list else [[one] for one in group]
+
+    def _table_row(self, start: int, text: str, numbers: list[Number]) -> list[Statement]:
+        """Numbers of a Markdown table: their words are their row's and their column's."""
+        cells = text.strip().strip("|").split("|")
+        if not self._columns:
+            self._columns = cells
+        texts = " ".join(cell for cell in cells if not any(True for _ in numbers_in(cell)))
+        texts += " " + (cells[0] if cells else "")
+        found = []
+        for number in numbers:
+            at = max(0, text.lstrip()[: number.start - start].count("|") - 1)
+            column = self._columns[at] if at < len(self._columns) else ""
+            row = f"{texts} {column}"
+            near = frozenset(content_words(row)) | self._heading
+            unit = unit_after(self._answer, number.start, number.end)
+            is_label = number.start in self._tokens
+            found.append(Statement(number, texts, "", column, row, near, near, unit, "", is_label))
+        return found
+
+    def _statement(self, number: Number, start: int, end: int, *, is_label: bool) -> Statement:
+        words = frozenset(self._words(start, end))
+        return Statement(
+            number, self._answer[start : number.start], "", self._answer[number.end : end],
+            self._answer[start:end], words, words, None, "", is_label,
+        )  # fmt: skip
+
+    def _words(self, start: int, end: int) -> list[str]:
+        """The words of a part of the answer; a number that is a label by its label's name."""
+        text, found = self._answer[start:end], []
+        at = start
+        for place, token in self._tokens.items():
+            if start <= place < end and token:
+                found += [*content_words(self._answer[at:place]), token]
+                at = place + 1
+        found += content_words(self._answer[at:end])
+        if "max" in self._vocabulary.words and HIGHEST.search(text):
+            found.append("max")
+        if "min" in self._vocabulary.words and LOWEST.search(text):
+            found.append("min")
+        return found
+
+
+def _sentences(text: str) -> Iterable[tuple[int, int]]:
+    """Where each sentence begins and ends; a very long one is cut."""
+    start = 0
+    ends = [(match.start(), match.end()) for match in _SENTENCE_END.finditer(text)]
+    for end, following in [*ends, (len(text), len(text))]:
+        while end - start > _LONG_SENTENCE:
+            yield start, start + _LONG_SENTENCE
+            start += _LONG_SENTENCE
+        yield start, end
+        start = following
+
+
+def _hedge(before: str) -> str:
+    return next((name for name, pattern in _HEDGE.items() if pattern.search(before)), "")
+
+
+def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
+    """Where numbers stand that are names, and the name; empty where other words have it."""
+    found: dict[int, str] = {}
+    for number in numbers_in(answer):
+        name = _name_of(number, answer, vocabulary)
+        if name is not None:
+            found[number.start] = name
+    _add_listed(found, answer, vocabulary)
+    for match in _ORDINAL.finditer(answer):
+        named = next(iter(content_words(match[3])), "")
+        if named and vocabulary.names_key(named):
+            found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
+    lower = answer.lower()
+    for label in vocabulary.with_digits:
+        for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):
+            for number in numbers_in(label):
+                found.setdefault(match.start() + number.start, "")
+    return found
+
+
+def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
+    """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
+    before = answer[max(0, number.start - 30) : number.start]
+    if number.is_year:
+        is_dated = _YEAR_BEFORE.search(before) or not before.strip(" \n*#-")
+        is_dated = is_dated or answer[number.end : number.end + 1] in (":", "-", "–")
+        return "" if is_dated or number.text in vocabulary.keys else None
+    if number.is_percentage:
+        is_quantile = number.digits in vocabulary.quantiles and _WITHIN.match(answer, number.end)
+        return "" if is_quantile else None
+    if not number.is_whole or number.text not in vocabulary.keys:
+        return None
+    word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
+    after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
+    is_named = word and vocabulary.names_key(next(iter(content_words(word[1])), ""))
+    if is_named or (after and _names_one(after[1].lower(), vocabulary)):
+        return f"#{number.text}"
+    return None
+
+
+def _names_one(word: str, vocabulary: Vocabulary) -> bool:
+    """Whether a word behind a number makes it a label: `5 stars` of a column `stars`."""
+    return any(
+        name.endswith("s") and not name.endswith("ss") and word in (name, name[:-1])
+        for name in vocabulary.key_columns
+    )
+
+
+def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
+    """Takes a number for a label, too, that stands in one list with one, as in `4 or 5 stars`."""
+    numbers = list(numbers_in(answer))
+    for ordered in (list(reversed(numbers)), numbers):
+        for one, other in pairwise(ordered):
+            first, last = sorted((one, other), key=lambda number: number.start)
+            is_list = _LISTED.fullmatch(answer, first.end, last.start)
+            if is_list and found.get(one.start, "")[:1] == "#" and other.text in vocabulary.keys:
+                found.setdefault(other.start, f"#{other.text}")

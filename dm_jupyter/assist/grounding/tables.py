@@ -1,0 +1,454 @@
+"""Tables in plain text, as pandas, databases and hands write them: values with their labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dm_jupyter.assist.grounding.words import Unit, content_words, unit_of_label
+
+__all__ = ["Block", "Cell", "delimited_cells", "number_of", "table_of", "text_cells"]
+
+_NUMBER = re.compile(
+    r"(?P<money>[$€£]\s?)?(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?"
+    r"|[-+]?\.\d+)\s?(?P<unit>%|[kMB]\b)?"
+)
+_EMPTY = frozenset(("NaN", "nan", "None", "<NA>", "NaT", "-", "—", ""))
+_SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
+"""Translates a line to 0 for a space and 1 for all else."""
+_RULE = re.compile(r"[\s|+:=-]*")
+_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+_QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
+_LONE = re.compile(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])")
+_COUNTED = frozenset(("count", "sum", "mean"))
+_YEARS = range(1500, 2101)
+_MOST_NAMED = 50
+"""Rows that one word may name."""
+
+
+class Cell(NamedTuple):
+    """A number that an output holds."""
+
+    value: float
+    text: str
+    row: int
+    column: int
+
+
+@dataclass(slots=True)
+class Block:
+    """A part of an output whose values belong together: a table, a few lines, a list."""
+
+    source: int
+    """Which output."""
+    rows: list[str] = field(default_factory=list)
+    """The label of each row, for a person."""
+    columns: list[str] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    units: dict[tuple[int, int], Unit] = field(default_factory=dict)
+    """Unit of a cell, by row and column, where one stood behind it."""
+    index_name: str = ""
+    labels: list[str] = field(default_factory=list)
+    """Every label that is a whole cell: names of rows, texts in them."""
+    keys: list[str] = field(default_factory=list)
+    """Labels that are numbers, which an answer may repeat."""
+    key_names: list[str] = field(default_factory=list)
+    """What these number."""
+    total_rows: int | None = None
+    """How many rows there are; `None` where some are left out and nobody says how many."""
+    total_columns: int | None = None
+    is_table: bool = False
+    is_ranked: bool = False
+    """Whether the rows are numbered 0, 1, 2, which is no value."""
+    levels: int = 1
+    """Columns that the index consists of."""
+    parts: list[tuple[str, ...]] = field(default_factory=list)
+    """The labels that a row's is put together from."""
+    _words: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    _grid: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    _columns: list[int] = field(default_factory=list)
+    _by_word: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are shown."""
+        return not self.is_table or self.total_rows == len(self.rows)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value with a name, as `('King', 1667)`."""
+        return not self.is_table and len(self.cells) == 1 == len(self.parts)
+
+    def words(self, cell: Cell) -> frozenset[str]:
+        """What the labels of a cell say, its row's and its column's."""
+        return self.row_words(cell.row) | self.column_words(cell.column)
+
+    def row_words(self, row: int) -> frozenset[str]:
+        """What the label of a row says."""
+        found = self._words.get((row, -1))
+        if found is None:
+            text = self.rows[row]
+            found = frozenset(content_words(text, is_label=True) or text.lower().split()[:3])
+            self._words[row, -1] = found
+        return found
+
+    def column_words(self, column: int) -> frozenset[str]:
+        """What the label of a column says."""
+        found = self._words.get((-1, column))
+        if found is None:
+            found = frozenset(content_words(self.columns[column]))
+            self._words[-1, column] = found
+        return found
+
+    def at(self, row: int, column: int) -> Cell | None:
+        """The value at a place of the table."""
+        if not self._grid:
+            self._grid = {(cell.row, cell.column): cell for cell in reversed(self.cells)}
+        return self._grid.get((row, column))
+
+    def column(self, column: int) -> list[Cell]:
+        """The values of a column, from the top."""
+        return [cell for row in range(len(self.rows)) if (cell := self.at(row, column))]
+
+    def value_columns(self) -> list[int]:
+        """The columns that hold values."""
+        if not self._columns:
+            self._columns = sorted({cell.column for cell in self.cells})
+        return self._columns
+
+    def rows_named(self, words: frozenset[str]) -> list[int]:
+        """The rows of which a whole label stands among the words, from the top."""
+        if not self._by_word:
+            for row in range(len(self.rows)):
+                for word in self.row_words(row):
+                    self._by_word.setdefault(word, []).append(row)
+        rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
+        return [
+            row
+            for row in sorted(rows)
+            if any(part and part <= words for part in self.named_parts(row))
+        ]
+
+    def rows_met(self, words: frozenset[str]) -> list[int]:
+        """The rows of which any word stands among the words, from the top."""
+        self.rows_named(frozenset())
+        rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
+        return sorted(rows)[:_MOST_NAMED]
+
+    def named_parts(self, row: int) -> list[frozenset[str]]:
+        """What must stand in a clause that names a row: one of its labels, common words apart."""
+        common = self.common_words()
+        return [_without_day(part - common) for part in self.part_words(row)]
+
+    def common_words(self) -> frozenset[str]:
+        """The words that every row's label has, where there are several rows."""
+        found = self._words.get((-1, -1))
+        if found is None:
+            every = [self.row_words(row) for row in range(len(self.rows))]
+            found = frozenset.intersection(*every) if len(every) > 1 else frozenset()
+            self._words[-1, -1] = found
+        return found
+
+    def part_words(self, row: int) -> list[frozenset[str]]:
+        """What each label of a row says."""
+        parts = self.parts[row] if self.parts else (self.rows[row],)
+        return [frozenset(content_words(part, is_label=True)) for part in parts]
+
+    def unit(self, cell: Cell) -> Unit | None:
+        """The unit of a cell, where it or a label tells."""
+        own = self.units.get((cell.row, cell.column))
+        if own:
+            return own
+        if cell.text.endswith("%"):
+            return "percent", 1.0
+        if cell.text[:1] in "$€£":
+            return unit_of_label(f"({cell.text[0]})")
+        row = self.rows[cell.row]
+        return unit_of_label(self.columns[cell.column]) or (
+            None if _QUANTILE.search(row) else unit_of_label(row)
+        )
+
+
+def _without_day(words: frozenset[str]) -> frozenset[str]:
+    """The words of a label without a date, of which an answer may name month and year alone."""
+    rest = frozenset(word for word in words if not _DATE.fullmatch(word))
+    return rest or words
+
+
+def number_of(text: str) -> float | None:
+    """Returns what a cell is worth that is a number; `None` for another one."""
+    try:
+        value = float(text)
+    except ValueError:
+        match = _NUMBER.fullmatch(text)
+        if not match:
+            return None
+        value = float(match["number"].replace(",", "").replace("−", "-"))
+        return value * {"k": 1e3, "M": 1e6, "B": 1e9}.get(match["unit"] or "", 1)
+    return value if value == value and "_" not in text else None  # noqa: PLR0124 - not NaN
+
+
+def text_cells(lines: Sequence[str]) -> list[list[str]]:
+    """Returns the cells of an aligned table: columns end where every line has a space.
+
+    Args:
+        lines: of one table, header included.
+    """
+    width = max(map(len, lines))
+    solid = 0
+    for line in lines:
+        padded = line.ljust(width).encode("latin-1", "replace")
+        solid |= int(padded.translate(_SOLID), 2)
+    places = [match.span() for match in re.finditer("1+", f"{solid:0{width}b}")]
+    return [[line[start:end].strip() for start, end in places] for line in lines]
+
+
+def delimited_cells(lines: Sequence[str], delimiter: str) -> list[list[str]] | None:
+    """Returns the cells of lines as `a,b` or `| a | b |`; `None` where their numbers differ."""
+    kept = [line.strip() for line in lines if not _RULE.fullmatch(line)]
+    if delimiter == "|":
+        kept = [line.strip("|") for line in kept]
+    rows = [[cell.strip().strip("*`\"'") for cell in line.split(delimiter)] for line in kept]
+    widths = {len(row) for row in rows}
+    return rows if len(widths) == 1 and widths != {1} else None
+
+
+def table_of(
+    rows: list[list[str]],
+    source: int,
+    *,
+    is_series: bool = False,
+    name: str = "",
+    index_name: str = "",
+) -> Block | None:
+    """Returns a table's values with their labels; `None` where it holds no number.
+
+    Args:
+        rows: its cells, all rows as wide.
+        source: the output it is of.
+        is_series: whether the last column alone holds values, as `dtype:` below it tells.
+        name: of a series.
+        index_name: of a series' index, where it stood above the values.
+    """
+    rows = [row for row in rows if not _RULE.fullmatch("".join(row)) or any(map(_is_value, row))]
+    if not rows:
+        return None
+    heads, body = _split(rows, is_series)
+    if not body:
+        return None
+    if is_series and not heads:  # spaces inside the labels of one index
+        body = [[" ".join(filter(None, row[:-1])), row[-1]] for row in body]
+    heads, body = _merged(heads, body)
+    index = _index_width(heads, body, is_series)
+    block = Block(source, is_table=True, total_rows=len(body), levels=max(1, index))
+    block.columns = _column_labels(heads, index, len(body[0]))
+    if is_series:
+        block.columns[-1] = name or block.columns[-1]
+    block.index_name = index_name or (" ".join(heads[-1][:index]).strip() if heads else "")
+    _fill(block, body, index, is_series=is_series)
+    block.total_columns = len(body[0]) - index
+    return block if block.cells or block.labels else None
+
+
+def _is_value(text: str) -> bool:
+    return number_of(text) is not None or text in ("NaN", "<NA>", "True", "False")
+
+
+def _split(rows: list[list[str]], is_series: bool) -> tuple[list[list[str]], list[list[str]]]:
+    """The lines of the header, and those below it."""
+    first = rows[0]
+    if is_series:
+        count = int(not first[-1] and any(first))
+        return rows[:count], rows[count:]
+    values = [number_of(cell) for cell in first]
+    numbers = [value for value in values if value is not None]
+    are_years = len(rows) > 1 and all(value in _YEARS for value in numbers) and len(numbers) > 1
+    below = rows[1] if len(rows) > 1 else []
+    is_named = any(below) and not any(below[1:])
+    if numbers and first[0] and not is_named and not (are_years and values[0] is None):
+        return [], rows
+    count = 1
+    while count < len(rows) and not rows[count][0] and not any(map(_is_value, rows[count])):
+        count += 1
+    if count < len(rows) - 1 and not rows[count][-1] and not any(map(_is_value, rows[count])):
+        count += 1  # the names of the index
+    return rows[:count], rows[count:]
+
+
+def _merged(
+    heads: list[list[str]], body: list[list[str]]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The cells with those joined that a space inside a name or a text has split."""
+    width = len(body[0])
+    if not heads:
+        return heads, body
+    has_head = [any(head[at] for head in heads) for at in range(width)]
+    has_body = [any(row[at] for row in body) for at in range(width)]
+    is_text = [not any(_is_value(row[at]) for row in body) for at in range(width)]
+    first = has_head.index(True) if any(has_head) else width
+    is_ranked = first > 0 and all(row[0].isdigit() for row in body)
+    columns = _first_column(heads)
+    with_next = [False] * width
+    for at in range(width - 1):  # which of the next two cells a lone one belongs to
+        if 0 < at + 1 < columns and not has_head[at + 1]:
+            with_next[at] = True  # a part of the labels, whose name stands above the first part
+        elif at < first:  # names of rows, or their numbers and a text
+            with_next[at] = not (is_ranked and at == 0) and (at + 1 < first or is_ranked)
+        elif at and not has_body[at] and not any(head[at] for head in heads[:-1]):
+            with_next[at - 1] = True  # a word of the index' name
+        else:
+            is_text_of_next = is_text[at + 1] and has_body[at + 1] and at >= columns
+            with_next[at] = not has_body[at] or (not has_head[at] and is_text_of_next)
+        if not has_head[at + 1] and at >= first and is_text[at] and is_text[at + 1]:
+            is_of_next = at + 2 < width and has_head[at + 2] and is_text[at + 2]
+            with_next[at] = with_next[at] or not is_of_next
+    return _joined(heads, with_next), _joined(body, with_next)
+
+
+def _first_column(heads: list[list[str]]) -> int:
+    """Where the columns begin beside an index that has a name; 0 where it has none."""
+    if len(heads) < 2 or heads[-1][-1]:
+        return 0
+    width = len(heads[0])
+    return next((at for at in range(width) if any(head[at] for head in heads[:-1])), 0)
+
+
+def _joined(rows: list[list[str]], with_next: list[bool]) -> list[list[str]]:
+    """Rows with each marked cell joined to the one that follows it."""
+    groups: list[list[int]] = [[]]
+    for at, is_joined in enumerate(with_next):
+        groups[-1].append(at)
+        if not is_joined and at < len(with_next) - 1:
+            groups.append([])
+    return [[" ".join(filter(None, (row[at] for at in group))) for group in groups] for row in rows]
+
+
+def _index_width(heads: list[list[str]], body: list[list[str]], is_series: bool) -> int:
+    """How many of the first columns are labels of rows."""
+    width = len(body[0])
+    if is_series:
+        return width - 1
+    if not heads:
+        texts = [not any(_is_value(row[at]) for row in body) for at in range(width)]
+        return min((at for at in range(width) if not texts[at]), default=0)
+    if len(heads) > 1 and not heads[-1][-1]:
+        return max(1, sum(1 for cell in heads[-1] if cell))
+    return min((at for at in range(width) if any(head[at] for head in heads)), default=0)
+
+
+def _column_labels(heads: list[list[str]], index: int, width: int) -> list[str]:
+    names = heads[:-1] if len(heads) > 1 and not heads[-1][-1] else heads
+    labels = [""] * width
+    for head in names:
+        last = ""
+        for at in range(index, width):
+            last = head[at] or (last if head is not names[-1] else "")
+            labels[at] = f"{labels[at]} {last}".strip()
+    for at in range(index):
+        labels[at] = " ".join(filter(None, (head[at] for head in heads[-1:])))
+    return labels
+
+
+def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -> None:
+    """Takes the rows into the block: labels from some columns, values from others."""
+    columns = list(zip(*body, strict=True))
+    values = [[number_of(cell) for cell in column] for column in columns]
+    block.is_ranked = _is_rank(block, columns, values, index, is_series)
+    first = int(block.is_ranked)
+    leading = index if first == index else -1
+    keys = {
+        at
+        for at in range(first, len(columns))
+        if _is_key(at, columns, values, index) or (at == leading and _tells_apart(at, columns))
+    }
+    texts = {
+        at
+        for at in range(first, len(columns))
+        if at not in keys and (at < index or not any(one is not None for one in values[at]))
+    }
+    keys = {at for at in keys if not set(content_words(_key_name(block, at))) & _COUNTED}
+    block.key_names = [_key_name(block, at) for at in sorted(keys)]
+    before = [""] * index
+    for number, row in enumerate(body):
+        if any(cell in ("...", "..") for cell in row):
+            block.total_rows = None
+        before = [cell or above for cell, above in zip(row[:index], before, strict=True)]
+        full = [*before, *row[index:]]
+        named = [
+            _named_key(block, full[at], at)
+            if at in keys
+            else full[at]
+            if at < index
+            else _without_numbers(full[at])
+            for at in sorted(keys | texts)
+        ]
+        block.rows.append(", ".join(name for name in named if name not in _EMPTY))
+        block.parts.append(tuple(name for name in named if name not in _EMPTY))
+        block.labels += [full[at] for at in sorted(texts) if full[at] not in _EMPTY]
+        block.keys += [full[at] for at in sorted(keys)]
+        for at in range(index, len(row)):
+            value = values[at][number]
+            if value is not None:
+                block.cells.append(Cell(value, row[at], number, at))
+            elif any(map(str.isdigit, row[at])):
+                block.cells += [Cell(size, text, number, at) for size, text in _inside(row[at])]
+
+
+def _without_numbers(text: str) -> str:
+    """The words of a cell that holds values, too."""
+    numbers = [written for _, written in _inside(text) if "." in written]
+    for written in numbers if not text[:1].isdigit() else ():
+        text = text.replace(written, "", 1)
+    return text.strip()
+
+
+def _is_rank(
+    block: Block,
+    columns: list[tuple[str, ...]],
+    values: list[list[float | None]],
+    index: int,
+    is_series: bool,
+) -> bool:
+    """Whether the index only numbers the rows; what `value_counts` counted has no order."""
+    if index != 1 or block.index_name or not all(map(str.isdigit, columns[0])):
+        return False
+    if all(value in _YEARS for value in values[0]):
+        return False
+    in_order = list(columns[0]) == [str(at) for at in range(len(columns[0]))]
+    return in_order or not is_series
+
+
+def _inside(text: str) -> Iterator[tuple[float, str]]:
+    """The numbers of a cell that holds more, as `344 non-null`; none of a date or a name."""
+    for match in _LONE.finditer(text[:200]):
+        value = number_of(match.group(0).rstrip("%,"))
+        if value is not None:
+            yield value, match.group(0)
+
+
+def _is_key(
+    at: int, columns: list[tuple[str, ...]], values: list[list[float | None]], index: int
+) -> bool:
+    """Whether numbers of a column tell its rows apart: those of an index, years, a first column."""
+    if not all(map(str.isdigit, columns[at])):
+        return False
+    return at < index or all(value in _YEARS for value in values[at])
+
+
+def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
+    """Whether the first column is whole numbers, no two alike, as `class` without an index."""
+    cells = columns[at]
+    return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
+
+
+def _key_name(block: Block, at: int) -> str:
+    return block.columns[at] or block.index_name or block.columns[-1]
+
+
+def _named_key(block: Block, cell: str, at: int) -> str:
+    """A number that is a label, as an answer names it: `class #3`; a year as it is."""
+    if not cell.isdigit() or int(cell) in _YEARS:
+        return cell
+    return f"{_key_name(block, at)} #{cell}"

@@ -1,0 +1,148 @@
+"""What the model is shown of the data files, and the code with which its cells begin."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dm_jupyter.core.schema import LoadedTable
+from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.data.database_tables import database_tables
+from dm_jupyter.data.profile import FileProfile, TableProfile, render
+from dm_jupyter.data.profile.links import links_text
+from dm_jupyter.data.profile_reader import ProfileReader
+
+__all__ = ["BriefRoom", "brief_of", "brief_room"]
+
+_LARGE_CONTEXT_TOKENS = 32_000
+_IMPORTS = "import pandas as pd\nimport numpy as np\n"
+
+
+@dataclass(frozen=True, slots=True)
+class BriefRoom:
+    """How much a model is shown of the data; the default suits a model on a processor."""
+
+    profile_chars: int = 2_200
+    """Of a single file's profile; several share twice as much."""
+    links_chars: int = 300
+    """Of what the question's words are in the data; 0 links nothing. A local model can't read this
+    part before the question comes."""
+
+
+_LARGE = BriefRoom(12_000, 2_000)
+
+
+def brief_room(context_tokens: int | None) -> BriefRoom:
+    """Returns the room that a model's context allows: more from 32,000 tokens on.
+
+    Args:
+        context_tokens: of prompt and answer together; `None` or 0 where nobody knows. Local models
+            have less than 32,000, and so the brief that they read in bearable time.
+    """
+    return _LARGE if (context_tokens or 0) >= _LARGE_CONTEXT_TOKENS else BriefRoom()
+
+
+async def brief_of(
+    names: Mapping[str, Path],
+    reader: ProfileReader,
+    question: str = "",
+    room: BriefRoom | None = None,
+) -> Brief:
+    """Returns what to show of the files.
+
+    Args:
+        names: how code calls each, to where it lies: absolute, without links.
+        reader: reads those that have changed since it did so last.
+        question: whose words are linked to the data; empty for none, as nobody has asked yet.
+            Nothing but `links` depends on it.
+        room: how much to show; `None` for a small context.
+
+    Raises:
+        DataFileError: a file can't be read; the message names it and the way out.
+        SandboxError: no worker can be started to read it.
+    """
+    if not names:
+        return Brief(opening=_IMPORTS)
+    room = room or BriefRoom()
+    profiles = [await reader.profile(path, name) for name, path in names.items()]
+    return await asyncio.to_thread(_brief, list(map(_trimmed, profiles)), question, room)
+
+
+def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief:
+    chars = room.profile_chars
+    share = chars if len(profiles) == 1 else 2 * chars // len(profiles)
+    text = "\n\n".join(render(profile, max_chars=share) for profile in profiles)
+    frames = _frames(profiles)
+    loads = [frame.load for frame in frames]
+    columns = [
+        column for profile in profiles for table in profile.tables for column in table.columns
+    ]
+    return Brief(
+        text=text,
+        opening=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
+        columns=tuple(dict.fromkeys(column.name for column in columns)),
+        incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
+        databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
+        frames=tuple(frames),
+        tables=tuple(table for profile in profiles for table in database_tables(profile)),
+        links=links_text(question, profiles, chars=room.links_chars, shown=text),
+    )
+
+
+def _trimmed(profile: FileProfile) -> FileProfile:
+    """The profile with column names that the load line strips of the spaces around them.
+
+    Nobody, person or model, writes `df[' WINDSPEED']`.
+    """
+    if profile.kind != "csv" or len(profile.tables) != 1:
+        return profile
+    table = profile.tables[0]
+    stripped = [column.name.strip() for column in table.columns]
+    is_unchanged = all(
+        column.name == name for column, name in zip(table.columns, stripped, strict=True)
+    )
+    if is_unchanged or len(set(stripped)) < len(stripped) or table.load_code is None:
+        return profile
+    columns = tuple(
+        replace(column, name=name) for column, name in zip(table.columns, stripped, strict=True)
+    )
+    load = f"{table.load_code}\ndf.columns = df.columns.str.strip()"
+    return replace(profile, tables=(replace(table, columns=columns, load_code=load),))
+
+
+def _frames(profiles: list[FileProfile]) -> list[LoadedTable]:
+    """The tables that code loads, each in a variable of its own."""
+    tables = [
+        (profile, table)
+        for profile in profiles
+        for table in profile.tables
+        if table.load_code and not table.is_hidden
+    ]
+    if len(tables) == 1:
+        return [_frame(tables[0][1], "df", str(tables[0][1].load_code))]
+    taken: set[str] = set()
+    named = [(table, _variable(profile, table, taken)) for profile, table in tables]
+    return [_frame(table, name, _renamed(table, name)) for table, name in named]
+
+
+def _frame(table: TableProfile, variable: str, load: str) -> LoadedTable:
+    return LoadedTable(variable, load, tuple(column.name for column in table.columns))
+
+
+def _renamed(table: TableProfile, variable: str) -> str:
+    return re.sub(r"\bdf\b(?=\s*=|\.|\[)", variable, str(table.load_code))
+
+
+def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:
+    """A name for the table's frame, from the sheet's or the file's name."""
+    own = table.name if len(profile.tables) > 1 else Path(profile.name).stem
+    name = re.sub(r"\W+", "_", own.lower()).strip("_") or "df"
+    name = f"df_{name}" if name[0].isdigit() else name
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    taken.add(free)
+    return free

@@ -1,0 +1,36 @@
+"""What a model is told of a data file before it writes code: what is in it and how to read it.
+
+`profile_file` reads, `render` makes the bounded text for a prompt, `to_json` the plain data.
+Nothing here loads pandas until a file is profiled, so a command line's help stays fast: the modules
+that need pandas are imported by `entry` alone, inside its function.
+"""
+
+from __future__ import annotations
+
+from dm_jupyter.data.profile.entry import check_file, profile_file
+from dm_jupyter.data.profile.model import (
+    ColumnProfile,
+    FileProfile,
+    ForeignKey,
+    TableProfile,
+    from_json,
+    to_json,
+)
+from dm_jupyter.data.profile.render import render
+from dm_jupyter.data.profile.signatures import DATA_SUFFIXES, check_head
+from dm_jupyter.data.profile.sniff import HEAD_BYTES
+
+__all__ = [
+    "DATA_SUFFIXES",
+    "HEAD_BYTES",
+    "ColumnProfile",
+    "FileProfile",
+    "ForeignKey",
+    "TableProfile",
+    "check_file",
+    "check_head",
+    "from_json",
+    "profile_file",
+    "render",
+    "to_json",
+]

@@ -1,0 +1,154 @@
+"""Frame in, column profiles out: at once, or piece by piece for a table that is not held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dm_jupyter.data.profile.column_facts import FEW_VALUES, ColumnFacts
+from dm_jupyter.data.profile.distinct import HashRoom
+from dm_jupyter.data.profile.model import ColumnProfile, Scalar
+from dm_jupyter.data.profile.scalars import column_name, scalar
+
+__all__ = [
+    "FEW_VALUES",
+    "TableFacts",
+    "column_name",
+    "profile_columns",
+    "sample_rows",
+    "scalar",
+    "spread_positions",
+]
+
+_SMALL_CELLS = 300
+_DETAILED = 3_000
+"""Columns that are looked into: more than a prompt has room for, few enough to take no time."""
+_COUNTED_VALUES = 1_000_000
+"""Distinct values that are counted one by one, over all columns."""
+
+
+class TableFacts:
+    """Gathers the facts of a table from its pieces, in order, in constant memory.
+
+    Of the columns after the first 3,000, names and types are all that is looked at.
+    """
+
+    def __init__(self) -> None:
+        """Starts without rows."""
+        self.rows = 0
+        self.columns: list[ColumnFacts] = []
+        self.labels: pd.Index[Any] = pd.Index([])
+        """Of all columns, in the order in which they came."""
+        self._room = HashRoom()
+        self._others: dict[str, Any] = {}
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Takes the next rows; a piece may lack columns, and bring others."""
+        if not self.rows and not len(self.labels):
+            self.labels = frame.columns
+        elif not frame.columns.equals(self.labels):
+            self.labels = self.labels.append(frame.columns.difference(self.labels, sort=False))
+        frame = self.aligned(frame)
+        detailed = frame.iloc[:, :_DETAILED]
+        self._begin(detailed)
+        self.rows += len(frame)
+        for facts, (_, values) in zip(self.columns, detailed.items(), strict=True):
+            facts.add(values)
+        self._note_others(frame)
+
+    def aligned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns rows with all columns that came so far, in their order."""
+        is_known = frame.columns.equals(self.labels)
+        return frame if is_known else frame.reindex(columns=self.labels)
+
+    def profiles(self) -> tuple[ColumnProfile, ...]:
+        """Returns one profile a column, in order; duplicate names are kept apart by position."""
+        others = self._others.get("dtypes", [])
+        names = self._others.get("names", [])
+        return (
+            *(facts.profile() for facts in self.columns),
+            *(ColumnProfile(name, str(dtype)) for name, dtype in zip(names, others, strict=True)),
+        )
+
+    def distinct_texts(self) -> pd.DataFrame:
+        """Returns a frame with distinct texts of each column of text, missing at their ends.
+
+        Columns without text are empty; the frame stands in for the table where only the kind of
+        its texts matters. Of many texts 2,000 are there, spread over the table.
+        """
+        texts = [facts.texts() for facts in self.columns]
+        length = max(map(len, texts), default=0)
+        columns = {
+            position: pd.Series(known + [None] * (length - len(known)), dtype=object)
+            if known
+            else pd.Series([float("nan")] * length, dtype="float64")
+            for position, known in enumerate(texts)
+        }
+        frame = pd.DataFrame(columns)
+        frame.columns = pd.Index([facts.name for facts in self.columns], dtype=object)
+        return frame
+
+    def label_counts(self) -> Mapping[int, Mapping[Any, int]]:
+        """Returns how often each value comes, for columns with not too many, by position."""
+        counted = ((position, facts.counts()) for position, facts in enumerate(self.columns))
+        return {position: counts for position, counts in counted if counts is not None}
+
+    def _begin(self, detailed: pd.DataFrame) -> None:
+        """Makes room for the columns that come with this piece for the first time."""
+        counted = min(10_000, max(200, _COUNTED_VALUES // max(1, detailed.shape[1])))
+        for label in detailed.columns[len(self.columns) :]:
+            facts = ColumnFacts(column_name(label), self._room, counted)
+            facts.add_absent(self.rows)
+            self.columns.append(facts)
+
+    def _note_others(self, frame: pd.DataFrame) -> None:
+        dtypes = frame.dtypes.iloc[_DETAILED:]
+        if not len(dtypes):
+            return
+        known = self._others.get("dtypes")
+        self._others["names"] = [column_name(label) for label in dtypes.index]
+        self._others["dtypes"] = [
+            dtype if known is None or at >= len(known) else _joined(known[at], dtype)
+            for at, dtype in enumerate(dtypes)
+        ]
+
+
+def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
+    """Returns one profile a column, in order; duplicate names are kept apart by position.
+
+    Of the columns after the first 3,000, names and types are all that is looked at.
+    """
+    facts = TableFacts()
+    facts.add(frame)
+    return facts.profiles()
+
+
+def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
+    """Returns all rows of a small table, else some: see `spread_positions`.
+
+    Of a row, at most the first 3,000 values.
+    """
+    shown = frame.iloc[:, :_DETAILED]
+    if frame.size > _SMALL_CELLS:
+        shown = shown.iloc[spread_positions(len(frame))]
+    return rows_of(shown)
+
+
+def rows_of(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
+    """Returns the rows of a frame; of a row, at most the first 3,000 values."""
+    rows: Iterable[Sequence[Any]] = frame.iloc[:, :_DETAILED].itertuples(index=False, name=None)
+    return tuple(tuple(scalar(value) for value in row) for row in rows)
+
+
+def spread_positions(count: int) -> list[int]:
+    """Returns which rows of a table show it: the first two, three from between, and the last."""
+    wanted = {0, 1, count // 4, count // 2, 3 * count // 4, count - 1}
+    return sorted(position for position in wanted if 0 <= position < count)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    if first == second:
+        return first
+    return pd.concat([pd.Series([], dtype=first), pd.Series([], dtype=second)]).dtype

@@ -1,0 +1,353 @@
+"""How a delimited or aligned text is laid out: its grid, given to the one model of layout."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dm_jupyter.data.profile.csv_dialect import Dialect, find_dialect, parsed_rows
+from dm_jupyter.data.profile.fixed_width import AlignedText, aligned_text
+from dm_jupyter.data.profile.header_rows import FigureText
+from dm_jupyter.data.profile.numbers import PERCENT, parse_number
+from dm_jupyter.data.profile.table_layout import Block, find_blocks, text_breaks
+
+__all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_rule"]
+
+_NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}:.*)?")
+_LONGEST_FIGURE = 40
+_ALIGNED_AGREEMENT = 0.9
+_DIALECT_CHARS = 256 * 1024
+_SEARCHED_ROWS = 50_000
+_RULE = re.compile(r"[\s\-=+:_|]*[-=_]{3}[\s\-=+:_|]*")
+BLANKS, TABS = r"\s+", r"\t+"
+"""The separators of columns that runs of blanks or tabs part."""
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    """What has to be told to a csv reader of one table, and what was seen on the way."""
+
+    separator: str = ","
+    dialect: Dialect = field(default_factory=Dialect)
+    skipped_lines: int = 0
+    """Rows before the header that belong to no table, as `skiprows` counts them."""
+    has_header: bool = True
+    header: tuple[str, ...] = ()
+    """The header's fields as they stand in the file, those of its last row."""
+    has_trailing_separator: bool = False
+    """Every row of data ends with one separator more than the header."""
+    preamble: tuple[str, ...] = ()
+    """The skipped lines that are not blank."""
+    names: tuple[str, ...] = ()
+    """The columns' names, where the header has several rows."""
+    is_deep: bool = False
+    """The header has several rows."""
+    units: tuple[str | None, ...] = ()
+    """By column, where a row below the header tells them."""
+    data_start: int = 1
+    """The first row that may be data, counted as `skipped_lines`."""
+    dropped: tuple[int, ...] = ()
+    """Rows between the header's first and the data that are no part of either."""
+    row_count: int | None = None
+    """Rows of data, where the table is one of several."""
+    columns: tuple[int, int] | None = None
+    """First column and the one after the last, where tables stand side by side."""
+    title: str = ""
+    """The last text above a table that is one of several."""
+    texts: tuple[tuple[str, ...], ...] = ()
+    """The rows of data as written, where the table is one of several."""
+    last_row: int = 0
+    """The last row of data, where the table is one of several."""
+    colspecs: tuple[tuple[int, int | None], ...] = ()
+    """Where the columns of an aligned text stand."""
+    has_comments: bool = False
+    """Lines that begin with `#` stand above the header."""
+    breaks: tuple[int, ...] = ()
+    """Rows that may begin another table of texts."""
+    fields: int = 0
+    """Fields of a row where they are more than the table has columns."""
+
+    @property
+    def width(self) -> int:
+        """Fields of a row of data."""
+        return self.fields or len(self.header) + self.has_trailing_separator
+
+    @property
+    def skipped(self) -> int | list[int] | None:
+        """The rows to leave out, as `skiprows` takes them; the header's own where it is named."""
+        skipped = [*range(self.skipped_lines), *self.dropped]
+        if self.names:
+            skipped = sorted({*skipped, *range(self.skipped_lines, self.data_start)})
+        if skipped == list(range(len(skipped))):
+            return len(skipped) or None
+        return skipped
+
+
+def find_layout(
+    text: str, *, is_whole: bool, may_be_aligned: bool = False
+) -> tuple[CsvLayout, ...]:
+    """Returns the layout that the start of a file shows, one for each table in it.
+
+    Args:
+        text: the decoded start of the file.
+        is_whole: whether that is all of it; otherwise the last line is cut and left out.
+        may_be_aligned: whether columns parted by runs of blanks alone are looked for.
+    """
+    if not is_whole:
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+    dialect = find_dialect(text if len(text) <= _DIALECT_CHARS else _first_lines(text))
+    if not dialect.agreement and may_be_aligned and _is_aligned(text):
+        rows = [line.split() for line in text.splitlines()]
+        return _layouts(rows, Dialect(BLANKS), is_whole=False)
+    if dialect.agreement < _ALIGNED_AGREEMENT and not dialect.sep_lines:
+        aligned = aligned_text(text)
+        if aligned is not None:
+            return (_aligned_layout(aligned),)
+    rows = parsed_rows(text, dialect)
+    return _layouts(rows, dialect, is_whole=is_whole)
+
+
+def _first_lines(text: str) -> str:
+    head = text[:_DIALECT_CHARS]
+    return head[: max(head.rfind("\n"), head.rfind("\r")) + 1] or head
+
+
+def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tuple[CsvLayout, ...]:
+    if len(rows) > _SEARCHED_ROWS:
+        rows, is_whole = rows[:_SEARCHED_ROWS], False
+    comments = _leading_comments(rows)
+    width = max(map(len, rows[:50]), default=0)
+    # What is no row of a table is blank in the grid: comments, and the line that names the sign.
+    is_left = [at < dialect.sep_lines or is_rule(row) or _is_comment(row, width, comments)
+               for at, row in enumerate(rows)]  # fmt: skip
+    # Without a separator a line is one cell, whatever signs are in it.
+    most = None if dialect.agreement or dialect.separator == BLANKS else 1
+    grid = [
+        [] if left else figure_cells(row[:most]) for row, left in zip(rows, is_left, strict=True)
+    ]
+    if not any(grid):
+        return (CsvLayout(dialect.separator, dialect),)
+    blocks = find_blocks(_rectangle(grid))
+    is_part = is_whole and len(blocks) > 1
+    if not is_part:
+        blocks = (_only(blocks, _rectangle(grid)),)
+    return tuple(
+        replace(
+            _layout(rows, is_left, dialect, block, is_part=is_part),
+            breaks=tuple(text_breaks(grid, block)),
+        )
+        for block in blocks
+    )
+
+
+def _only(blocks: tuple[Block, ...], grid: list[list[str | None]]) -> Block:
+    return blocks[0] if len(blocks) == 1 else find_blocks(grid[: blocks[0].bottom])[0]
+
+
+def _layout(
+    rows: list[list[str]], is_left: list[bool], dialect: Dialect, block: Block, *, is_part: bool
+) -> CsvLayout:
+    header, start = block.header, block.header.top
+    named = rows[header.rows[-1]] if header.rows else rows[start]
+    kept = [at for at in range(header.end, len(rows)) if any(rows[at]) and not is_left[at]]
+    data_start = kept[0] if kept else header.end
+    above = [row for row, is_out in zip(rows[:start], is_left[:start], strict=True) if any(row)]
+    found = CsvLayout(
+        separator=TABS if dialect.has_runs else dialect.separator,
+        dialect=dialect,
+        skipped_lines=start,
+        has_header=bool(header.rows),
+        header=tuple(named),
+        has_trailing_separator=_is_trailing(named, [rows[at] for at in kept]),
+        preamble=tuple(dialect.separator.join(row) for row in above[dialect.sep_lines :]),
+        names=tuple(header.names[: len(named)]),
+        is_deep=header.is_deep,
+        units=header.units,
+        data_start=data_start,
+        dropped=tuple(at for at in range(start, data_start) if at not in header.rows and rows[at]),
+        has_comments=_leading_comments(rows) > 0,
+    )
+    if is_part:
+        columns = (block.left, len(named) if block.right is None else block.right)
+        return _as_part(found, rows, is_left, block, columns)
+    return _drawn(found, [rows[at] for at in kept])
+
+
+def _drawn(found: CsvLayout, data: list[list[str]]) -> CsvLayout:
+    """Returns the layout without the columns beyond the lines that a table is drawn with.
+
+    Such lines stand at both ends of each row, and blanks around the names.
+    """
+    header = found.header
+    outside = [place for place, name in enumerate(header) if not name.strip() and
+               not any(row[place].strip() for row in data if place < len(row))]  # fmt: skip
+    left = 1 if 0 in outside else 0
+    right = len(header)
+    while right - 1 in outside:
+        right -= 1
+    is_padded = sum(name != name.rstrip() for name in header) >= len(header) / 2
+    if right - left < 1 or not (found.is_deep or found.separator == "|" or is_padded):
+        return found
+    own = found.names[left:right] or _own_names(header[left:right])
+    if found.is_deep and (left, right) == (0, len(header)):
+        return found
+    is_cut = (left, right) != (0, len(header))
+    if not is_cut and not is_padded:
+        return found
+    return replace(
+        found,
+        header=header[left:right],
+        fields=len(header) + found.has_trailing_separator,
+        columns=(left, right) if is_cut else None,
+        names=own,
+        has_trailing_separator=found.has_trailing_separator and not is_cut,
+    )
+
+
+def _as_part(
+    found: CsvLayout,
+    rows: list[list[str]],
+    is_left: list[bool],
+    block: Block,
+    columns: tuple[int, int],
+) -> CsvLayout:
+    """Returns the layout of one of several tables, with the rows it has to give."""
+    left, right = columns
+    bottom = block.bottom or len(rows)
+    body = [
+        at for at in range(found.data_start, bottom)
+        if not is_left[at] and any(cell.strip() for cell in rows[at][left:right])
+    ]  # fmt: skip
+    blank = [at for at in range(found.data_start, bottom) if at not in set(body) and rows[at]]
+    texts = [(*rows[at][left:right], *[""] * (right - left - len(rows[at][left:right])))
+             for at in body]  # fmt: skip
+    header = found.header[left:right]
+    while (
+        len(header) > 1
+        and not header[-1].strip()
+        and not any(row[len(header) - 1] for row in texts)
+    ):
+        header, texts = header[:-1], [row[:-1] for row in texts]
+    is_cut = block.right is not None or (found.is_deep and len(header) < len(found.header))
+    return replace(
+        found,
+        header=header,
+        has_trailing_separator=False,
+        names=found.names[left : left + len(header)] or (_own_names(header) if left else ()),
+        dropped=(*found.dropped, *blank),
+        row_count=len(body),
+        last_row=body[-1] if body else found.data_start,
+        columns=(left, left + len(header)) if is_cut else None,
+        title=block.titles[-1] if block.titles else "",
+        texts=tuple(texts),
+    )
+
+
+def _own_names(header: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of a table beside another one, which pandas would number on."""
+    counts: Counter[str] = Counter()
+    names = []
+    for place, cell in enumerate(header):
+        name = cell.strip() or f"Unnamed: {place}"
+        names.append(f"{name}.{counts[name]}" if counts[name] else name)
+        counts[name] += 1
+    return tuple(names)
+
+
+def _aligned_layout(aligned: AlignedText) -> CsvLayout:
+    """Returns the layout of columns that stand at fixed places."""
+    grid = [figure_cells(row) for row in aligned.rows]
+    block = find_blocks(_rectangle(grid))[0]
+    header = block.header
+    start = header.top
+    named = aligned.rows[header.rows[-1]] if header.rows else aligned.rows[start]
+    lines = aligned.lines
+    at_start = lines[start]
+    kept = {lines[row] for row in header.rows} | set(lines[header.end :])
+    return CsvLayout(
+        separator=BLANKS,
+        skipped_lines=at_start,
+        has_header=bool(header.rows),
+        header=tuple(named),
+        preamble=aligned.preamble,
+        names=tuple(header.names[: len(named)]),
+        is_deep=header.is_deep,
+        units=header.units,
+        data_start=lines[header.end] if header.end < len(lines) else lines[-1] + 1,
+        dropped=tuple(line for line in range(at_start, lines[-1]) if line not in kept),
+        row_count=aligned.row_count(header.end),
+        colspecs=aligned.colspecs,
+        texts=tuple(tuple(row) for row in aligned.rows[header.end :]),
+    )
+
+
+def figure_cells(row: list[str]) -> list[str | None]:
+    """Returns the cells as the model of layout takes them: blank ones None, figures marked."""
+    return [_cell(text) for text in row]
+
+
+def _cell(text: str) -> str | None:
+    bare = text.strip()
+    if not bare:
+        return None
+    return FigureText(text) if _is_figure(bare) else text
+
+
+def _is_figure(text: str) -> bool:
+    if _NUMBER.fullmatch(text) or _DATE.fullmatch(text):
+        return True
+    if len(text) > _LONGEST_FIGURE or not any(character.isdecimal() for character in text):
+        return False
+    number = parse_number(text)
+    return number is not None and number.unit in {"", *PERCENT}
+
+
+def _rectangle(grid: list[list[str | None]]) -> list[list[str | None]]:
+    width = max(map(len, grid), default=0)
+    return [[*row, *[None] * (width - len(row))] for row in grid]
+
+
+def _leading_comments(rows: list[list[str]]) -> int:
+    """Returns how many lines of remarks, each with a hash sign, stand above the header."""
+    filled = [row for row in rows if any(row)]
+    comments = 0
+    while comments < len(filled) and filled[comments][0].startswith("#"):
+        comments += 1
+    if comments in {0, len(filled)}:
+        return 0
+    following = filled[comments]
+    # "#id,name" over figures is a header that begins with a hash sign; so is the row of its units.
+    if len(following) > 1 and any(map(_is_figure, following)):
+        while comments and len(filled[comments - 1]) == len(following):
+            comments -= 1
+    return comments
+
+
+def is_rule(row: Sequence[str]) -> bool:
+    """Says whether a row only draws a line, such as the one below a header."""
+    return bool(row) and _RULE.fullmatch(" ".join(row)) is not None
+
+
+def _is_comment(row: list[str], width: int, leading: int) -> bool:
+    """Says whether a row is a remark: it begins with a hash sign and is no record.
+
+    Args:
+        row: in question.
+        width: fields of the widest of the first rows.
+        leading: remarks above the header.
+    """
+    if not row or not row[0].startswith("#"):
+        return False
+    return leading > 0 or len(row) == 1 < width
+
+
+def _is_aligned(text: str) -> bool:
+    widths = {len(line.split()) for line in text.splitlines()[:200] if line.strip()}
+    return len(widths) == 1 and widths.pop() > 1
+
+
+def _is_trailing(header: list[str], body: list[list[str]]) -> bool:
+    return bool(body) and all(len(row) == len(header) + 1 and not row[-1] for row in body)

@@ -1,0 +1,351 @@
+"""One pass over the rows of a delimited text: which don't fit, and which are a footer."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import math
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dm_jupyter.data.profile.csv_layout import BLANKS, TABS, CsvLayout, figure_cells, is_rule
+from dm_jupyter.data.profile.encoding import TextEncoding
+from dm_jupyter.data.profile.footers import find_footer
+from dm_jupyter.data.profile.source import Source
+
+__all__ = ["RowScan", "scan_rows"]
+
+_LISTED_LINES = 5
+_FOOTER_ROWS = 200
+_REPEATS = 100
+"""Rows left out by their number; a load line that names more would be no line."""
+_ASCII_BASED = re.compile(r"utf-8(-sig)?")
+_ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#|---|===|___")
+"""Line ends that only a parser counts right, and remarks."""
+
+
+@dataclass(frozen=True)
+class RowScan:
+    """Rows that differ in width from the header, by line number as an editor counts."""
+
+    expected: int = 0
+    long_lines: tuple[tuple[int, int], ...] = ()
+    """Line number and width of the first few."""
+    long_count: int = 0
+    """How many there are."""
+    short_lines: tuple[tuple[int, int], ...] = ()
+    """Line number and width of the first few."""
+    short_count: int = 0
+    """How many there are."""
+    row_count: int = 0
+    """Rows of data that are not blank."""
+    loaded_rows: int | None = None
+    """Rows that remain without those too long and the footer; None where the scan ended early."""
+    has_stray_first_row: bool = False
+    """The first row of data is too long while others fit: pandas would take it for an index."""
+    has_row_names: bool = False
+    """Every row of data has one field more than the header: pandas makes the first the index."""
+    footer_rows: int = 0
+    """Rows from the first note below the table to the end, blank ones included."""
+    footer: str = ""
+    """The first note."""
+    repeated_headers: tuple[int, ...] = ()
+    """Lines, counted from 0, on which the header comes again: files that were put together."""
+    remarks: tuple[int, ...] = ()
+    """Rows of data, counted as `skiprows` does, that are remarks with a hash sign."""
+    empty_rows: tuple[int, ...] = ()
+    """Those that hold separators alone, above the last row of data."""
+    is_cut: bool = False
+    """Something stands below the last row of data."""
+    has_more_remarks: bool = False
+    """There are more remarks than are named here."""
+    unnamed_empty: int = 0
+    """Empty rows, where they are too many to be named."""
+
+    @property
+    def left_out(self) -> list[int]:
+        """The rows among the data that are none, as `skiprows` takes them."""
+        return sorted([*self.repeated_headers, *self.remarks, *self.empty_rows])
+
+    def warnings(self) -> list[str]:
+        """Returns what to tell of the rows that don't fit."""
+        texts: list[str] = []
+        if self.long_lines:
+            texts.append(
+                f"{_lines(self.long_lines, self.long_count)} instead of {self.expected}: the load "
+                "line leaves out rows that are too long; mend the file to keep them"
+            )
+        # Where it is the custom of the file to drop empty fields at the end, it is no news.
+        if self.short_lines and 0 < self.short_count <= max(3, self.row_count // 10):
+            lines = _lines(self.short_lines, self.short_count)
+            texts.append(f"{lines} instead of {self.expected}: the rest is missing")
+        if self.has_row_names:
+            texts.append("each row has one field more than the header: pandas makes it the index")
+        if self.repeated_headers:
+            count = len(self.repeated_headers)
+            first = self.repeated_headers[0] + 1
+            times = "" if count == 1 else f", {count:,} times in all"
+            texts.append(f"the header comes again in line {first}{times}: left out when loading")
+        if self.loaded_rows is None and self.row_count:
+            texts.append(
+                f"only the first {self.row_count:,} rows were checked for lines that don't fit"
+            )
+        if self.remarks:
+            more = "at least " if self.has_more_remarks else ""
+            texts.append(f"{more}{len(self.remarks):,} lines of remarks (#) are left out")
+        if self.footer_rows:
+            texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
+        return texts
+
+
+def scan_rows(
+    source: Source, encoding: TextEncoding, layout: CsvLayout, *, stop_at: float = math.inf
+) -> RowScan:
+    """Returns the misfits of the whole file, in constant memory.
+
+    Args:
+        source: the file.
+        encoding: of its text.
+        layout: where the table begins, and its separator.
+        stop_at: when to end at the latest, as `time.monotonic` counts; the result then says how
+            many rows were looked at.
+
+    Raises:
+        OSError: the file can't be read.
+        DataFileError: a compressed file unpacks to more than the limit.
+    """
+    width = layout.width
+    if layout.separator in {BLANKS, TABS} or not layout.header:
+        return RowScan(width)
+    walk = _Walk(width, stop_at)
+    walk.over(_blocks(source, encoding.codec), layout)
+    if walk.widths and max(walk.widths, key=walk.widths.__getitem__) == width + 1 == walk.first:
+        walk = _Walk(width + 1, stop_at)
+        walk.over(_blocks(source, encoding.codec), layout)
+        return walk.scan(has_row_names=True)
+    return walk.scan(has_row_names=False)
+
+
+def _blocks(source: Source, codec: str) -> Iterator[bytes]:
+    """Yields blocks of whole lines in which separators, quotes and line ends are ASCII bytes."""
+    decode = None
+    if not _ASCII_BASED.fullmatch(codec):
+        decode = codecs.getincrementaldecoder(codec)("replace").decode
+    kept = b""
+    for chunk in source.chunks():
+        kept += decode(chunk).encode("utf-8", "replace") if decode else chunk
+        # A \r in last place may be half of a line end.
+        end = max(kept.rfind(b"\n"), kept.rfind(b"\r", 0, len(kept) - 1)) + 1
+        if end:
+            yield kept[:end]
+            kept = kept[end:]
+    if kept:
+        yield kept
+
+
+class _Lines:
+    """The lines of a block, and of the next ones where a quoted field goes on there."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._lines: deque[str] = deque()
+
+    def load(self, block: bytes) -> None:
+        # Latin-1 keeps one letter a byte; the structure is in ASCII alone.
+        self._lines.extend(io.StringIO(block.decode("latin-1"), newline=""))
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._lines
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if not self._lines:
+            self.load(next(self._blocks))
+        return self._lines.popleft()
+
+
+class _Walk:
+    """A pass over the rows of data, in constant memory."""
+
+    def __init__(self, expected: int, stop_at: float) -> None:
+        self.expected = expected
+        self.stop_at = stop_at
+        self.widths: Counter[int] = Counter()
+        self.first = 0
+        self.long_lines: list[tuple[int, int]] = []
+        self.short_lines: list[tuple[int, int]] = []
+        self.tail: deque[tuple[int, list[str]]] = deque(maxlen=_FOOTER_ROWS)
+        self.is_complete = True
+        self.repeats: list[int] = []
+        self.remarks: list[int] = []
+        self.empty_rows: list[int] = []
+        self.last_row = 0
+        self._lines_read = self._rows_read = 0
+        self._header: list[str] = []
+
+    def over(self, blocks: Iterator[bytes], layout: CsvLayout) -> None:
+        """Reads the rows behind the header.
+
+        Blocks without quotes are counted as arrays; only the others are parsed row by row.
+        """
+        header = [cell.encode("utf-8", "replace").decode("latin-1") for cell in layout.header]
+        may_repeat = layout.has_header and any(cell.strip()[:1].isalpha() for cell in header)
+        self._header = header if may_repeat else []
+        separator = layout.separator.encode()
+        again = separator.join(cell.encode("latin-1") for cell in self._header)
+        quote, lines = layout.dialect.quote.encode(), _Lines(blocks)
+        try:
+            for block in blocks:
+                if time.monotonic() > self.stop_at:
+                    self.is_complete = False
+                    return
+                is_plain = self._rows_read > layout.data_start and quote not in block
+                is_plain = is_plain and len(separator) == 1 and not _ODD_LINES.search(block)
+                is_plain = is_plain and not (again and again in block)
+                if not (is_plain and self._count(block, separator)):
+                    lines.load(block)
+                    self._parse(lines, layout)
+        except csv.Error:
+            # A field beyond the csv module's limit; pandas has none, so only this pass ends.
+            self.is_complete = False
+
+    def _parse(self, lines: _Lines, layout: CsvLayout) -> None:
+        dialect = layout.dialect
+        reader = csv.reader(
+            lines,
+            delimiter=layout.separator,
+            quotechar=dialect.quote,
+            escapechar=dialect.escape,
+            skipinitialspace=dialect.has_spaces,
+        )
+        before = self._lines_read
+        for row in reader:
+            self._rows_read += 1
+            self._lines_read = before + reader.line_num
+            self._take(row, layout)
+            if lines.is_drained:
+                return
+
+    def _take(self, row: list[str], layout: CsvLayout) -> None:
+        line, at = self._lines_read, self._rows_read - 1
+        if at < layout.data_start:
+            return
+        if self._header and row == self._header and line == self._rows_read:
+            self.repeats.append(at)
+            return
+        if row and row[0].startswith("#") and (layout.has_comments or len(row) < self.expected):
+            self.remarks.append(at)
+            return
+        if row and self.expected > 1 and (is_rule(row) or not any(map(str.strip, row))):
+            if len(row) > 1 or row[0].strip():
+                self.empty_rows.append(at)
+            row = []
+        self.tail.append((line, row))
+        if row:
+            self.first = self.first or len(row)
+            self.last_row = at
+            self._note(len(row), 1)
+            self._list(line, len(row))
+
+    def _count(self, block: bytes, separator: bytes) -> bool:
+        """Counts the fields of each line of a block without quotes.
+
+        Returns False, with nothing counted, where a line holds separators alone.
+        """
+        if not block.endswith((b"\n", b"\r")):
+            block += b"\n"
+        content = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(content == 10)
+        separators = np.flatnonzero(content == separator[0])
+        widths = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        lengths = ends - starts
+        is_row = (lengths > 1) | ((lengths == 1) & (content[starts] != 13))
+        bare = lengths - (content[np.maximum(ends - 1, 0)] == 13)
+        if bool(np.any(is_row & (widths > 1) & (widths == bare + 1))):
+            return False
+        for width, count in zip(*np.unique(widths[is_row], return_counts=True), strict=True):
+            self._note(int(width), int(count))
+        for misfit in np.flatnonzero(is_row & (widths != self.expected)).tolist():
+            self._list(self._lines_read + misfit + 1, int(widths[misfit]))
+            if min(len(self.long_lines), len(self.short_lines)) > _LISTED_LINES:
+                break
+        for at in range(max(0, len(ends) - _FOOTER_ROWS), len(ends)):
+            text = block[starts[at] : ends[at]].decode("latin-1").removesuffix("\r")
+            row = text.split(separator.decode()) if text else []
+            self.tail.append((self._lines_read + at + 1, row))
+        if is_row.any():
+            self.last_row = self._rows_read + int(np.flatnonzero(is_row)[-1])
+        self._lines_read += len(ends)
+        self._rows_read += len(ends)
+        return True
+
+    def _note(self, width: int, count: int) -> None:
+        self.widths[width] += count
+
+    def _list(self, line: int, width: int) -> None:
+        misfits = self.long_lines if width > self.expected else self.short_lines
+        if width != self.expected and len(misfits) <= _LISTED_LINES:
+            misfits.append((line, width))
+
+    def scan(self, *, has_row_names: bool) -> RowScan:
+        """Returns what was seen, with a footer told apart from rows that are too short."""
+        footer = _footer(self.tail, self.expected) if self.is_complete else []
+        first_note = footer[0][0] if footer else None
+        notes = [row for _, row in footer if row]
+        short_notes = sum(len(row) < self.expected for row in notes)
+        long = sum(count for width, count in self.widths.items() if width > self.expected)
+        short = sum(count for width, count in self.widths.items() if width < self.expected)
+        inside = [at for at in self.empty_rows if at < self.last_row]
+        return RowScan(
+            self.expected,
+            tuple(self.long_lines[:_LISTED_LINES]),
+            long,
+            tuple(
+                misfit
+                for misfit in self.short_lines[:_LISTED_LINES]
+                if first_note is None or misfit[0] < first_note
+            ),
+            short - short_notes,
+            sum(self.widths.values()),
+            sum(self.widths.values()) - long - len(notes) if self.is_complete else None,
+            self.first > self.expected,
+            has_row_names,
+            len(footer),
+            _text(next(filter(None, footer[0][1]))) if footer else "",
+            tuple(self.repeats[:_REPEATS]),
+            tuple(self.remarks[:_REPEATS]),
+            tuple(inside) if len(inside) <= _REPEATS else (),
+            is_cut=bool(footer) or len(inside) < len(self.empty_rows),
+            has_more_remarks=len(self.remarks) > _REPEATS,
+            unnamed_empty=len(inside) if len(inside) > _REPEATS else 0,
+        )
+
+
+def _footer(tail: Iterable[tuple[int, list[str]]], width: int) -> list[tuple[int, list[str]]]:
+    """Returns the notes at the end, from the first one on, blank rows between them included."""
+    rows = list(tail)
+    if width < 2:
+        return []
+    count, _ = find_footer([figure_cells(row) for _, row in rows], width)
+    return rows[len(rows) - count :] if count else []
+
+
+def _text(cell: str) -> str:
+    """Returns the text of a cell that was read byte by byte."""
+    return cell.encode("latin-1").decode("utf-8", "replace")
+
+
+def _lines(misfits: tuple[tuple[int, int], ...], count: int) -> str:
+    shown = ", ".join(f"line {line} has {width}" for line, width in misfits)
+    more = count - len(misfits)
+    return f"{shown} fields" + (f" (and {more:,} more lines)" if more > 0 else "")

@@ -1,0 +1,220 @@
+"""Which encoding a text file is in: UTF-8 first, then what the bytes allow."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass, field
+
+from charset_normalizer import from_bytes
+
+from dm_jupyter.data.profile.byte_letters import other_page, unsure_words
+from dm_jupyter.data.profile.source import Source
+
+__all__ = ["TextEncoding", "detect_encoding"]
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DETECTOR_BYTES = 64 * 1024
+_LISTED_LINES = 5
+# Code pages that files in the wild are in; the detector also offers DOS and Mac pages, which on
+# a short text score as well as the right one.
+_PLAUSIBLE = frozenset(
+    [
+        "cp1250",
+        "cp1251",
+        "cp1252",
+        "cp1253",
+        "cp1254",
+        "cp1255",
+        "cp1256",
+        "cp1257",
+        "cp1258",
+        "cp874",
+        "cp932",
+        "cp949",
+        "shift_jis",
+        "euc_jp",
+        "euc_kr",
+        "gb18030",
+        "gbk",
+        "gb2312",
+        "big5",
+        "koi8_r",
+        "koi8_u",
+        "iso8859_2",
+        "iso8859_5",
+        "iso8859_7",
+        "tis_620",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TextEncoding:
+    """An encoding and how pandas is told of it."""
+
+    codec: str
+    """Python's name for decoding here; `utf-8-sig` for a byte order mark."""
+    argument: str | None = None
+    """Value of pandas' `encoding`; None where its default reads the file."""
+    errors: str = "strict"
+    """`replace` when some lines can't be decoded."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class _Scan:
+    """What one pass over the bytes saw."""
+
+    is_utf8: bool = True
+    nul_count: int = 0
+    has_c1: bool = False
+    """Whether a byte between 0x80 and 0x9f occurs, where latin-1 has control characters."""
+    suspects: bytes = b""
+    """The first lines that hold a byte above 127: a detector learns nothing from the others."""
+    bad_lines: list[int] = field(default_factory=list)
+    bad_line_count: int = 0
+    good_line_count: int = 0
+    """Lines with valid multi-byte UTF-8: rare in any other encoding."""
+
+
+def detect_encoding(source: Source) -> TextEncoding:
+    """Returns the encoding of a text file, with what a reader should be warned of.
+
+    Raises:
+        OSError: the file can't be read.
+        DataFileError: a compressed file unpacks to more than the limit.
+    """
+    head = source.head(4096)
+    for bom, codec in _BOMS:
+        if head.startswith(bom):
+            argument = None if codec == "utf-8-sig" else codec
+            return _checked_bom(source, codec, argument)
+    wide = _wide_without_bom(head)
+    if wide:
+        return TextEncoding(wide, wide)
+    scan = _scan(source)
+    warnings = _nul_warning(scan.nul_count)
+    if scan.is_utf8:
+        return TextEncoding("utf-8", warnings=warnings)
+    if scan.good_line_count and scan.bad_line_count <= scan.good_line_count:
+        mixed = _mixed_warning(scan)
+        return TextEncoding("utf-8", None, "replace", (mixed, *warnings))
+    codec = _legacy_codec(scan)
+    other = other_page(scan.suspects, codec)
+    codec = other.codec if other else codec
+    if words := other.words if other else unsure_words(scan.suspects, codec):
+        shown = ", ".join(map(repr, words))
+        warnings += (f"the encoding {codec} is a guess by the letters its bytes make: {shown}",)
+    return TextEncoding(codec, codec, warnings=warnings)
+
+
+def _checked_bom(source: Source, codec: str, argument: str | None) -> TextEncoding:
+    """Returns the encoding a byte order mark claims; damaged text behind it is replaced."""
+    decoder = codecs.getincrementaldecoder(codec)()
+    try:
+        for block in source.chunks():
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        warning = f"some bytes are not valid {codec}; they are read as U+FFFD"
+        return TextEncoding(codec, argument, "replace", (warning,))
+    return TextEncoding(codec, argument)
+
+
+def _wide_without_bom(head: bytes) -> str | None:
+    """Returns UTF-16 in the byte order that the zero bytes of plain letters show, if they do."""
+    pairs = len(head) // 2
+    if pairs < 4:
+        return None
+    zero_first = head[0 : 2 * pairs : 2].count(0) / pairs
+    zero_second = head[1 : 2 * pairs : 2].count(0) / pairs
+    if zero_second > 0.6 and zero_first < 0.1:
+        return "utf-16-le"
+    return "utf-16-be" if zero_first > 0.6 and zero_second < 0.1 else None
+
+
+def _scan(source: Source) -> _Scan:
+    scan = _Scan()
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for block in source.chunks():
+            scan.nul_count += block.count(0)
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        scan.is_utf8 = False
+        _scan_lines(source, scan)
+    return scan
+
+
+def _scan_lines(source: Source, scan: _Scan) -> None:
+    """Sorts the lines that are not ASCII into valid UTF-8 and the rest."""
+    scan.nul_count = 0
+    with source.open() as stream:
+        # A limit keeps one endless line from being held whole.
+        for number, line in enumerate(iter(lambda: stream.readline(1 << 20), b""), start=1):
+            scan.nul_count += line.count(0)
+            if line.isascii():
+                continue
+            if len(scan.suspects) < _DETECTOR_BYTES:
+                scan.suspects += line[: _DETECTOR_BYTES - len(scan.suspects)]
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                scan.bad_line_count += 1
+                scan.has_c1 = scan.has_c1 or any(0x80 <= byte <= 0x9F for byte in line)
+                if len(scan.bad_lines) < _LISTED_LINES:
+                    scan.bad_lines.append(number)
+            else:
+                scan.good_line_count += 1
+
+
+def _mixed_warning(scan: _Scan) -> str:
+    lines = ", ".join(str(number) for number in scan.bad_lines)
+    more = scan.bad_line_count - len(scan.bad_lines)
+    tail = f" and {more:,} more" if more else ""
+    return (
+        f"mixed encodings: line {lines}{tail} is not UTF-8 while others are; "
+        "its odd letters are read as U+FFFD (�)"
+    )
+
+
+def _nul_warning(count: int) -> tuple[str, ...]:
+    return (f"the file holds {count:,} NUL bytes (\\x00) inside fields",) if count else ()
+
+
+def _legacy_codec(scan: _Scan) -> str:
+    """Returns the code page: the detector's best plausible one, western ones by their bytes."""
+    western = "cp1252" if scan.has_c1 and _decodes(scan.suspects, "cp1252") else "latin-1"
+    matches = list(from_bytes(scan.suspects))
+    if any(
+        "cp1252" in {match.encoding, *match.could_be_from_charset}
+        # A tie, which a short text gives often, goes to the code page that is by far most common.
+        and (match.chaos, -match.coherence) <= (matches[0].chaos, -matches[0].coherence)
+        for match in matches
+    ):
+        return western
+    for match in matches:
+        if _same_as_western(scan.suspects, match.encoding, western):
+            return western
+        if match.encoding in _PLAUSIBLE:
+            return match.encoding
+    return western
+
+
+def _same_as_western(sample: bytes, codec: str, western: str) -> bool:
+    return sample.decode(codec, "replace") == sample.decode(western, "replace")
+
+
+def _decodes(sample: bytes, codec: str) -> bool:
+    try:
+        sample.decode(codec)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,250 @@
+"""The words of a question, linked to the columns and values that they may name.
+
+Facts only, and only those that the profile in the prompt does not show already: a value that the
+data spells otherwise, a quoted one that it lacks, a year outside of its dates. The profile itself
+does not depend on the question. A local model reads it while the person writes, so the links
+follow behind it.
+
+Covered: text of the data and of the question is shown as a quoted literal of at most 41
+characters, control characters escaped; the whole is bounded. Not covered: synonyms, other
+languages' plurals, scripts without spaces between words, and values that the index leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dm_jupyter.data.profile.lexicon import Lexicon, Named, lexicon_of
+from dm_jupyter.data.profile.model import FileProfile
+from dm_jupyter.data.profile.render_table import value_text
+from dm_jupyter.data.profile.spans import ranges_missed
+from dm_jupyter.data.profile.wording import Word, plain_words, words_of
+
+__all__ = ["links_text"]
+
+_QUESTION_CHARS = 6_000
+_MOST_WORDS = 400
+_PHRASE_WORDS = 8
+_GUESSED_WORDS = 4
+"""Longest phrase that is looked for among similar spellings and inside of longer values."""
+_MOST_PLACES = 3
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:"([^"\n]{1,80})"|'([^'\n]{1,80})'|`([^`\n]{1,80})`"""
+    r"""|[“„]([^“”„\n]{1,80})[”“]|‘([^‘’\n]{1,80})’|[«»]([^«»\n]{1,80})[«»])(?!\w)"""
+)
+_BETWEEN = re.compile(r"[\s\-_'’/&.,]{0,3}")
+_ENGLISH = """
+total name names number numbers average sum count amount value values data row rows column columns
+a an and any all are as at be been both but by can data did do does each every false find for
+from give had has have high how i if in into is it its just less list low many may me mean more
+most much must my na nan no none not null of on one only or other our out over per show so some
+such than that the their them then there these they this to true two under up was we were what
+when where which while who whose will with within would yes you your
+"""
+_OTHERS = """
+der die das den dem des ein eine und oder ist sind war im am an auf aus bei mit nach von vor zu
+zum zur wie viele viel was wer wo welche welcher welches le la les un une des du de et ou est el
+los las una y o es en
+"""
+_COMMON = frozenset((*_ENGLISH.split(), *_OTHERS.split()))
+"""Words that a question is made of: a value or column of the same name is hardly meant."""
+
+
+def links_text(
+    question: str, profiles: Sequence[FileProfile], *, chars: int, shown: str = ""
+) -> str:
+    """Returns one line for each fact, the most telling first; empty where there is nothing to say.
+
+    Args:
+        question: as the person wrote it.
+        profiles: of all files that it is about.
+        chars: the most of the whole; a line that does not fit is left out.
+        shown: what the prompt says of the files: a value that stands there as the question has
+            it needs no line.
+    """
+    if not question.strip() or chars <= 0:
+        return ""
+    question = question[:_QUESTION_CHARS]
+    lexicon = lexicon_of(profiles)
+    words = words_of(question, _MOST_WORDS)
+    search = _Search(question, words, lexicon, shown)
+    facts = [*search.quoted(), *search.named()]
+    facts += ranges_missed(question, words, profiles, search.taken)
+    facts += search.guessed()
+    lines: list[str] = []
+    for _, line in sorted(facts, key=lambda fact: fact[0]):
+        if len(line) + 3 <= chars and line not in lines:
+            lines.append(line)
+            chars -= len(line) + 3
+    return "\n".join(f"- {line}" for line in lines)
+
+
+_Fact = tuple[int, str]
+"""Rank, lowest first, and what to say."""
+
+
+@dataclass
+class _Search:
+    """One question's way through the data; each word is explained once, by the longest phrase."""
+
+    question: str
+    words: tuple[Word, ...]
+    lexicon: Lexicon
+    shown: str
+    taken: set[int] = field(default_factory=set)
+    """Places in `words` that are explained."""
+
+    def quoted(self) -> Iterator[_Fact]:
+        """Yields what is to be said of the phrases in quotation marks."""
+        for match in _QUOTED.finditer(self.question):
+            phrase = next(filter(None, match.groups()), "")
+            key = plain_words(phrase)
+            if not key:
+                continue
+            yield from self._quoted(phrase, key)
+            self.taken.update(
+                place
+                for place, word in enumerate(self.words)
+                if match.start() <= word.start and word.end <= match.end()
+            )
+
+    def _quoted(self, phrase: str, key: str) -> Iterator[_Fact]:
+        lexicon, literal = self.lexicon, value_text(phrase)
+        if found := lexicon.named.get(key):
+            yield from self._told(phrase, found)
+        elif key in lexicon.containers or set(key.split(" ")) <= _COMMON:
+            return
+        elif near := lexicon.inflected(key) or lexicon.similar(key):
+            lacks = "no value or column" if lexicon.has_all_texts else "no frequent value or column"
+            yield 0, f"{lacks} {literal}; nearest: {_listed(near)}"
+        elif inside := lexicon.containing(key):
+            yield 1, f"{literal} is part of {_example(inside)}"
+        elif lexicon.has_all_texts and not key.isdigit():
+            # Often the name of something that is to be made, so it comes last.
+            yield 6, f"no value or column {literal}"
+
+    def named(self) -> Iterator[_Fact]:
+        """Yields links of phrases that are in the data but for case, accents and number."""
+        for first, last, key in self._phrases(_PHRASE_WORDS):
+            if first == last and (key in _COMMON or (key.isdigit() and len(key) < 4)):
+                continue
+            phrase = self._text(first, last)
+            if found := self._meant(phrase, self.lexicon.named.get(key, ())):
+                yield from self._told(phrase, found)
+            elif other := self._meant(phrase, self.lexicon.inflected(key)):
+                # A column of one word needs no help: the profile lists it.
+                news = [
+                    one
+                    for one in other
+                    if (" " in key if one.is_column else one.literal not in self.shown)
+                ]
+                if news:
+                    words = "is the singular or plural of"
+                    yield 3 + 2 * news[0].is_column, f"{value_text(phrase)} {words} {_listed(news)}"
+            else:
+                continue
+            self.taken.update(range(first, last + 1))
+
+    def guessed(self) -> Iterator[_Fact]:
+        """Yields what names in the question may be misspelt for, or a part of."""
+        for first, last, key in self._phrases(_GUESSED_WORDS):
+            phrase = self._text(first, last)
+            is_name = self._is_name(first, last)
+            if near := self._similar(key, is_name=is_name, is_one=first == last):
+                yield 2, f"{value_text(phrase)} is spelt like {_listed(near)}"
+            elif is_name and len(key) >= 4 and (inside := self._around(key)):
+                yield 4, f"{value_text(phrase)} is part of {_example(inside)}"
+            else:
+                continue
+            self.taken.update(range(first, last + 1))
+
+    def _similar(self, key: str, *, is_name: bool, is_one: bool) -> list[Named]:
+        """Returns the values that a phrase may be a slip for; words that are no names need more."""
+        found = [one for one in self.lexicon.similar(key) if not one.is_column]
+        if is_name:
+            return found
+        if not is_one or len(key) < 6 or key in _COMMON:
+            return []
+        # An ending more or less is another form of the word, not a slip.
+        return [
+            one for one in found if " " not in one.text and not _is_ending(key, one.text.casefold())
+        ]
+
+    def _around(self, key: str) -> list[Named]:
+        return [one for one in self.lexicon.containing(key) if not one.is_column]
+
+    def _told(self, phrase: str, found: Iterable[Named]) -> Iterator[_Fact]:
+        """Yields the values, and the columns unless the profile shows as much."""
+        values = [one for one in found if not one.is_column]
+        columns = [one for one in found if one.is_column]
+        same = [one for one in values if one.text == phrase and one.literal in self.shown]
+        if values and not (len(values) == 1 and same):
+            yield 2, f"{value_text(phrase)} → {_listed(values)}"
+        if any(one.text.strip().casefold() != phrase.casefold() for one in columns):
+            yield 5, f"{value_text(phrase)} → {_listed(columns)}"
+
+    def _meant(self, phrase: str, found: Sequence[Named]) -> list[Named]:
+        """Returns those that a phrase may stand for; one or two letters must be written alike."""
+        if len(phrase) > 2:
+            return list(found)
+        return [one for one in found if one.text == phrase and not phrase.islower()]
+
+    def _phrases(self, most: int) -> Iterator[tuple[int, int, str]]:
+        """Yields phrases not explained yet as first and last word and plain words, longest first.
+
+        Whoever iterates adds those that it explains to `taken`.
+        """
+        for length in range(min(most, len(self.words)), 0, -1):
+            for first in range(len(self.words) - length + 1):
+                last = first + length - 1
+                if self._is_free(first, last):
+                    plain = " ".join(word.plain for word in self.words[first : last + 1])
+                    yield first, last, plain
+
+    def _is_free(self, first: int, last: int) -> bool:
+        if any(place in self.taken for place in range(first, last + 1)):
+            return False
+        return all(
+            _BETWEEN.fullmatch(self.question[self.words[at].end : self.words[at + 1].start])
+            for at in range(first, last)
+        )
+
+    def _is_name(self, first: int, last: int) -> bool:
+        """Whether the first and last word are capitalised, and not just at a sentence's start."""
+        ends = (self.words[first], self.words[last])
+        if not all(self.question[word.start].isupper() for word in ends):
+            return False
+        before = self.question[: self.words[first].start].rstrip()
+        return first != last or (bool(before) and before[-1] not in ".?!:")
+
+    def _text(self, first: int, last: int) -> str:
+        return self.question[self.words[first].start : self.words[last].end]
+
+
+def _is_ending(one: str, other: str) -> bool:
+    return one.startswith(other[:-1]) or other.startswith(one[:-1])
+
+
+def _listed(found: Sequence[Named]) -> str:
+    """Returns the first few with their places, and how many more there are."""
+    found = list(dict.fromkeys(found))
+    shown = "; ".join(_described(one) for one in found[:_MOST_PLACES])
+    rest = len(found) - _MOST_PLACES
+    return f"{shown}; {rest} more" if rest > 0 else shown
+
+
+def _described(one: Named) -> str:
+    if one.is_column:
+        return f"column {one.literal} {one.place}".rstrip()
+    rows = f"{one.count:,} row{'' if one.count == 1 else 's'}"
+    return f"{one.literal} in {one.place} ({rows}{' of those read' if one.is_sample else ''})"
+
+
+def _example(found: Sequence[Named]) -> str:
+    """Returns the most frequent of the values, and how many more of its column there are."""
+    best = max(found, key=lambda one: (not one.is_column, one.count))
+    rest = sum((one.place, one.is_column) == (best.place, best.is_column) for one in found) - 1
+    noun = f"column{'' if rest == 1 else 's'}" if best.is_column else "of its values"
+    return f"{_described(best)} and of {rest:,} more {noun}" if rest else _described(best)

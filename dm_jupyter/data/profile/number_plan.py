@@ -1,0 +1,492 @@
+"""How the number columns of a frame are read: which stay text, which are converted, and by what."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+from dm_jupyter.data.profile.columns import column_name
+from dm_jupyter.data.profile.dates import kind_of_dates
+from dm_jupyter.data.profile.frame_steps import FrameStep
+from dm_jupyter.data.profile.literals import literal
+from dm_jupyter.data.profile.number_code import conversion_step, first_difference
+from dm_jupyter.data.profile.number_inference import NumberFormat, NumberInference, NumberKind
+from dm_jupyter.data.profile.numbers import PERCENT, Reading
+from dm_jupyter.data.profile.read_call import ReadCall
+from dm_jupyter.data.profile.suspicion import is_text
+
+__all__ = [
+    "MOST_COLUMNS",
+    "NumberColumn",
+    "NumberPlan",
+    "csv_numbers",
+    "number_plan",
+    "texts_read_as_numbers",
+    "with_text",
+]
+
+_DATE_TEXTS = 2000
+_READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
+_COMMAS: Reading = ("", ",")
+"""Commas between thousands, and no decimal sign."""
+_NAMED_WORDS = 3
+_NAMED_COLUMNS = 8
+_PART_OF_TIME = re.compile(
+    r"months?|mon|mm|mo|monat|mois|days?|dd|dy|tag|jour|hours?|hh|hr|stunde|minutes?|mn|min|seconds?|ss"
+)
+MOST_COLUMNS = 3_000
+"""Columns that are looked into; as many as are described."""
+
+
+@dataclass
+class NumberColumn:
+    """A column of text, what it holds, and how its numbers are written."""
+
+    label: Any
+    position: int
+    inference: NumberInference
+    kind: NumberKind
+    reason: str = ""
+    form: NumberFormat = field(default_factory=NumberFormat)
+    """Of plain and formatted numbers; means nothing for other kinds."""
+    keeps: bool = False
+    """Numbers stand beside the texts, as in a sheet."""
+
+    @classmethod
+    def judged(
+        cls, label: Any, position: int, inference: NumberInference, texts: list[str]
+    ) -> NumberColumn:
+        """Returns the column with what its texts are.
+
+        Args:
+            label: of the column.
+            position: of the column.
+            inference: that has seen all of its values.
+            texts: some of them, by which dates are known.
+        """
+        kind, reason = inference.kind()
+        if kind is NumberKind.PARTIAL and kind_of_dates(texts) is not None:
+            kind = NumberKind.TEXT
+        if kind is NumberKind.CODE and _is_part_of_time(label, texts):
+            kind, reason = NumberKind.PLAIN, ""
+        column = cls(label, position, inference, kind, reason, keeps=inference.native > 0)
+        if kind in _READ:
+            column.form = inference.format(*inference.readings_left()[0])
+        return column
+
+
+@dataclass
+class NumberPlan:
+    """What is done about the numbers of a frame, and what is told of it."""
+
+    text_columns: list[Any] = field(default_factory=list)
+    """Labels of the columns that a csv reader has to read as text."""
+    steps: tuple[FrameStep, ...] = ()
+    """Verified on every value of the frame."""
+    warnings: list[str] = field(default_factory=list)
+    notes: dict[int, str] = field(default_factory=dict)
+    """By column position."""
+    columns: list[NumberColumn] = field(default_factory=list)
+    converted: list[NumberColumn] = field(default_factory=list)
+    """Those that the steps make numbers of."""
+
+    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
+        return frame
+
+    def without_steps(self, why: str) -> NumberPlan:
+        """Returns the plan that leaves columns as text which it would convert, and says so.
+
+        Args:
+            why: for the warning, after the columns' names.
+        """
+        if not self.converted:
+            return self
+        names = ", ".join(repr(column_name(one.label)) for one in self.converted[:_NAMED_COLUMNS])
+        more = len(self.converted) - _NAMED_COLUMNS
+        names += f" and {more:,} more" if more > 0 else ""
+        places = {one.position for one in self.converted}
+        return replace(
+            self,
+            steps=(),
+            converted=[],
+            notes={at: note for at, note in self.notes.items() if at not in places},
+            warnings=[*self.warnings, f"numbers with signs are left as text in {names}: {why}"],
+        )
+
+
+def number_plan(
+    frame: pd.DataFrame,
+    *,
+    separator: str = "",
+    reads_plain: bool = False,
+    columns: list[NumberColumn] | None = None,
+) -> NumberPlan:
+    """Returns how to make numbers of a frame's text columns; what can't be decided is named.
+
+    Args:
+        frame: with every text as the file has it.
+        separator: of a csv file; empty for other kinds.
+        reads_plain: whether the reader makes numbers of plain ones by itself.
+        columns: what is known of them already; the frame then serves to check the code alone.
+    """
+    columns = _columns(frame) if columns is None else columns
+    _settle(columns, separator)
+    plan = NumberPlan(columns=columns)
+    for column in columns:
+        _tell(plan, column, frame)
+    converted = [
+        column
+        for column in columns
+        if column.kind is NumberKind.FORMATTED
+        or (column.kind is NumberKind.PLAIN and (column.inference.missing or not reads_plain))
+    ]
+    plan.steps = tuple(_steps(plan, frame, converted))
+    plan.converted = [column for column in converted if column.kind in _READ]
+    if frame.shape[1] > MOST_COLUMNS:
+        plan.warnings.append(
+            f"number formats and codes were looked for in the first {MOST_COLUMNS:,} columns alone"
+        )
+    return plan
+
+
+def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]:
+    """Returns the columns of a sheet whose texts pandas turns to numbers although it must not.
+
+    Args:
+        frame: as pandas reads the sheet: "007" is 7.
+        texts: the same with `dtype=object`, as the cells are.
+    """
+    kinds = {NumberKind.CODE, NumberKind.AMBIGUOUS}
+    return [
+        column.label
+        for column in _columns(texts)
+        if column.kind in kinds and types.is_numeric_dtype(frame.iloc[:, column.position].dtype)
+    ]
+
+
+def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[ReadCall, NumberPlan]:
+    """Returns the call that reads every number column of a csv file right, and what to tell.
+
+    pandas' own `decimal`, `thousands` and `na_values` are used where they read every number right
+    and change no other column; else the columns in question are read as text and converted.
+
+    Args:
+        path: of the file.
+        call: that reads the file.
+        limit: `nrows` for a file of which only the start is looked at. The call then has no steps
+            of numbers, and no sign between thousands: pandas drops it from any number, also from
+            one in another format further on.
+    """
+    texts = call.run(path, **limit, dtype=str)
+    separator = str(dict(call.arguments).get("sep") or ",")
+    plan = number_plan(texts, separator=separator, reads_plain=True)
+    for native in _native_calls(call, plan):
+        if limit and "thousands" in dict(native.arguments):
+            continue
+        if _is_right(native.run(path, **limit), texts, plan.columns):
+            told = (c for c in plan.columns if c.reason or c.inference.missing)
+            codes = (c for c in plan.columns if c.kind is NumberKind.CODE)
+            reasons = {c.position for c in (*told, *codes)}
+            notes = {at: note for at, note in plan.notes.items() if at in reasons}
+            return native, replace(plan, steps=(), notes=notes, converted=[])
+    call = call if limit else replace(call, steps=(*call.steps, *plan.steps))
+    return with_text(call, plan.text_columns), plan
+
+
+def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
+    """Returns the columns that hold text, judged by all of their values."""
+    found = []
+    for position, (label, values) in enumerate(frame.iloc[:, :MOST_COLUMNS].items()):
+        if not is_text(values):
+            continue
+        present = values.dropna().tolist()
+        texts = Counter(value for value in present if isinstance(value, str))
+        others = [value for value in present if not isinstance(value, str)]
+        numbers = sum(isinstance(v, Real) and not isinstance(v, bool) for v in others)
+        inference = NumberInference()
+        inference.add(texts, native=numbers)
+        rest = len(others) - numbers
+        inference.other_count += rest
+        inference.total += rest
+        some = [*texts][:_DATE_TEXTS]
+        found.append(NumberColumn.judged(label, position, inference, some))
+    return found
+
+
+def _is_part_of_time(label: Any, texts: Iterable[str]) -> bool:
+    """Says whether a column holds months, days, hours or minutes in two digits: no codes."""
+    is_named = isinstance(label, str) and _PART_OF_TIME.fullmatch(label.strip(" #|").casefold())
+    return bool(is_named) and all(len(t) <= 2 and t.isdecimal() and int(t) < 60 for t in texts)
+
+
+def _settle(columns: list[NumberColumn], separator: str) -> None:
+    """Chooses a reading for columns with two, where the rest of the file shows only one.
+
+    One program writes a file, in one locale: a sign that is the decimal sign in one column groups
+    no digits in another. Without such a column, bare numbers between commas are read as programs
+    write them, with a decimal point; a warning names the other reading. There, a comma that only
+    numbers from 1000 on have parts thousands.
+    """
+    for column in columns if separator == "," else ():
+        small = column.inference.bare_below_thousand()
+        if (
+            small
+            and column.kind is NumberKind.AMBIGUOUS
+            and _COMMAS in column.inference.readings_left()
+        ):
+            _choose(column, _COMMAS)
+            column.reason = f"as values without it tell, such as {small!r}"
+    shown = [column.form for column in columns if column.kind in _READ]
+    for column in columns:
+        if column.kind is not NumberKind.AMBIGUOUS:
+            continue
+        # Amounts with a currency may be formatted for people, in a file that a program wrote.
+        is_marked = _is_marked(column.inference.format(".", ""))
+        alike = [form for form in shown if _is_marked(form) == is_marked]
+        decimals = {form.decimal for form in alike} - {""}
+        groupings = {form.grouping for form in alike} - {""}
+        left = [
+            reading
+            for reading in column.inference.readings_left()
+            if reading[0] not in groupings
+            and reading[1] not in decimals
+            and (not decimals or reading[0] in {"", *decimals})
+        ]
+        is_told = bool(decimals or groupings) and len(left) == 1
+        bare = column.inference.format(".", "")
+        if not is_told and not (separator == "," and _is_bare_point(column, bare)):
+            continue
+        if is_told:
+            _choose(column, left[0])
+            sign = f"decimal {next(iter(decimals))!r}" if decimals else "grouping sign"
+            column.reason = f"as the {sign} of other columns tells"
+        elif not (decimals or groupings):
+            _choose(column, (".", ""))
+            column.reason = "point"
+
+
+def _is_marked(form: NumberFormat) -> bool:
+    return bool(form.currency or form.unit)
+
+
+def _is_bare_point(column: NumberColumn, form: NumberFormat) -> bool:
+    return (".", "") in column.inference.readings_left() and form.is_plain
+
+
+def _choose(column: NumberColumn, reading: Reading) -> None:
+    column.form = column.inference.format(*reading)
+    column.kind = NumberKind.PLAIN if column.form.is_plain else NumberKind.FORMATTED
+
+
+def _tell(plan: NumberPlan, column: NumberColumn, frame: pd.DataFrame) -> None:
+    """Adds what is to be said of a column, and whether a csv reader must leave it text."""
+    name, seen = column_name(column.label), column.inference
+    if column.kind in {NumberKind.TEXT, NumberKind.PLAIN} and not seen.missing:
+        if column.reason == "point":
+            example = next(iter(seen.readings.values()))
+            plan.warnings.append(
+                f"column {name!r}: {example!r} is read with a decimal point, for commas part the "
+                f"fields; with a point between thousands it would be {example.replace('.', '')}"
+            )
+        return
+    if column.kind is NumberKind.TEXT:
+        return
+    plan.text_columns.append(column.label)
+    if column.kind is NumberKind.CODE:
+        plan.notes[column.position] = f"identifiers, kept as text ({column.reason})"
+    elif column.kind is NumberKind.AMBIGUOUS:
+        plan.warnings.append(_ambiguity(name, column))
+    elif column.kind is NumberKind.MIXED:
+        shown = ", ".join(map(repr, seen.examples()[:4]))
+        plan.warnings.append(
+            f"column {name!r} mixes {column.reason} ({shown}): left as text; convert each kind by "
+            "itself, never the whole column with one rule"
+        )
+    elif column.kind is NumberKind.PARTIAL:
+        shown = ", ".join(repr(text[:40]) for text in list(seen.others)[:_NAMED_WORDS])
+        plan.warnings.append(
+            f"column {name!r} (numbers, and text such as {shown}) is left as it is: "
+            f"{seen.other_count:,} of {seen.total:,} values are no numbers{_way_on(column, frame)}"
+        )
+    else:
+        plan.notes[column.position] = _conversion_note(column)
+
+
+def _way_on(column: NumberColumn, frame: pd.DataFrame) -> str:
+    """How to compute with numbers that have other texts among them, checked on every value."""
+    readings = column.inference.readings_left()
+    is_one = len(readings) == 1 and (frame.columns == column.label).sum() == 1
+    if not is_one or column.inference.mixture():
+        return ""
+    form = column.inference.format(*readings[0])
+    step = conversion_step([column.label], form, remark="", keeps=column.keeps, coerces=True)
+    before = frame[[column.label]]
+    after = step.run(before)
+    lines = step.source.splitlines()[1:]
+    if len(lines) > 1 or first_difference(before[column.label], after[column.label], form):
+        return ""
+    code = lines[0].partition(" = ")[2]
+    return f"; {code.replace(f'df[{literal(column.label)}]', 'column')} makes these missing"
+
+
+def _ambiguity(name: str, column: NumberColumn) -> str:
+    example = next((t for r, t in column.inference.readings.items() if len(r) > 1), "")
+    readings = column.inference.readings_left()
+    forms = [column.inference.format(*reading) for reading in readings]
+    meanings = sorted({f"{value}" for form in forms if (value := form.value(example)) is not None})
+    ways = [
+        f"{_expression(column, form)} reads {value}"
+        for form in forms
+        if (value := form.value(example)) is not None
+    ]
+    return (
+        f"column {name!r}: {example!r} can be {' or '.join(meanings)}, and nothing in the file "
+        f"tells which: left as text; ask, or say which reading you chose: {', '.join(ways)}"
+    )
+
+
+def _expression(column: NumberColumn, form: NumberFormat) -> str:
+    """The code that makes numbers of a column, which it calls `column`."""
+    step = conversion_step([column.label], form, remark="", keeps=False, coerces=False)
+    code = step.source.splitlines()[-1].partition(" = ")[2]
+    return code.replace(f"df[{literal(column.label)}]", "column")
+
+
+def _conversion_note(column: NumberColumn) -> str:
+    seen, form = column.inference, column.form
+    example = seen.example
+    words = [f"from text such as {example!r}"]
+    if form.unit in PERCENT:
+        words.append("in per cent, not divided by 100" if form.unit == "%" else "in per mille")
+    elif form.currency or form.unit:
+        words.append(f"in {form.currency or form.unit}")
+    if form.currency and seen.has_bare:
+        words.append("some values without the currency")
+    if column.reason:
+        words.append(column.reason)
+    if seen.missing:
+        shown = ", ".join(map(repr, list(seen.missing)[:_NAMED_WORDS]))
+        words.append(f"{seen.missing.total():,} read as missing: {shown}")
+    return "; ".join(words)
+
+
+def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[NumberColumn]) -> list[FrameStep]:
+    """Returns the steps that passed the check, one for all columns that share the code."""
+    groups: dict[str, list[NumberColumn]] = {}
+    for column in columns:
+        is_name = (
+            isinstance(column.label, (str, int)) and (frame.columns == column.label).sum() == 1
+        )
+        if is_name and _is_verified(column, frame):
+            groups.setdefault(_step([column], "").source.split("]", 1)[1], []).append(column)
+        else:
+            plan.notes.pop(column.position, None)
+            plan.warnings.append(
+                f"column {column_name(column.label)!r}: numbers kept as text such as "
+                f"{column.inference.example!r}; no code was found that reads each of them"
+            )
+            column.kind = NumberKind.PARTIAL
+    # The name of a column that holds "]" makes a group of its own, which is harmless.
+    return [_step(group, _remark(group[0])) for group in groups.values()]
+
+
+def _step(columns: list[NumberColumn], remark: str) -> FrameStep:
+    first = columns[0]
+    return conversion_step(
+        [column.label for column in columns],
+        first.form,
+        remark=remark,
+        keeps=first.keeps,
+        coerces=bool(first.inference.missing),
+    )
+
+
+def _is_verified(column: NumberColumn, frame: pd.DataFrame) -> bool:
+    before = frame[[column.label]]
+    try:
+        after = _step([column], "").run(before)
+    except (ValueError, TypeError):
+        return False
+    return first_difference(before[column.label], after[column.label], column.form) is None
+
+
+def _remark(column: NumberColumn) -> str:
+    example = column.inference.example
+    value = column.form.value(example)
+    shown = f"{float(value):.15g}" if value is not None else ""
+    unit = {"%": "per cent stays per cent: ", "‰": "per mille stays per mille: "}
+    text = f"{unit.get(column.form.unit, '')}{example!r} becomes {shown}"
+    if column.inference.missing:
+        words = ", ".join(map(repr, list(column.inference.missing)[:_NAMED_WORDS]))
+        text += f"; {words} NaN"
+    return text
+
+
+def with_text(call: ReadCall, labels: Iterable[Any]) -> ReadCall:
+    """Returns the call that reads columns as text, too."""
+    known = dict(call.arguments).get("dtype") or {}
+    return call.with_arguments(dtype={**known, **dict.fromkeys(labels, str)} or None)
+
+
+def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
+    """Returns the call with pandas' own signs, where one pair of signs can serve."""
+    simple = [c for c in plan.columns if c.kind is NumberKind.FORMATTED and _is_simple(c, c.form)]
+    decimals = {c.form.decimal for c in simple} - {""}
+    groupings = {c.form.grouping for c in simple} - {""}
+    missing = [c for c in plan.columns if c.kind is NumberKind.PLAIN and c.inference.missing]
+    read = {c.label for c in [*simple, *missing]}
+    others = [label for label in plan.text_columns if label not in read]
+    formatted = [c for c in plan.columns if c.kind is NumberKind.FORMATTED]
+    words = {column.label: list(column.inference.missing) for column in missing}
+    known = dict(call.arguments).get("na_values") or {}
+    is_mixed = len(simple) < len(formatted) or len(decimals) > 1 or len(groupings) > 1
+    if not (simple or words) or is_mixed or not isinstance(known, dict):
+        return []
+    decimal, grouping = next(iter(decimals), "."), next(iter(groupings), None)
+    if decimal == grouping:
+        return []
+    native = call.with_arguments(
+        decimal=None if decimal == "." else decimal,
+        thousands=grouping,
+        na_values={**known, **words} or None,
+    )
+    return [with_text(native, others)]
+
+
+def _is_simple(column: NumberColumn, form: NumberFormat) -> bool:
+    is_ascii = form.grouping in {"", ",", ".", "'", " "} and form.spaces <= {form.grouping}
+    bare = replace(form, decimal="", grouping="", spaces=frozenset())
+    return (
+        is_ascii
+        and form.decimal in {"", ".", ","}
+        and bare.is_plain
+        and not column.inference.missing
+    )
+
+
+def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[NumberColumn]) -> bool:
+    """Says whether each number is what its text means, and no other column became numbers."""
+    if list(frame.columns) != list(texts.columns) or len(frame) != len(texts):
+        return False
+    for column in columns:
+        values, before = frame.iloc[:, column.position], texts.iloc[:, column.position]
+        if column.kind in _READ:
+            is_changed = first_difference(before, values, column.form) is not None
+        else:
+            is_number = types.is_numeric_dtype(values.dtype)
+            is_number = is_number and not types.is_bool_dtype(values.dtype)
+            is_changed = bool(is_number and before.notna().any())
+        if is_changed:
+            return False
+    return True

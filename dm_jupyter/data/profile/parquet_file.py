@@ -1,0 +1,193 @@
+"""Parquet files: rows, ranges and gaps from the footer, everything else from a pass over all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dm_jupyter.data.profile.columns import profile_columns, sample_rows
+from dm_jupyter.data.profile.faults import attempted, reading
+from dm_jupyter.data.profile.frame_table import large_table
+from dm_jupyter.data.profile.grain import paired_key
+from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.data.profile.number_plan import number_plan
+from dm_jupyter.data.profile.plain_load import plain_table
+from dm_jupyter.data.profile.read_call import ReadCall
+from dm_jupyter.data.profile.scalars import scalar
+from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.suspicion import suspicions_of
+from dm_jupyter.data.profile.table_pass import Deadline
+
+__all__ = ["profile_parquet"]
+
+_WHOLE_CELLS = 2_000_000
+_WHOLE_BYTES = 64 << 20
+_PIECE_CELLS = 1 << 20
+_PIECE_BYTES = 64 << 20
+_BUFFER_BYTES = 1 << 20
+_LEAST_ROWS = 100
+_PLAIN_ROWS = 20_000
+
+
+def profile_parquet(source: Source) -> FileProfile:
+    """Returns the profile of a parquet file.
+
+    Raises:
+        DataFileError: the file is damaged or incomplete.
+        OSError: the file can't be read.
+    """
+    way_out = "It is damaged or incomplete: download or write it again."
+    table: TableProfile | None = None
+    call = ReadCall("read_parquet")
+    code = call.source(source.name)
+    with reading(source.name, "the parquet file", way_out), _opened(source) as file:
+        metadata = file.metadata
+        footer = _Footer.of(file)
+        is_whole = footer.cells <= _WHOLE_CELLS and footer.unpacked_bytes <= _WHOLE_BYTES
+        frame = call.run(source.path) if is_whole else _first_rows(file, footer)
+    with attempted():
+        table = _described(frame, call, source.name) if is_whole else _large(source, footer, code)
+    if table is None:
+        table = plain_table(frame, code, name=source.name, what="table")
+        if not is_whole:
+            told = f"statistics are those of the first {len(frame):,} rows alone"
+            table = replace(table, sampled_rows=len(frame), warnings=(told, *table.warnings))
+    warnings, size = table.warnings, source.path.stat().st_size
+    table = replace(table, row_count=metadata.num_rows, warnings=())
+    return FileProfile(source.name, "parquet", size, (table,), warnings)
+
+
+def _opened(source: Source) -> pq.ParquetFile:
+    """Returns the file, of which neither a whole row group nor those read before are held."""
+    return pq.ParquetFile(source.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+
+
+def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
+    numbers = number_plan(frame)
+    frame = numbers.finish(frame)
+    suspicions = suspicions_of(frame)
+    columns = tuple(
+        replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
+        for position, column in enumerate(profile_columns(frame))
+    )
+    return TableProfile(
+        name,
+        len(frame),
+        columns,
+        sample_rows(frame),
+        replace(call, steps=numbers.steps).source(name),
+        key=paired_key(frame, columns),
+        warnings=(*numbers.warnings, *suspicions.warnings),
+    )
+
+
+@dataclass(frozen=True)
+class _Footer:
+    """What the end of the file says of it."""
+
+    rows: int
+    cells: int
+    unpacked_bytes: int
+    piece_rows: int
+    """So many that a piece has a bounded size."""
+    ranges: dict[str, tuple[Any, Any]]
+    """Smallest and largest value of numbers and times, of columns that every row group has it for.
+    Texts are left out: writers may cut them."""
+    missing: dict[str, int]
+    """Of columns of no fractions: NaN is a value to parquet."""
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile) -> _Footer:
+        """Returns what the footer says."""
+        metadata = file.metadata
+        groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+        unpacked = sum(group.total_byte_size for group in groups)
+        rows, width = metadata.num_rows, max(1, metadata.num_columns)
+        by_bytes = _PIECE_BYTES * rows // max(1, unpacked)
+        ranges: dict[str, tuple[Any, Any]] = {}
+        missing: dict[str, int] = {}
+        places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+        for column in file.schema_arrow:
+            if column.name not in places or not groups or not _is_measure(column.type):
+                continue
+            found = [group.column(places[column.name]).statistics for group in groups]
+            _note(column, found, ranges, missing)
+        return cls(
+            rows,
+            rows * metadata.num_columns,
+            unpacked,
+            max(_LEAST_ROWS, min(_PIECE_CELLS // width, by_bytes)),
+            ranges,
+            missing,
+        )
+
+    def corrected(self, column: ColumnProfile) -> ColumnProfile:
+        """Returns a column of which not all rows were seen, with what the footer says of all."""
+        low, high = self.ranges.get(column.name, (None, None))
+        if low is not None and column.minimum is not None:
+            column = replace(column, minimum=scalar(low), maximum=scalar(high))
+        missing = self.missing.get(column.name)
+        return column if missing is None else replace(column, missing=missing)
+
+
+def _is_measure(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or _is_time(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _note(
+    column: pa.Field,
+    found: list[Any],
+    ranges: dict[str, tuple[Any, Any]],
+    missing: dict[str, int],
+) -> None:
+    """Adds what the statistics of all row groups say of a column."""
+    if any(each is None for each in found):
+        return
+    is_counted = all(each.has_null_count for each in found)
+    if is_counted and not pa.types.is_floating(column.type):
+        missing[column.name] = sum(each.null_count for each in found)
+    present = [each for each in found if not (each.has_null_count and not each.num_values)]
+    if not present or not all(each.has_min_max for each in present):
+        return
+    low, high = min(each.min for each in present), max(each.max for each in present)
+    if pa.types.is_timestamp(column.type):
+        low, high = pd.Timestamp(low), pd.Timestamp(high)
+    ranges[column.name] = (low, high)
+
+
+def _large(source: Source, footer: _Footer, code: str) -> TableProfile:
+    """Returns what a pass over all rows finds; for those it does not reach, what the footer says.
+
+    Raises:
+        Exception: whatever pyarrow raises on a damaged row group.
+    """
+    deadline = Deadline.of(source.effort)
+
+    def pieces(names: list[Any] | None) -> Iterator[pd.DataFrame]:
+        with _opened(source) as file:
+            for batch in file.iter_batches(footer.piece_rows, columns=names):
+                yield batch.to_pandas()
+
+    table = large_table(source.name, pieces, code, deadline, row_count=footer.rows)
+    if table.sampled_rows is None:
+        return table
+    columns = tuple(map(footer.corrected, table.columns))
+    known = [column.name for column in columns if column.name in footer.ranges]
+    told = f"ranges of {len(known):,} columns are those of the whole file, as its footer says"
+    warnings = (*table.warnings, told) if known else table.warnings
+    return replace(table, columns=columns, warnings=warnings)
+
+
+def _first_rows(file: pq.ParquetFile, footer: _Footer) -> pd.DataFrame:
+    batches = file.iter_batches(min(_PLAIN_ROWS, footer.piece_rows))
+    frame: pd.DataFrame = next(batches).to_pandas()
+    return frame

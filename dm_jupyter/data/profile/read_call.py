@@ -1,0 +1,81 @@
+"""One pandas call, kept as a value: what the profile runs is what the notebook is told to run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dm_jupyter.data.profile.frame_steps import FrameStep
+from dm_jupyter.data.profile.literals import literal, quoted
+
+__all__ = ["ReadCall", "numbers_rows"]
+
+_INDEX_ROWS = 3
+"""Rows from which on a run from 0 is an index and not two numbers."""
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """A `pandas.read_*` call without its path."""
+
+    function: str
+    """Such as `read_csv`."""
+    arguments: tuple[tuple[str, Any], ...] = ()
+    """Only those that differ from pandas' defaults."""
+    steps: tuple[FrameStep, ...] = ()
+    """What is done to the frame afterwards, in order."""
+
+    def source(self, name: str) -> str:
+        """Returns the code that makes `df` from the file called `name`."""
+        line = f"df = pd.{self.function}({', '.join([quoted(name), *self.words()])})"
+        return "\n".join([line, *(step.source for step in self.steps)])
+
+    def words(self) -> list[str]:
+        """Returns the arguments as code has them."""
+        return [f"{key}={literal(value)}" for key, value in self.arguments]
+
+    def run(self, path: Path | pd.ExcelFile | StringIO, **extra: Any) -> pd.DataFrame:
+        """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.
+
+        Raises:
+            Exception: whatever pandas raises; callers wrap it in `reading`.
+        """
+        frame: pd.DataFrame = getattr(pd, self.function)(path, **{**dict(self.arguments), **extra})
+        return self.finish(frame)
+
+    def chunks(self, path: Path, **extra: Any) -> Generator[pd.DataFrame, None, None]:
+        """Yields the frame in pieces; `extra` has to hold `chunksize`.
+
+        Yields:
+            Frames of that many rows.
+        """
+        with getattr(pd, self.function)(path, **{**dict(self.arguments), **extra}) as reader:
+            yield from reader
+
+    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
+        return frame
+
+    def with_arguments(self, **changes: Any) -> ReadCall:
+        """Returns the same call with some arguments set, or dropped where the value is None."""
+        merged = {**dict(self.arguments), **changes}
+        # header=None and compression=None mean something to pandas.
+        dropped = {key for key, value in changes.items() if value is None}
+        kept = tuple((key, value) for key, value in merged.items() if key not in dropped)
+        return replace(self, arguments=kept)
+
+
+def numbers_rows(frame: pd.DataFrame) -> bool:
+    """Says whether the first column is an index that pandas wrote: nameless, and 0, 1, 2 …."""
+    if frame.shape[1] < 2 or len(frame) < _INDEX_ROWS or frame.columns[0] != "Unnamed: 0":
+        return False
+    first = frame.iloc[:, 0]
+    is_whole = bool(pd.api.types.is_integer_dtype(first.dtype))
+    return is_whole and first.tolist() == list(range(len(frame)))

@@ -1,0 +1,188 @@
+"""Numbers and words that stand for a missing value, such as -999 among temperatures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+from dm_jupyter.data.profile.cell_words import is_missing_word
+from dm_jupyter.data.profile.columns import column_name
+from dm_jupyter.data.profile.frame_steps import FrameStep, blank_numbers
+from dm_jupyter.data.profile.numbers import parse_number
+from dm_jupyter.data.profile.suspicion import is_text
+
+__all__ = ["Sentinels", "shared_marks", "with_sentinels"]
+
+_SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
+_NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
+_LEAST_REST, _LEAST_BELOW = 2, 3
+"""Other values that a column needs: more where the sentinel is a positive number."""
+_MOST_SHARE = 0.7
+_FAR = 5
+"""How many times the spread of the other values lies between them and a sentinel."""
+_MOST_COLUMNS = 1_000
+_LISTED = 8
+_MARK = re.compile(r"[^\W\d_]{1,4}|[^\w\s]{1,3}")
+_TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
+"""Letters among figures that mean something: a trace, a factor."""
+_SAMPLE = 20_000
+_CODES_OR_AMOUNTS = re.compile(
+    r"(^|[\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
+    r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
+    r"([\W_]|$)",
+    re.IGNORECASE,
+)
+"""Names of columns in which nines are codes, prices or counts."""
+
+
+@dataclass
+class Sentinels:
+    """What stands for missing in a frame's columns of numbers."""
+
+    steps: tuple[FrameStep, ...] = ()
+    labels: list[Any] = field(default_factory=list)
+    """Of the columns that the steps change."""
+    read: str = ""
+    """What the steps make missing, in words."""
+    left: str = ""
+    """What may stand for missing and stays, in words."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is told of both."""
+        told = {"read as missing": self.read, "may stand for missing, left as numbers": self.left}
+        return [f"{what}: {words}" for what, words in told.items() if words]
+
+    def without_steps(self) -> Sentinels:
+        """Returns the same findings, of which nothing is made missing."""
+        return Sentinels(left=", ".join(filter(None, (self.read, self.left))))
+
+    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
+        return frame
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A value that may stand for missing in one column."""
+
+    label: Any
+    value: float
+    count: int
+    is_far: bool
+
+
+def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) -> Sentinels:
+    """Returns the steps that make sentinels missing; what is not sure is named and left.
+
+    A known sentinel is sure where it comes twice or more in the table, and lies far outside of what
+    each column holds besides.
+
+    Args:
+        frame: as loaded.
+        positions: of the columns to look at; None for all.
+    """
+    found: list[_Found] = []
+    places = range(min(_MOST_COLUMNS, frame.shape[1])) if positions is None else positions
+    for place in places:
+        found += _in_column(frame.columns[place], frame.iloc[:, place])
+    times = Counter[float]()
+    for one in found:
+        times[abs(one.value)] += one.count if one.is_far else 0
+    sure = [one for one in found if one.is_far and times[abs(one.value)] > 1]
+    sure = [one for one in sure if not _CODES_OR_AMOUNTS.search(column_name(one.label))]
+    named = [one for one in found if one not in sure and (one.is_far or one.value < 0)]
+    result = Sentinels()
+    unique = [one for one in sure if _is_one(frame, one.label)]
+    groups: dict[tuple[float, ...], list[Any]] = {}
+    result.labels = list(dict.fromkeys(one.label for one in unique))
+    for label in result.labels:
+        values = tuple(sorted(one.value for one in unique if one.label == label))
+        groups.setdefault(values, []).append(label)
+    result.steps = tuple(blank_numbers(labels, values) for values, labels in groups.items())
+    result.read = _listed(unique)
+    result.left = _listed([*named, *(one for one in sure if one not in unique)])
+    return result
+
+
+def _is_one(frame: pd.DataFrame, label: Any) -> bool:
+    return isinstance(label, (str, int)) and int((frame.columns == label).sum()) == 1
+
+
+def _listed(found: Sequence[_Found]) -> str:
+    shown = [
+        f"{one.value:g} in {column_name(one.label)!r} ({one.count:,})" for one in found[:_LISTED]
+    ]
+    more = len(found) - _LISTED
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
+    """Returns the candidates of a column: at most one of each sign."""
+    if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        return []
+    present = values.dropna()
+    is_known = present.isin(list(_NUMBERS))
+    if not bool(is_known.any()):
+        return []
+    counts = present[is_known].value_counts()
+    found: list[_Found] = []
+    for value, count in sorted(counts.items(), key=lambda pair: -abs(float(str(pair[0])))):
+        number = float(str(value))
+        others = [float(str(known)) for known in counts.index if abs(float(str(known))) >= 99]
+        rest = present[~present.isin([number, *(o for o in others if abs(o) == abs(number))])]
+        rest = rest[~rest.isin([one.value for one in found])]
+        least = _LEAST_REST if number < 0 else _LEAST_BELOW
+        if len(rest) < least or int(count) > _MOST_SHARE * len(present):
+            continue
+        is_far = _is_far(number, float(rest.min()), float(rest.max()))
+        if is_far or (number <= -99 and float(rest.min()) >= 0):
+            found.append(_Found(label, number, int(count), is_far))
+    return found
+
+
+def _is_far(value: float, low: float, high: float) -> bool:
+    """Says whether a value lies far outside of a range, as one that measures something does not."""
+    if low <= value <= high or not math.isfinite(high - low):
+        return False
+    gap = low - value if value < low else value - high
+    spread = max(high - low, abs(high) / 10, abs(low) / 10)
+    if value < 0:
+        # Among values that are never negative, or hardly, it need not be as far.
+        return gap > _FAR * spread or (low >= 0 and value <= -999 and high < 10 * abs(value))
+    return gap > _FAR * spread
+
+
+def shared_marks(frame: pd.DataFrame) -> Mapping[Any, list[str]]:
+    """Returns a word that stands among the numbers of two or more columns, by column.
+
+    Where the same short word, and no other text, takes the place of numbers in several columns, it
+    is the file's own mark of a missing value.
+    """
+    words: dict[Any, str] = {}
+    for place in range(min(_MOST_COLUMNS, frame.shape[1])):
+        values = frame.iloc[:, place]
+        if not is_text(values):
+            continue
+        texts = Counter(v.strip() for v in values.dropna().head(_SAMPLE) if isinstance(v, str))
+        odd = list(islice((text for text in texts if parse_number(text) is None), 2))
+        if len(odd) == 1 and len(texts) > 1 and _is_mark(odd[0]):
+            words[frame.columns[place]] = odd[0]
+    times = Counter(words.values())
+    return {label: [word] for label, word in words.items() if times[word] > 1}
+
+
+def _is_mark(text: str) -> bool:
+    is_known = is_missing_word(text) or text.casefold() in _TRACES
+    return _MARK.fullmatch(text) is not None and not is_known

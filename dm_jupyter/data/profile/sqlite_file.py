@@ -1,0 +1,198 @@
+"""SQLite databases: schema, keys, counts and a few rows, read only."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from dm_jupyter.core.sql_names import always_quoted
+from dm_jupyter.data.profile.faults import attempted, reading
+from dm_jupyter.data.profile.model import (
+    ColumnProfile,
+    FileProfile,
+    ForeignKey,
+    TableProfile,
+)
+from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.sql_values import (
+    profile_values,
+    sample,
+    with_frequent,
+    with_ranges,
+)
+
+__all__ = ["profile_sqlite"]
+
+_MAX_TABLES = 300
+_BUDGET_S = 1.0
+"""For what is said of a table at first: counts and examples, seconds."""
+_SCAN_S = 4.0
+"""For the ranges and frequent values of all tables together, seconds."""
+_STEPS_BETWEEN_CHECKS = 20_000
+_WAY_OUT = "The database is damaged, locked or incomplete: copy it again, or run .recover on it."
+
+
+def profile_sqlite(source: Source) -> FileProfile:
+    """Returns the profile of a database; nothing in it is ever written and no trigger fires.
+
+    Raises:
+        DataFileError: the database is damaged or can't be opened.
+        OSError: the file can't be read.
+    """
+    size = source.path.stat().st_size
+    if size == 0:
+        empty = "the database is empty (0 bytes): it has no tables"
+        return FileProfile(source.name, "sqlite", 0, warnings=(empty,))
+    with (
+        reading(source.name, "the database", _WAY_OUT),
+        closing(_connected(source.path)) as connection,
+    ):
+        listed = _listed_tables(connection)
+        tables = tuple(
+            _profile_table(connection, name, is_view=is_view)
+            for name, is_view in listed[:_MAX_TABLES]
+        )
+        tables = _scanned(connection, tables)
+    warnings = [] if listed else ["the database has no tables"]
+    if len(listed) > _MAX_TABLES:
+        warnings.append(f"{len(listed) - _MAX_TABLES:,} more tables are not described")
+    note = (
+        f"query with SQL: sqlite3.connect({source.name!r}), then pd.read_sql_query(sql, connection)"
+    )
+    return FileProfile(source.name, "sqlite", size, tables, tuple(warnings), (note,))
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Returns a connection that can't write, and leaves no file beside the database.
+
+    `immutable` skips locks and the -wal file; it is safe only when neither a write-ahead log nor
+    a rollback journal is there to be read.
+    """
+    is_quiet = not any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if is_quiet else ''}"
+    connection = sqlite3.connect(uri, uri=True, timeout=2)
+    # A schema that someone else wrote may call functions with side effects from its views.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA query_only = ON")
+    # Text that is no UTF-8 must not end the profile.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
+
+
+@contextmanager
+def _budget(connection: sqlite3.Connection, seconds: float = _BUDGET_S) -> Iterator[None]:
+    """Interrupts statements that run for longer."""
+    ends = time.monotonic() + seconds
+    connection.set_progress_handler(lambda: time.monotonic() > ends, _STEPS_BETWEEN_CHECKS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _listed_tables(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
+    """Returns names and whether they are views: tables first, each in the order of creation."""
+    rows = connection.execute(
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type, rowid"
+    )
+    return [(name, kind == "view") for name, kind in rows]
+
+
+def _profile_table(connection: sqlite3.Connection, name: str, *, is_view: bool) -> TableProfile:
+    table = always_quoted(name)
+    try:
+        # xinfo lists generated columns as well; hidden ones of virtual tables are left out.
+        info = [row for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] != 1]
+    except sqlite3.OperationalError as error:
+        # A view of a table that is gone, or a module that is not loaded: the rest is still good.
+        return TableProfile(name, None, is_view=is_view, warnings=(f"can't be read: {error}",))
+    key = [(row[5], row[1]) for row in info if row[5]]
+    bare = [ColumnProfile(row[1], row[2]) for row in info]
+    profile = TableProfile(
+        name,
+        None,
+        tuple(bare),
+        is_view=is_view,
+        primary_key=tuple(column for _, column in sorted(key)),
+        foreign_keys=_foreign_keys(connection, table),
+    )
+    with attempted() as attempt:
+        return _with_values(connection, profile, bare)
+    if isinstance(attempt.fault, sqlite3.Error):
+        raise attempt.fault
+    return replace(profile, warnings=("its values could not be described: query them",))
+
+
+def _with_values(
+    connection: sqlite3.Connection, profile: TableProfile, bare: list[ColumnProfile]
+) -> TableProfile:
+    """Returns the profile with rows, counts and ranges, as far as they come in time.
+
+    Raises:
+        sqlite3.DatabaseError: the database is damaged.
+    """
+    table, names = always_quoted(profile.name), [column.name for column in bare]
+    try:
+        with _budget(connection):
+            profile = replace(profile, sample_rows=sample(connection, table, names))
+            count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
+            profile = replace(profile, row_count=count)
+            if not profile.is_view:
+                columns = profile_values(connection, table, bare, count)
+                profile = replace(profile, columns=columns)
+    except sqlite3.OperationalError as error:
+        profile = replace(profile, warnings=_told(error))
+    return profile
+
+
+def _scanned(
+    connection: sqlite3.Connection, tables: tuple[TableProfile, ...]
+) -> tuple[TableProfile, ...]:
+    """Returns the tables with ranges and frequent values, the smallest first while time lasts."""
+    ends = time.monotonic() + _SCAN_S
+    done = {table.name: table for table in tables}
+    stored = [table for table in tables if not table.is_view and table.columns]
+    for table in sorted(stored, key=lambda one: (one.row_count is None, one.row_count)):
+        done[table.name] = _with_scan(connection, table, ends)
+    return tuple(done[table.name] for table in tables)
+
+
+def _with_scan(connection: sqlite3.Connection, table: TableProfile, ends: float) -> TableProfile:
+    """Returns the table as far as it was scanned; one that was not says so."""
+    name = always_quoted(table.name)
+    columns = list(table.columns)
+    try:
+        with _budget(connection, ends - time.monotonic()):
+            columns[:] = with_ranges(connection, name, columns)
+            for place, column in enumerate(columns):
+                if any(isinstance(value, str) for value in column.examples):
+                    columns[place] = with_frequent(connection, name, column)
+    except sqlite3.OperationalError:  # time is up, or a sort did not fit onto the disk
+        told = "too large to scan in time: ranges and frequent values are missing"
+        return replace(table, columns=tuple(columns), warnings=(*table.warnings, told))
+    return replace(table, columns=tuple(columns))
+
+
+def _told(error: sqlite3.OperationalError) -> tuple[str, ...]:
+    """Returns what to say of a statement that failed; running out of time is no damage."""
+    return () if "interrupted" in str(error) else (f"can't be read: {error}",)
+
+
+def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
+    keys: dict[int, list[tuple[str, str, str | None]]] = {}
+    for row in connection.execute(f"PRAGMA foreign_key_list({table})"):
+        keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
+    return tuple(
+        ForeignKey(
+            tuple(own for own, _, _ in parts),
+            parts[0][1],
+            tuple(target for _, _, target in parts if target is not None),
+        )
+        for _, parts in sorted(keys.items())
+    )

@@ -1,0 +1,197 @@
+"""One pass over a table that is not held whole: its facts, and rows spread over it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from dm_jupyter.data.profile.columns import TableFacts, rows_of, spread_positions
+from dm_jupyter.data.profile.model import ColumnProfile, Scalar, TableProfile
+from dm_jupyter.data.profile.source import Effort
+from dm_jupyter.data.profile.suspicion import Suspicions, suspicions_of
+
+__all__ = ["Deadline", "TablePass", "noted", "unseen_warning"]
+
+_SAMPLED_PIECES = 6
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a pass has to end, and who hears how far it is."""
+
+    stop_at: float = math.inf
+    """As `time.monotonic` counts; one piece is read in any case."""
+    tell: Callable[[float], None] | None = None
+    """As of `Effort`."""
+
+    @classmethod
+    def of(cls, effort: Effort) -> Deadline:
+        """Returns the deadline of what begins now."""
+        return cls(time.monotonic() + effort.seconds, effort.tell)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return time.monotonic() > self.stop_at
+
+
+class TablePass:
+    """What a pass saw; memory stays that of a piece."""
+
+    def __init__(self) -> None:
+        """Starts without rows."""
+        self.facts = TableFacts()
+        self.is_whole = True
+        """Whether it came to the end of the table."""
+        self._samples: list[pd.DataFrame] = []
+
+    def through(
+        self,
+        pieces: Iterable[pd.DataFrame],
+        deadline: Deadline,
+        *,
+        row_count: int | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Takes piece after piece until the last one, or until time runs out.
+
+        Args:
+            pieces: in the table's order.
+            deadline: of the pass.
+            row_count: of the table, for the share that is told; None for one not known.
+
+        Yields:
+            Each piece after it was taken.
+        """
+        for piece in pieces:
+            if self.facts.rows and deadline.is_over:
+                self.is_whole = False
+                return
+            self.facts.add(piece)
+            self._keep(piece)
+            if deadline.tell and row_count:
+                deadline.tell(min(1.0, self.facts.rows / row_count))
+            yield piece
+
+    def add_rows(self, rows: pd.DataFrame) -> None:
+        """Takes rows from further on as samples alone."""
+        self._keep(rows)
+
+    def retake(self, pieces: Iterable[pd.DataFrame], deadline: Deadline) -> bool:
+        """Says whether columns could be taken again, to the end; their facts are then those.
+
+        Args:
+            pieces: of some of the columns, as they are to be loaded.
+            deadline: of all passes together.
+        """
+        facts = TableFacts()
+        try:
+            for piece in pieces:
+                if facts.rows and deadline.is_over:
+                    return False
+                facts.add(piece)
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return False
+        if facts.rows != self.facts.rows:
+            return False
+        places = {each.name: at for at, each in enumerate(self.facts.columns)}
+        for each in facts.columns:
+            self.facts.columns[places[each.name]] = each
+        return True
+
+    def change_samples(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+        """Shows the sampled rows as further steps of the load code leave them, where they can.
+
+        A column that only became text further on was read as numbers in the first pieces.
+        """
+        for at, frame in enumerate(self._samples):
+            with suppress(ValueError, TypeError, AttributeError):
+                self._samples[at] = change(frame)
+
+    def suspicions(self) -> Suspicions:
+        """Returns what the texts hide."""
+        return suspicions_of(self.facts.distinct_texts(), self.facts.label_counts())
+
+    def sample_rows(self) -> tuple[tuple[Scalar, ...], ...]:
+        """Returns the first two rows of all, some from between, and the last."""
+        kept = [(frame, at) for frame in self._samples for at in range(len(frame))]
+        chosen = (kept[at] for at in spread_positions(len(kept)))
+        rows = (self.facts.aligned(frame.iloc[at : at + 1]) for frame, at in chosen)
+        return tuple(row for one in rows for row in rows_of(one))
+
+    def table(
+        self,
+        name: str,
+        code: str,
+        row_count: int | None,
+        *,
+        notes: Mapping[int, str] | None = None,
+        warnings: Sequence[str] = (),
+        suspicions: Suspicions | None = None,
+    ) -> TableProfile:
+        """Returns the profile.
+
+        Args:
+            name: of the table.
+            code: that makes `df`.
+            row_count: what else is known of the rows, for a pass that did not see all of them.
+            notes: on columns, by position; shown before what the texts hide.
+            warnings: to be said first.
+            suspicions: where the caller has asked for them already.
+        """
+        suspicions = suspicions or self.suspicions()
+        unseen = () if self.is_whole else (unseen_warning(self.facts.rows, row_count),)
+        return TableProfile(
+            name,
+            self.facts.rows if self.is_whole else row_count,
+            noted(self.facts.profiles(), suspicions.notes, notes),
+            self.sample_rows(),
+            code,
+            sampled_rows=None if self.is_whole else self.facts.rows,
+            warnings=(*warnings, *unseen, *suspicions.warnings),
+        )
+
+    def _keep(self, piece: pd.DataFrame) -> None:
+        """Keeps a few rows of each piece, and of ever fewer pieces as their number grows."""
+        if not len(piece) and self._samples:
+            return
+        rows = piece.iloc[spread_positions(len(piece))].copy()
+        rows.index = pd.RangeIndex(len(rows))
+        self._samples.append(rows)
+        if len(self._samples) > 4 * _SAMPLED_PIECES:
+            self._samples[1:-1] = self._samples[2:-1:2]
+
+
+def unseen_warning(seen: int, row_count: int | None) -> str:
+    """Returns what to say of a table whose first rows alone were seen."""
+    share = f" of {row_count:,} ({100 * seen / row_count:.0f} %)" if row_count else ""
+    return (
+        f"the file is too large to be read whole in time: types, ranges and counts are those of "
+        f"the first {seen:,} rows{share}; nothing is known of the rest"
+    )
+
+
+def noted(
+    columns: Sequence[ColumnProfile],
+    notes: Mapping[int, str],
+    first: Mapping[int, str] | None = None,
+) -> tuple[ColumnProfile, ...]:
+    """Returns the columns with what their texts are; parsed dates need no such note.
+
+    Args:
+        columns: in order.
+        notes: on the texts, by position.
+        first: those that are shown instead, where there are some.
+    """
+    return tuple(
+        replace(
+            column,
+            note=(first or {}).get(position)
+            or (None if "datetime" in column.dtype else notes.get(position)),
+        )
+        for position, column in enumerate(columns)
+    )

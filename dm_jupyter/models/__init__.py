@@ -1,0 +1,1 @@
+"""Models behind an HTTP endpoint, and the one that this machine serves."""

@@ -1,0 +1,313 @@
+"""What an endpoint can do with a model: from a preset, or learned from it, and remembered.
+
+Nothing is guessed from the name of a host. A refusal that names a field of the request teaches that
+the field must be left out. What was learned is kept in one file of the person's cache folder, for
+each address and model, and expires.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from dm_jupyter.models.local.runtime import write_private
+
+__all__ = [
+    "HIDDEN",
+    "LOCAL_SERVER",
+    "OPTIONAL_FIELDS",
+    "Capabilities",
+    "CapabilityMemory",
+    "largest_limit",
+    "named_field",
+    "refuses_prefill",
+]
+
+OPTIONAL_FIELDS = (
+    *("stop", "temperature", "top_p", "seed", "logprobs", "n"),
+    *("stream_options", "continue_final_message", "add_generation_prompt"),
+)
+"""Fields of a request that an endpoint may do without, by their names there."""
+HIDDEN = "hidden"
+_USES = {
+    "stop": "Where it is not taken, answers are cut here.",
+    "temperature": "Where it is not taken, the endpoint's own.",
+    "seed": "The same question can be answered the same way again.",
+    "n": "Several tries in one request.",
+    "logprobs": "How sure the model is, for a search.",
+}
+_LENGTHS = ("context_length", "max_model_len", "context_window", "max_context_length")
+"""What lists of models call the length of the context: OpenRouter, vLLM, Groq, Mistral."""
+_QUESTION_TOKENS = (20_000, 1_500)
+"""Read and written in a question of several steps; an example for what a price means."""
+_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "")
+"""What the limit of an answer's length is called; where no name is taken, there is no limit."""
+_MOST_DOLLARS = 1e5
+"""Per million tokens: nothing costs that much, and infinity is no price."""
+_TOO_LARGE = re.compile(
+    r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
+)
+_KEPT_S = 30 * 24 * 3600.0
+_MOST_KEPT = 200
+_CONTINUES = re.compile(
+    r"prefill|last (?:message|role)|final message|(?:end|ends) with a user|prefix", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an endpoint does with a model. `None` stands for what nobody knows yet."""
+
+    continues_prefill: bool | None = None
+    """Whether it continues an assistant message at the end instead of answering it."""
+    tools: bool | None = None
+    """Whether it takes tools and returns calls of them."""
+    token_limit: str = "max_tokens"  # noqa: S105
+    """The field that limits an answer's length; empty for none."""
+    refused: frozenset[str] = frozenset()
+    """Those of `OPTIONAL_FIELDS` that it does not take."""
+    reasoning_field: str = ""
+    """Where it streams what the model thinks: a field beside the text, `<think>` in it, or `HIDDEN`
+    where thoughts use up the limit of length and nobody sees them."""
+    context_tokens: int | None = None
+    """Length of prompt and answer together, where the endpoint's list of models says it."""
+    images: bool | None = None
+    """Whether the model reads pictures, where the list says it."""
+    price: tuple[float, float] | None = None
+    """Dollars per million tokens read and written, where the list says it."""
+    most_tokens: int = 0
+    """The largest limit of an answer's length that it takes; 0 where none is known."""
+
+    def takes(self, field: str) -> bool:
+        """Whether a field may be sent."""
+        return field not in self.refused
+
+    def without(self, *fields: str) -> Capabilities:
+        """Returns what is known once these fields of a request have been refused.
+
+        Args:
+            fields: by their names in the request.
+        """
+        limit, refused = self.token_limit, self.refused
+        for field in fields:
+            if field == limit and field:
+                limit = _TOKEN_LIMITS[_TOKEN_LIMITS.index(limit) + 1]
+            elif field in OPTIONAL_FIELDS:
+                refused |= {field}
+        return replace(self, token_limit=limit, refused=refused)
+
+    def listed(self, entry: Mapping[str, Any]) -> Capabilities:
+        """Returns what is known once the model's entry in the endpoint's list has been read.
+
+        Args:
+            entry: as the endpoint sends it; each family has other names for the same.
+        """
+        length = next((n for key in _LENGTHS if (n := _whole(entry.get(key)))), None)
+        architecture, abilities = entry.get("architecture"), entry.get("capabilities")
+        images = self.images
+        if isinstance(architecture, dict) and isinstance(
+            architecture.get("input_modalities"), list
+        ):
+            images = "image" in architecture["input_modalities"]
+        elif isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
+            images = abilities["vision"]
+        return replace(
+            self,
+            context_tokens=length or self.context_tokens,
+            images=images,
+            price=_price(entry.get("pricing")) or self.price,
+        )
+
+    def described(self) -> list[tuple[str, bool | None, str]]:
+        """Returns what a person reads of it: each ability, whether it is there, and how."""
+        limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
+        if self.most_tokens:
+            limit += f" At most {self.most_tokens}."
+        thinking = f"Comes in {self.reasoning_field}." if self.reasoning_field else "None was seen."
+        if self.reasoning_field == HIDDEN:
+            thinking = "It thinks, and does not show it."
+        rows: list[tuple[str, bool | None, str]] = [
+            ("tool calls", self.tools, "Chooses the dialect tools; without them, markdown."),
+            ("continues an opening", self.continues_prefill, "Small models do better with one."),
+            ("limit of length", bool(self.token_limit), limit),
+            ("reasoning", bool(self.reasoning_field) or None, thinking),
+            (
+                "images",
+                self.images,
+                "Reads figures as pictures, where you allow it; else in words.",
+            ),
+        ]
+        if self.context_tokens:
+            rows.append(("context", True, f"{self.context_tokens:,} tokens."))
+        if self.price:
+            rows.append(("price", True, self._price_in_words()))
+        return rows + [(name, self.takes(name), _USES[name]) for name in _USES]
+
+    def _price_in_words(self) -> str:
+        read, written = self.price or (0.0, 0.0)
+        question = (read * _QUESTION_TOKENS[0] + written * _QUESTION_TOKENS[1]) / 1e6
+        return (
+            f"${read:g} per million tokens read, ${written:g} written: about ${question:.2g} for "
+            f"a question of {_QUESTION_TOKENS[0]:,} and {_QUESTION_TOKENS[1]:,}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "refused": sorted(self.refused)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: a value is of the wrong kind.
+            TypeError: there is a field of another name.
+        """
+        price = raw.get("price")
+        found = cls(
+            **{
+                **raw,
+                "refused": frozenset(raw.get("refused", ())),
+                "price": (float(price[0]), float(price[1])) if price else None,
+            }
+        )
+        if found.token_limit not in _TOKEN_LIMITS or found.refused - set(OPTIONAL_FIELDS):
+            raise ValueError("an unknown field")
+        if {found.continues_prefill, found.tools, found.images} - {None, True, False}:
+            raise ValueError("a capability that is neither there nor not")
+        if type(found.most_tokens) is not int or found.most_tokens < 0:
+            raise ValueError("a limit that is none")
+        return found
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _price(pricing: object) -> tuple[float, float] | None:
+    """Dollars per million tokens read and written, from dollars a token as OpenRouter lists."""
+    try:
+        read, written = (float(pricing[key]) * 1e6 for key in ("prompt", "completion"))  # type: ignore[index]
+    except (TypeError, ValueError, KeyError):
+        return None
+    return (read, written) if 0 <= read < _MOST_DOLLARS and 0 <= written < _MOST_DOLLARS else None
+
+
+LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False, images=False)
+"""The local model's own server. Its models do better in a dialect that helps them."""
+
+
+def named_field(body: object, sent: Iterable[str]) -> str:
+    """Returns the field of a request that a refusal names; empty when it names none.
+
+    Args:
+        body: of the refusal, as parsed from JSON, or its text.
+        sent: the names of the fields that were sent.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    fields = sorted(sent, key=len, reverse=True)  # max_completion_tokens before max_tokens
+    parameter = re.search(r'"param(?:eter)?": *"([^"]+)"', text)
+    if parameter and parameter[1] in fields:
+        return parameter[1]
+    # A refusal may name the field to use instead: what was sent and stands first counts.
+    found = [(at.start(), field) for field in fields if (at := _mention(field, text))]
+    return min(found)[1] if found else ""
+
+
+def largest_limit(body: object, sent: int) -> int:
+    """Returns the largest limit of length that a refusal allows; 0 where it is of something else.
+
+    Args:
+        body: as for `named_field`.
+        sent: the limit that was refused.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    smaller = [int(number) for number in re.findall(r"(?<![\w.-])\d{2,9}\b", text)]
+    return max((one for one in smaller if one < sent), default=0) if _TOO_LARGE.search(text) else 0
+
+
+def _mention(field: str, text: str) -> re.Match[str] | None:
+    # A single letter is a name only where it is marked as one.
+    pattern = rf"(?<![\w-]){re.escape(field)}(?![\w-])"
+    if len(field) == 1:
+        pattern = rf"""['"`]{field}['"`]|\b{field} ?[=>]|\b{field} (?:must|cannot|can't|should)\b"""
+    return re.search(pattern, text)
+
+
+def refuses_prefill(body: object) -> bool:
+    """Returns whether a refusal is about an assistant message at the end.
+
+    Args:
+        body: as for `named_field`.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    return bool(_CONTINUES.search(text))
+
+
+class CapabilityMemory:
+    """What was learned of endpoints, in a file; forgotten after 30 days."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Reads nothing yet.
+
+        Args:
+            path: the file; `None` for the one in the person's cache folder.
+        """
+        self._path = path or user_cache_path("dm-jupyter") / "endpoints.json"
+
+    def recall(self, address: str, model: str) -> Capabilities | None:
+        """Returns what was learned of a model at an address; `None` for nothing.
+
+        Args:
+            address: without what may be secret.
+            model: as the endpoint calls it.
+        """
+        entry = self._read().get(_key(address, model))
+        try:
+            if entry is None or time.time() - float(entry["learned_at"]) > _KEPT_S:
+                return None
+            return Capabilities.from_json(entry["capabilities"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def keep(self, address: str, model: str, learned: Capabilities) -> None:
+        """Keeps what was learned; a folder that can't be written is no fault.
+
+        Args:
+            address: without what may be secret.
+            model: as the endpoint calls it.
+            learned: of them.
+        """
+        entries = self._read()
+        entries.pop(_key(address, model), None)
+        entries[_key(address, model)] = {
+            "learned_at": time.time(),
+            "capabilities": learned.to_json(),
+        }
+        while len(entries) > _MOST_KEPT:
+            del entries[next(iter(entries))]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = self._path.with_suffix(".new")
+            write_private(fresh, json.dumps(entries))
+            fresh.replace(self._path)
+        except OSError:
+            return
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            entries = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def _key(address: str, model: str) -> str:
+    return f"{address.rstrip('/')} {model}"

@@ -1,0 +1,476 @@
+"""A model behind any OpenAI-compatible endpoint: hosted, vLLM, Ollama, llama.cpp."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dm_jupyter.core.addresses import is_on_this_machine, shown_address
+from dm_jupyter.core.dialect import Message, Tool
+from dm_jupyter.core.errors import (
+    ContextFullError,
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
+from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.answer_stream import AnswerStream
+from dm_jupyter.models.call import Call, build_call
+from dm_jupyter.models.capabilities import (
+    OPTIONAL_FIELDS,
+    Capabilities,
+    CapabilityMemory,
+    largest_limit,
+    named_field,
+    refuses_prefill,
+)
+from dm_jupyter.models.local.tickets import Need, RequestQueue, Ticket, tokens_of
+from dm_jupyter.models.protocols import SampleRequest, Urgency
+from dm_jupyter.models.sample_each import one_each, with_seed_of
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["PROBE_OPENING", "TOOL_PROBE", "Endpoint", "HttpPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model answers."""
+
+    base_url: str = field(repr=False)
+    """It may hold a password; messages show `address`."""
+    model: str
+    api_key: str = field(default="", repr=False)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    """What is known of it before it is asked."""
+    retries: int = 4
+    """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
+    read_timeout_s: float = 300.0
+    """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
+
+    @property
+    def address(self) -> str:
+        """Where it answers, without what may be secret."""
+        return shown_address(self.base_url)
+
+
+PROBE_OPENING = "one two three"
+"""Put into the model's mouth to see whether the endpoint goes on from there."""
+_PROBE = SampleRequest(
+    (Message("user", "Count from one to nine in words, separated by spaces. Nothing else."),),
+    prefill=PROBE_OPENING,
+    stop=("ten",),
+    stop_unopened=("ten",),
+    max_tokens=16,
+    temperature=0.0,
+)
+TOOL_PROBE = Tool("ready", "Say that you are ready.", {"type": "object", "properties": {}})
+_ASK_FOR_CALL = SampleRequest(
+    (Message("user", "Call the tool `ready` now."),),
+    tools=(TOOL_PROBE,),
+    max_tokens=256,
+    temperature=0.0,
+)
+_LIST_S = 10.0
+_ATTEMPTS = 4
+"""Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
+_UNSUPPORTED = (400, 422, 501)
+"""What endpoints answer to a request with a field that they don't take."""
+_WITHOUT_TOOLS = (404, 500)
+"""What some answer to tools, with a word about them; without one it is another fault."""
+_WITHOUT_PICTURES = (400, 404, 413, 415, 422, 500, 501)
+"""What endpoints answer to pictures that they don't take, or that are too large."""
+_TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
+"""Fields of which nobody refuses one alone."""
+_EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
+"""Fields that are dropped first where a refusal names none."""
+_FLAGS = _EXTENSIONS[:2]
+"""Those of them that continue an opening."""
+
+
+class HttpPolicy:
+    """Samples from an endpoint. An async context manager, so that its connections are closed."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        memory: CapabilityMemory | None = None,
+        queue: RequestQueue | None = None,
+        urgency: Urgency = Urgency.QUESTION,
+    ) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            endpoint: where the model answers.
+            memory: keeps what is learned of it; `None` forgets.
+            queue: in which requests wait for a server of this machine; `None` sends each at once.
+            urgency: the highest that a request can have there.
+        """
+        self._endpoint = endpoint
+        self._queue = queue
+        self._urgency = urgency
+        self._memory = memory
+        self._client: AsyncOpenAI | None = None
+        self._learning = asyncio.Lock()
+        """Whoever samples at the same time waits: what is being tried out is not known yet."""
+        known = memory.recall(endpoint.address, endpoint.model) if memory else None
+        self._kept = self._capabilities = known or endpoint.capabilities
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._endpoint.model
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether what is sent stays on this machine."""
+        return is_on_this_machine(self._endpoint.base_url)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the endpoint by now."""
+        return self._capabilities
+
+    async def __aenter__(self) -> HttpPolicy:
+        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
+
+        self._client = AsyncOpenAI(
+            base_url=self._endpoint.base_url,
+            api_key=self._endpoint.api_key or "none",
+            max_retries=self._endpoint.retries,
+            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def learn(self) -> Capabilities:
+        """Returns what the endpoint can do, after a tiny question or two where nobody knows.
+
+        Whether it continues an opening is asked only of one without tools, which gets openings.
+
+        Raises:
+            PolicyError: it does not answer.
+        """
+        async with self._learning:
+            if self._capabilities.tools is None:
+                await self._learn_tools()
+            if not self._capabilities.tools and self._capabilities.continues_prefill is None:
+                await self._learn_prefill()
+        return self._capabilities
+
+    async def describe(self) -> Capabilities:
+        """Returns what the endpoint can do, and what its list of models says of this one.
+
+        Raises:
+            PolicyError: it does not answer; a list that can't be had is no fault.
+        """
+        learned = await self.learn()
+        for entry in await self._models():
+            if isinstance(entry, dict) and entry.get("id") == self.name:
+                learned = learned.listed(entry)
+        self._learned(learned)
+        return learned
+
+    async def _models(self) -> list[Any]:
+        import openai  # noqa: PLC0415
+
+        assert self._client is not None  # noqa: S101
+        client = self._client.with_options(max_retries=0, timeout=_LIST_S)
+        try:
+            # The raw reply: the client takes any for a list, even the page of a proxy.
+            reply = json.loads((await client.models.with_raw_response.list()).content)
+        except (openai.OpenAIError, ValueError):
+            return []
+        entries = reply.get("data") if isinstance(reply, dict) else reply
+        return entries if isinstance(entries, list) else []
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn, streamed piece by piece through `on_text`.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointRefusedError: it answered with an error: key, model name or request.
+            ContextFullError: the conversation is longer than the model's context.
+            StreamBrokenError: the answer broke off.
+        """
+        answers = await self._draw(request, on_text=on_text)
+        return answers[0]
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns, drawn from one reading of the prompt where the endpoint can.
+
+        Others are asked `count` times, each with a seed of its own. A server of this machine draws
+        as many together as it has slots.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointRefusedError: it answered with an error: key, model name or request.
+            ContextFullError: the conversation is longer than the model's context.
+            StreamBrokenError: an answer broke off.
+        """
+        drawn: list[Completion] = []
+        while len(drawn) < count:
+            left = count - len(drawn)
+            some = min(left, self._queue.slots) if self._queue else left
+            drawn += await self._several(with_seed_of(len(drawn), request), some)
+        return drawn
+
+    async def _several(self, request: SampleRequest, count: int) -> list[Completion]:
+        drawn = await self._draw(request, count, logprobs=True)
+        if len(drawn) == count:
+            return drawn
+        self._learned(self._capabilities.without("n"))
+        return await self._draw(request, count, logprobs=True)
+
+    async def _single(self, request: SampleRequest, *, logprobs: bool) -> Completion:
+        return (await self._draw(request, logprobs=logprobs))[0]
+
+    async def _draw(
+        self,
+        request: SampleRequest,
+        count: int = 1,
+        *,
+        logprobs: bool = False,
+        on_text: Callable[[str], None] = lambda _: None,
+    ) -> list[Completion]:
+        """Asks, and asks again without what the endpoint has refused."""
+        await self._learn_for(request)
+        known = self._capabilities
+        for attempt in range(_ATTEMPTS):
+            if count > 1 and not self._draws_several(request):
+                return await one_each(partial(self._single, logprobs=logprobs), request, count)
+            call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
+            try:
+                answers = await self._in_turn(request, call, count, on_text)
+            except EndpointRefusedError as error:
+                if attempt < _ATTEMPTS - 1 and self._learn_from(error, call, attempt):
+                    continue
+                self._capabilities = known  # what did not help was not the reason
+                raise
+            self._note(answers, call)
+            return answers.completions(call.prefill)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _learn_for(self, request: SampleRequest) -> None:
+        """Finds out what decides how the request is put, unless it is a question about that."""
+        if request in (_PROBE, _ASK_FOR_CALL):
+            return
+        async with self._learning:
+            if request.tools and self._capabilities.tools is None:
+                await self._learn_tools()
+            if request.prefill and self._capabilities.continues_prefill is None:
+                await self._learn_prefill()
+
+    def _draws_several(self, request: SampleRequest) -> bool:
+        """Whether several answers can be asked for at once; without chance, vLLM refuses that."""
+        is_greedy = request.temperature == 0 and self._capabilities.takes("temperature")
+        return self._capabilities.takes("n") and not is_greedy
+
+    def _learn_from(self, error: EndpointRefusedError, call: Call, attempt: int) -> bool:
+        """Notes what a refusal teaches; returns whether asking again makes sense."""
+        body = getattr(error.__cause__, "body", None)
+        if call.shows_pictures and error.status in _WITHOUT_PICTURES:
+            self._capabilities = replace(self._capabilities, images=False)
+            return True
+        if error.status not in _UNSUPPORTED or body is None:
+            return False
+        if call.prefill and refuses_prefill(body):
+            self._capabilities = replace(self._capabilities, continues_prefill=False)
+            return True
+        named = named_field(body, call.optional)
+        if call.tools and not named and "tool" in str(body):
+            return False
+        before = self._capabilities
+        is_limit = bool(named) and named == before.token_limit
+        if is_limit and (most := largest_limit(body, call.optional[named])):
+            self._capabilities = replace(before, most_tokens=most)
+            return True
+        fields = [named] if named else _suspects(call)
+        if attempt or not fields:  # who refuses two of them refuses more: all that can be left out
+            fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
+            opens = False if call.prefill else before.continues_prefill
+            self._capabilities = replace(before, continues_prefill=opens)
+        for together in _TOGETHER:
+            fields += together if together & set(fields) else ()
+        self._capabilities = self._capabilities.without(*fields)
+        return self._capabilities != before
+
+    def _note(self, answers: AnswerStream, call: Call) -> None:
+        """Notes what an answer shows, and keeps what was learned on the way to it."""
+        learned = self._capabilities
+        if answers.reasoning_field:
+            learned = replace(learned, reasoning_field=answers.reasoning_field)
+        if call.tools and answers.has_calls:
+            learned = replace(learned, tools=True)
+        self._learned(learned)
+
+    def _learned(self, learned: Capabilities) -> None:
+        self._capabilities = learned
+        if self._memory is not None and learned != self._kept:
+            self._memory.keep(self._endpoint.address, self._endpoint.model, learned)
+        self._kept = learned
+
+    async def _learn_prefill(self) -> None:
+        """Asks with an opening that only its continuation makes sense of."""
+        before = self._capabilities
+        self._capabilities = replace(before, continues_prefill=True)
+        try:
+            answer = (await self._draw(_PROBE))[0]
+        except BaseException:
+            self._capabilities = before
+            raise
+        said = answer.text[len(answer.prefill) :].strip().lower()
+        goes_on = bool(answer.prefill) and said.startswith("four")
+        self._learned(replace(self._capabilities, continues_prefill=goes_on))
+
+    async def _learn_tools(self) -> None:
+        """Asks for a call of a tool that does nothing."""
+        try:
+            (answer,) = await self._draw(_ASK_FOR_CALL)
+            if answer.finish_reason == "length":  # it has thought, and gets room for that now
+                await self._draw(_ASK_FOR_CALL)
+        except EndpointRefusedError as error:
+            is_of_tools = error.status in _WITHOUT_TOOLS and "tool" in str(error)
+            if error.status not in _UNSUPPORTED and not is_of_tools:
+                raise
+        can_call = self._capabilities.tools is True
+        self._learned(replace(self._capabilities, tools=can_call))
+
+    async def _in_turn(
+        self, request: SampleRequest, call: Call, count: int, on_text: Callable[[str], None]
+    ) -> AnswerStream:
+        """Asks when the server of this machine has room; one elsewhere sees to that itself."""
+        if self._queue is None:
+            return await self._asked(call, on_text)
+        urgency = max(self._urgency, request.urgency)
+        tokens = tokens_of(call.messages) + count * request.max_tokens
+        is_repeatable = urgency is Urgency.BACKGROUND
+        pieces: list[str] = []
+
+        async def ask(ticket: Ticket) -> AnswerStream:
+            pieces.clear()  # those of an answer that gave way
+            hear = pieces.append if is_repeatable else on_text
+            return await self._asked(call, hear, ticket.writes)
+
+        need = Need(urgency, count, tokens)
+        answers = await self._queue.answered(need, ask, request.on_wait or (lambda _: None))
+        if is_repeatable:
+            on_text("".join(pieces))
+        return answers
+
+    async def _asked(
+        self,
+        call: Call,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None] = lambda: None,
+    ) -> AnswerStream:
+        answers = AnswerStream(call.own_stop, bool(call.prefill), call.cuts_repetition)
+
+        def begin() -> None:
+            on_begun()
+            if call.prefill:
+                on_text(call.prefill)
+
+        async with self._stream(call) as stream:
+            await self._receive(stream, answers, on_text, begin)
+        return answers
+
+    async def _receive(
+        self,
+        stream: Any,
+        answers: AnswerStream,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None],
+    ) -> None:
+        """Reads the stream to its end; being open is not its beginning, the first token is."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
+        import openai  # noqa: PLC0415
+
+        broken = (
+            f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
+            "its end; ask again, or look at the server's log"
+        )
+        has_begun = False
+        try:
+            async for chunk in stream:
+                text = answers.take(chunk)
+                if answers.has_begun and not has_begun:
+                    has_begun = True
+                    on_begun()
+                if text:
+                    on_text(text)
+                if answers.is_enough:
+                    return
+        except (openai.APIError, httpx2.HTTPError) as error:
+            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
+        if not answers.is_whole:
+            raise StreamBrokenError(broken)
+
+    @asynccontextmanager
+    async def _stream(self, call: Call) -> AsyncIterator[Any]:
+        if self._client is None:
+            raise RuntimeError("use HttpPolicy in an `async with` block")
+        async with self._faults():
+            stream = await self._client.chat.completions.create(**call.body())
+        try:
+            yield stream
+        finally:
+            await stream.close()
+
+    @asynccontextmanager
+    async def _faults(self) -> AsyncIterator[None]:
+        """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
+        import openai  # noqa: PLC0415
+
+        where = f"{self._endpoint.model} at {self._endpoint.address}"
+        try:
+            yield
+        except openai.APIStatusError as error:
+            if error.status_code == 400 and "context" in str(error.body).lower():
+                raise ContextFullError(f"{where}: {_reason(error)}") from error
+            raise EndpointRefusedError(
+                f"{where} answered {error.status_code}: {_reason(error)}"
+                f"{_WAYS_OUT.get(error.status_code, '')}",
+                error.status_code,
+            ) from error
+        except openai.APIConnectionError as error:
+            raise EndpointUnreachableError(
+                f"nothing answers for {where}; is the server running, and is --base-url right "
+                "(it usually ends in /v1)?"
+            ) from error
+
+
+_WAYS_OUT = {
+    401: " — set DM_JUPYTER_API_KEY or --api-key-file",
+    403: " — this key may not use this model",
+    404: " — check --model and --base-url",
+    429: " — too many requests, and still after all retries; wait, or use another endpoint",
+}
+
+
+def _suspects(call: Call) -> list[str]:
+    """The fields that are dropped first where a refusal names none.
+
+    Those that continue an opening have worked, once the question about that has been answered.
+    """
+    proven = _FLAGS if call.prefill != PROBE_OPENING else ()
+    return [one for one in _EXTENSIONS if one in call.optional and one not in proven]
+
+
+def _reason(error: Any) -> str:
+    """The endpoint's own message, short, without what was sent."""
+    body = error.body
+    if isinstance(body, dict):
+        message = body.get("message") or body.get("error") or body
+        body = message.get("message", message) if isinstance(message, dict) else message
+    return str(body or error.response.reason_phrase)[:300]

@@ -1,0 +1,148 @@
+"""Start the engine that runs a GGUF file behind an OpenAI-compatible interface (llama.cpp).
+
+Only the server's own process loads the engine, and nothing else: it must find its environment set
+before its first thread, and a crash of it must not take a notebook along.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from dm_jupyter.models.local.errors import EngineMissingError
+from kernel_sandbox.packages.commands import install_extra
+
+__all__ = ["SLOTS", "Engine", "EngineSettings", "Guess", "require_engine", "start_engine"]
+
+SLOTS: Final = 2
+"""Requests that are worked on at the same time, whoever starts the server.
+
+They share one context's memory. Two write faster together than one after the other; three or four
+write at half that speed (`python -m benchmarks.model_speed slots`).
+"""
+
+_PROMPT_CACHE_MIB: Final = 512
+"""Memory for the prefixes of conversations that lost their slot; the engine's own is 8 GiB."""
+
+_BATCH_TOKENS: Final = 256
+"""Tokens read at a time: after each the engine looks whether anybody still waits for the answer.
+
+With the engine's own 2,048 a stopped question holds up the next one for half a minute.
+"""
+
+_LOG_WARNINGS: Final = 2
+"""The engine's log level: warnings and errors. Nothing of a prompt is ever written."""
+
+SPIN_COUNT: Final = 2_000
+"""How often a thread looks for more work before it sleeps: some microseconds.
+
+Threads that spin on starve a kernel and a browser on the same cores; threads that sleep at once
+wait for the system at each of the many barriers of a token (`python -m benchmarks.model_speed`).
+"""
+
+_NO_ORIGIN: Final = "null://closed"
+"""An origin no page has. The engine's default tells browsers that every page may read answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """All the engine must know; sent to the server's process through its standard input."""
+
+    model_file: str
+    """Path of the GGUF file."""
+    model_name: str
+    """The name the interface uses instead of the path."""
+    api_key: str
+    """What requests must carry."""
+    context_tokens: int
+    """Tokens that one request may use, and all slots together."""
+    slots: int
+    """Requests worked on at the same time."""
+    port: int
+    """Port on 127.0.0.1; 0 lets the system choose a free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Tokens guessed from what was read before, which the model then checks all at once.
+
+    What it writes is distributed as without it: a guess that the model does not sample is dropped.
+    """
+
+    kind: str
+    """The engine's name for the way: `NGRAM_SIMPLE` or `NGRAM_MAP_K`."""
+    matching: int
+    """Tokens that must have been read before, to take what followed them."""
+    guessed: int
+    """Tokens that are taken at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A running engine."""
+
+    address: str
+    """`http://host:port`, answering."""
+    handle: object
+    """Kept alive with the engine: dropping it ends it."""
+
+
+def require_engine() -> None:
+    """Check that the engine's package is installed, without loading it.
+
+    Raises:
+        EngineMissingError: It isn't; the message says how to install it.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise EngineMissingError(
+            "The local model needs the package xllamacpp, which is not installed.",
+            install_extra("local"),
+        )
+
+
+def start_engine(
+    settings: EngineSettings, spin_count: int = SPIN_COUNT, guess: Guess | None = None
+) -> Engine:
+    """Load the model and listen; returns once the engine answers.
+
+    Args:
+        settings: What the engine must know.
+        spin_count: How often a thread looks for work before it sleeps; once a process.
+        guess: How the next tokens are guessed; None guesses nothing.
+
+    Raises:
+        RuntimeError: The engine refused the file or the settings; it has printed why.
+    """
+    # Read by the library while it loads.
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ["GOMP_SPINCOUNT"] = str(spin_count)
+    import xllamacpp  # noqa: PLC0415 the environment above comes first
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings.model_file
+    params.model_alias = {settings.model_name}
+    params.hostnames = ["127.0.0.1"]
+    params.port = settings.port
+    params.api_keys = [settings.api_key]
+    params.cors_origins = _NO_ORIGIN
+    params.cors_credentials = False
+    params.ui = False
+    # Slots would show one client the prompt of another.
+    params.endpoint_slots = False
+    params.n_parallel = settings.slots
+    params.n_ctx = settings.context_tokens
+    params.kv_unified = True
+    params.n_batch = _BATCH_TOKENS
+    params.cache_prompt = True
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.verbosity = _LOG_WARNINGS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+    if guess is not None:
+        kinds = xllamacpp.common_speculative_type
+        params.speculative.types = [getattr(kinds, f"COMMON_SPECULATIVE_TYPE_{guess.kind}")]
+        ngrams = getattr(params.speculative, guess.kind.lower())
+        ngrams.size_n, ngrams.size_m = guess.matching, guess.guessed
+    server = xllamacpp.Server(params)
+    return Engine(address=server.listening_address, handle=server)

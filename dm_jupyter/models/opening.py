@@ -1,0 +1,88 @@
+"""From a choice of model to a policy that answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.models.capabilities import LOCAL_SERVER, Capabilities, CapabilityMemory
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.protocols import Policy, Urgency
+from dm_jupyter.presets import preset_at
+
+__all__ = ["AUTO", "chosen_dialect", "known_context", "open_policy"]
+
+AUTO = "auto"
+"""Stands for the dialect that suits the model."""
+
+
+@asynccontextmanager
+async def open_policy(
+    choice: ModelChoice,
+    on_progress: Callable[[str], None] = lambda _: None,
+    urgency: Urgency = Urgency.QUESTION,
+) -> AsyncIterator[HttpPolicy]:
+    """Yields a policy for the choice; a local model is served for as long as the block lasts.
+
+    Args:
+        choice: which model, and where.
+        on_progress: gets a line now and then while a local model is being loaded.
+        urgency: who waits for the turns; on this machine, background work yields to a question.
+
+    Raises:
+        LocalModelError: the local model is missing or can't start; the message says what to do.
+    """
+    if not choice.is_local:
+        async with HttpPolicy(_endpoint(choice), CapabilityMemory()) as policy:
+            yield policy
+        return
+    from dm_jupyter.models.local import local_endpoint  # noqa: PLC0415  (optional extra)
+
+    async with local_endpoint(choice.model, on_progress=on_progress) as served:
+        known = replace(LOCAL_SERVER, context_tokens=served.context_tokens)
+        endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
+        async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:
+            yield policy
+
+
+def _endpoint(choice: ModelChoice) -> Endpoint:
+    preset = preset_at(choice.base_url)
+    known = Capabilities.from_json(preset.capabilities) if preset else Capabilities()
+    return Endpoint(choice.base_url, choice.model, choice.api_key, known)
+
+
+def known_context(choice: ModelChoice) -> int:
+    """Returns the context of an endpoint's model in tokens, as far as earlier questions taught it.
+
+    Nothing is asked. 0 where nobody knows, and for a local model, whose brief is read ahead of the
+    question and so depends on nothing but the files.
+
+    Args:
+        choice: which model, and where.
+    """
+    if choice.is_local:
+        return 0
+    endpoint = _endpoint(choice)
+    known = CapabilityMemory().recall(endpoint.address, endpoint.model) or endpoint.capabilities
+    return known.context_tokens or 0
+
+
+async def chosen_dialect(name: str, policy: Policy) -> str:
+    """Returns the dialect that a name stands for: `auto` is `tools` for a model that calls them.
+
+    Args:
+        name: of a dialect, or `auto`.
+        policy: the model; an endpoint that nobody knows is asked a tiny question or two.
+
+    Raises:
+        PolicyError: the endpoint does not answer.
+        UsageError: there is no dialect of that name.
+    """
+    if name != AUTO:
+        return dialect_named(name).name
+    if isinstance(policy, HttpPolicy) and (await policy.learn()).tools:
+        return "tools"
+    return "markdown"

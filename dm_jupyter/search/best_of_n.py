@@ -1,0 +1,217 @@
+"""Several tries behind the scenes before the one that a person sees."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dm_jupyter.agent.candidates import Agree, Candidate, groups_of
+from dm_jupyter.agent.loop import RunSettings, request_for
+from dm_jupyter.agent.rollout import Pool, RolloutContext
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.trajectory import Completion, Trajectory
+from dm_jupyter.models.protocols import Policy, SampleRequest
+from dm_jupyter.search.presampled import Searching
+from dm_jupyter.search.solution import Solution
+from dm_jupyter.search.strategies import Vote
+from kernel_sandbox.aio import run_shielded
+from kernel_sandbox.confine.strictness import Strictness, shortcomings
+from kernel_sandbox.errors import (
+    ContainmentError,
+    KernelStartError,
+    SandboxError,
+    WorkspaceError,
+)
+from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.types import Limits
+
+__all__ = ["BestOfN", "ReplayedPolicy", "rehearse"]
+
+_ENOUGH = 2
+"""Tries that agree and so end the trying: such answers are mostly right (docs/benchmarks.md)."""
+_OF_ONE_KERNEL = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]")
+"""What two kernels show differently of the same: addresses, and the counts of cells."""
+
+
+class ReplayedPolicy:
+    """A policy that takes the turns of an ended run again, and then those of the model.
+
+    It goes over to the model for good as soon as it is told something else than that run was: a
+    cell has ended otherwise, or shown something else.
+    """
+
+    def __init__(self, policy: Policy, said: Trajectory, settings: RunSettings) -> None:
+        """Implements `Policy`.
+
+        Args:
+            policy: the model.
+            said: the run.
+            settings: with which it was sampled.
+        """
+        self._policy = policy
+        self._said = said
+        self._settings = settings
+        self._place: int | None = 0
+        self.repeated_tokens = 0
+        """Of the turns that were taken again: nobody sampled them a second time."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns the run's next turn, or what the model says."""
+        completion = self._next(request)
+        if completion is None:
+            return await self._policy.sample(request, on_text)
+        self.repeated_tokens += completion.completion_tokens
+        on_text(completion.text)
+        return completion
+
+    def _next(self, request: SampleRequest) -> Completion | None:
+        place, self._place = self._place, None
+        if place is None or place >= len(self._said.steps):
+            return None
+        asked = request_for(self._said.before(place), self._settings)
+        if _comparable(request) != _comparable(asked):
+            return None
+        self._place = place + 1
+        return self._said.steps[place].completion
+
+
+@dataclass(frozen=True, slots=True)
+class BestOfN:
+    """What came of the tries."""
+
+    policy: ReplayedPolicy
+    """Says again what the chosen try said, turn by turn, and then what the model says."""
+    tries: int
+    """That ran: two where those agree, else as many as were allowed."""
+    agreeing: int
+    """Tries that say what the chosen one says; 0 where none answered."""
+    tokens: int
+    """Sampled for all tries together."""
+    candidates: tuple[Candidate, ...]
+    """The tries."""
+    agree: Agree
+    """Whether two of them say the same."""
+
+    def agreeing_with(self, ended: Trajectory) -> int:
+        """Returns how many tries say what a run says that went on from them."""
+        answer = Candidate(ended)
+        return sum(self.agree(one, answer) for one in self.candidates)
+
+    def differing_from(self, ended: Trajectory) -> tuple[str, ...]:
+        """Returns what tries say that say something else than a run that went on from them."""
+        answer = Candidate(ended)
+        groups = groups_of(self.candidates, self.agree)
+        firsts = [self.candidates[group[0]] for group in groups]
+        return tuple(str(one.trajectory.answer) for one in firsts if not self.agree(one, answer))
+
+    def tokens_with(self, ended: Trajectory) -> int:
+        """Returns the tokens sampled for the tries, and for a run with `policy` after them."""
+        return self.tokens + ended.tokens - self.policy.repeated_tokens
+
+
+async def rehearse(
+    arena_in: Callable[[Pool, Path], RolloutContext],
+    policy: Policy,
+    tries: int,
+    limits: Limits | None = None,
+    profile: Strictness = Strictness.INTERACTIVE,
+    options: WorkerOptions | None = None,
+) -> BestOfN:
+    """Answers a task several times in fresh kernels, and returns what to do in the open notebook.
+
+    The tries know the files alone: no variable of the open notebook, and nothing that they make
+    outlives them. What the chosen one said is then taken again, cell by cell, where the person
+    sees it; where a cell ends otherwise there, the model goes on from what it did.
+
+    Args:
+        arena_in: returns the task, briefed, for a pool and a folder that go away afterwards.
+        policy: the model.
+        tries: how many at most: it begins with two, and is done when two agree.
+        limits: of each try.
+        profile: `rollout` refuses a machine that can't confine the tries.
+        options: how their workers are started.
+
+    Raises:
+        DmJupyterError: the model can't be sampled.
+        SandboxError: no kernel could be started.
+        asyncio.CancelledError: cancelled; all tries have been stopped.
+    """
+    pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
+    async with _folder() as folder, _opened(pool):
+        arena = arena_in(pool, folder)
+        solution = await Vote(tries, enough=_ENOUGH).solve(arena, Searching(policy))
+    return _rehearsal(solution, arena, policy)
+
+
+def _rehearsal(solution: Solution, arena: RolloutContext, policy: Policy) -> BestOfN:
+    groups = groups_of(solution.candidates, arena.agree)
+    return BestOfN(
+        policy=ReplayedPolicy(policy, solution.best.trajectory, arena.run),
+        tries=len(solution.candidates),
+        agreeing=next((len(group) for group in groups if solution.chosen in group), 0),
+        tokens=solution.tokens,
+        candidates=solution.candidates,
+        agree=arena.agree,
+    )
+
+
+@asynccontextmanager
+async def _folder() -> AsyncIterator[Path]:
+    """A folder that goes away afterwards; that of a killed process, when the next is made.
+
+    Raises:
+        WorkspaceError: it can't be made.
+    """
+    base = Path(tempfile.gettempdir())
+    try:
+        folder = PrivateFolder(base, "dm-tries-")
+    except OSError as error:
+        text = f"no folder for the tries can be made in {base}: {error.strerror}; free some space"
+        raise WorkspaceError(text) from error
+    try:
+        yield folder.path
+    finally:
+        await run_shielded(asyncio.to_thread(folder.remove))
+
+
+@asynccontextmanager
+async def _opened(pool: SandboxPool) -> AsyncIterator[None]:
+    """The pool, open.
+
+    Raises:
+        ContainmentError: the machine can't confine the tries as the profile asks.
+        KernelStartError: no worker comes up here.
+    """
+    try:
+        await pool.__aenter__()
+    except ContainmentError as error:
+        missing = "; ".join(shortcomings(pool.settings.profile, pool.containment))
+        text = f"nobody watches several tries, and this machine does not hold their {missing}"
+        raise ContainmentError(f"{text}. Ask once instead.") from error
+    except (SandboxError, OSError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        text = f"several tries need fresh kernels, and none could be started: {why}"
+        raise KernelStartError(f"{text}. Ask once instead.") from error
+    try:
+        yield
+    finally:
+        await pool.close()
+
+
+def _comparable(request: SampleRequest) -> tuple[Message, ...]:
+    return tuple(
+        replace(message, content=_OF_ONE_KERNEL.sub("", message.content))
+        for message in request.messages
+    )

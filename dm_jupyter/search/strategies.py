@@ -1,0 +1,178 @@
+"""How a task is solved: by a single try, or by several and a vote."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from dm_jupyter.agent.candidates import (
+    Agree,
+    Candidate,
+    best_by_mode,
+    best_by_vote,
+    groups_of,
+    is_fit,
+)
+from dm_jupyter.agent.loop import RunSettings, begin, request_for, run
+from dm_jupyter.agent.notebook import HeadlessNotebook
+from dm_jupyter.agent.rollout import RolloutContext
+from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
+from dm_jupyter.core.events import Event, RunFinished
+from dm_jupyter.models.protocols import Policy
+from dm_jupyter.search.presampled import Presampled, sample_many
+from dm_jupyter.search.solution import Solution, spent_on, votes_to_json
+from kernel_sandbox.errors import SandboxError
+
+__all__ = ["React", "Strategy", "Vote"]
+
+_SEEDS_A_TRY = 1_000
+"""Between the seeds of two tries: more than a run has turns."""
+
+
+class Strategy(Protocol):
+    """A way to solve a task. It holds no state, and may serve many tasks at the same time."""
+
+    @property
+    def name(self) -> str:
+        """The name that records keep."""
+        ...
+
+    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+        """Returns an answer, or the run that came closest.
+
+        Args:
+            arena: the task and where its cells run.
+            policy: the model.
+
+        Raises:
+            DmJupyterError: the model can't be sampled, or a file can't be written.
+            SandboxError: the sandbox broke.
+            asyncio.CancelledError: cancelled; all cells have been stopped.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class React:
+    """One run of the loop: think, run a cell, read, answer (ReAct, arXiv 2210.03629)."""
+
+    name: str = "react"
+
+    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+        """Returns the one run; see `Strategy`."""
+        candidate, notebook = await _attempt(arena, policy, arena.run, arena.folder)
+        return Solution(0, (candidate,), notebook, *spent_on([candidate.trajectory]))
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """N runs, and what most of them say (self-consistency, arXiv 2203.11171).
+
+    The first is the single try as it would have been, and its answer stands where no other has
+    more votes. The others are drawn hotter, their first turns in one request.
+    """
+
+    count: int = 3
+    temperature: float = 0.7
+    """Of all runs but the first."""
+    name: str = "vote"
+    choose: Literal["vote", "mode"] = "vote"
+    """`mode` counts answers alone; `vote` also prefers those in the form asked for."""
+    enough: int | None = None
+    """Begins with so many runs, and adds one at a time until so many say the same, or all have run.
+    `None` begins with all of them."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"Vote.count must be 1 or more, got {self.count}")
+        if self.enough is not None and self.enough < 1:
+            raise ValueError(f"Vote.enough must be 1 or more, got {self.enough}")
+        if self.choose not in ("vote", "mode"):
+            raise ValueError(f"Vote.choose must be vote or mode, got {self.choose!r}")
+
+    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+        """Returns the first of the runs that say what most say; see `Strategy`."""
+        ended: list[tuple[Candidate, HeadlessNotebook]] = []
+        settled = False
+        while not settled and len(ended) < self.count:
+            wave = 1 if ended else self.enough or self.count
+            ended += await self._wave(arena, policy, len(ended), min(wave, self.count - len(ended)))
+            candidates = tuple(candidate for candidate, _ in ended)
+            # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
+            settled = await asyncio.to_thread(self._is_settled, candidates, arena.agree)
+        chosen, record = await asyncio.to_thread(self._voted, candidates, arena.agree)
+        return Solution(
+            chosen,
+            candidates,
+            ended[chosen][1],
+            *spent_on([one.trajectory for one in candidates]),
+            record=record,
+        )
+
+    async def _wave(
+        self, arena: RolloutContext, policy: Policy, first: int, count: int
+    ) -> list[tuple[Candidate, HeadlessNotebook]]:
+        """Runs at the same time, from place `first` on."""
+        policies, settings = await self._tries(arena, policy, range(first, first + count))
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(_attempt(arena, one, how, arena.folder / str(place)))
+                    for place, (one, how) in enumerate(zip(policies, settings, strict=True), first)
+                ]
+        except* (DmJupyterError, SandboxError) as faults:
+            raise first_fault(faults) from faults
+        return [task.result() for task in tasks]
+
+    def _is_settled(self, candidates: tuple[Candidate, ...], agree: Agree) -> bool:
+        """Whether enough runs say the same, in the form asked for."""
+        if self.enough is None:
+            return len(candidates) >= self.count
+        groups = groups_of(candidates, agree)
+        return any(len(one) >= self.enough and is_fit(candidates[one[0]]) for one in groups)
+
+    def _voted(self, candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
+        best = best_by_mode if self.choose == "mode" else best_by_vote
+        chosen = best(candidates, agree)
+        return chosen, votes_to_json(candidates, agree, chosen)
+
+    async def _tries(
+        self, arena: RolloutContext, policy: Policy, places: range
+    ) -> tuple[list[Policy], list[RunSettings]]:
+        """The policies and settings of the runs at some places."""
+        hot = replace(arena.run, temperature=max(self.temperature, arena.run.temperature))
+        settings = [
+            replace(hot, seed=arena.run.seed + _SEEDS_A_TRY * place) if place else arena.run
+            for place in places
+        ]
+        others = settings[0 if places.start else 1 :]
+        policies: list[Policy] = [policy] * (len(settings) - len(others))
+        if not others:
+            return policies, settings
+        request = request_for(begin(arena.start, policy, arena.run), others[0])
+        try:
+            drawn = await sample_many(policy, request, len(others))
+        except ContextFullError:  # each try meets it by itself, and ends as a single one does
+            return [*policies, *([policy] * len(others))], settings
+        return [*policies, *(Presampled(policy, one) for one in drawn)], settings
+
+
+async def _attempt(
+    arena: RolloutContext, policy: Policy, settings: RunSettings, folder: Path
+) -> tuple[Candidate, HeadlessNotebook]:
+    """One run from the beginning to its end, in an episode of its own."""
+    faults: list[Exception] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, RunFinished) and event.fault is not None:
+            faults.append(event.fault)
+        arena.emit(event)
+
+    async with arena.episode() as episode:
+        ended = await run(arena.start, policy, episode, settings, watch)
+        if faults:
+            raise faults[0]
+        finished = await episode.finish(ended, folder)
+    return Candidate(finished, folder), episode.notebook

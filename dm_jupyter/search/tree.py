@@ -1,0 +1,298 @@
+"""A tree of runs: states are branched, promising ones go on, and the best that ended is chosen.
+
+Value-guided search as in Jupiter (arXiv 2509.09245): K candidates an expansion, a limit of depth,
+paths given up after errors in a row, rewards of 1 and -1 where the label is known and values from
+a model where there is one. Without a model, an expansion counts 0 for the node that was expanded,
+as in the released code, an answer without a reward 0 and what was given up -1, so that the search
+turns away from code that fails; an open node counts nothing before it is expanded. With one, each
+new node is valued at once; the released code waits until it is expanded. Branching runs nothing
+again where the pool keeps snapshots; elsewhere the cells of a path are run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+
+from dm_jupyter.agent.candidates import (
+    Candidate,
+    best_by_mode,
+    best_by_value,
+    best_by_vote,
+    groups_of,
+    is_fit,
+)
+from dm_jupyter.agent.loop import RunSettings, begin, give_up, request_for, step
+from dm_jupyter.agent.rollout import Rollout, RolloutContext
+from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
+from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
+from dm_jupyter.models.protocols import Policy
+from dm_jupyter.search.presampled import Presampled, sample_many
+from dm_jupyter.search.puct import SearchTree, TreeNode
+from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.solution import Solution
+from dm_jupyter.search.states import SearchState
+from dm_jupyter.search.tree_record import tree_to_json
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.types import CellStatus
+
+__all__ = ["Reward", "Search", "Values"]
+
+Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
+"""A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
+Reward = Callable[[Candidate], float]
+"""The reward of a run that answered, where the label is known: 1 or -1; called in a thread."""
+
+_GIVEN_UP = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The strategy; see `Strategy` for what `solve` takes.
+
+    Of the arena's run, `max_tokens` holds for each path, and after `max_seconds` nothing is
+    expanded; turns and cells are limited by the settings of the search.
+    """
+
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    values: Values | None = None
+    """A value model; `None` without one."""
+    reward: Reward | None = None
+    """Rewards by the label, for collecting; `None` for inference."""
+    name: str = "search"
+
+    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+        """Returns the answer that the search chose, and its tree."""
+        async with AsyncExitStack() as stack:
+            growth = _Growth(self, arena, policy, stack)
+            await growth.grow()
+            return await growth.solution()
+
+
+class _Growth:
+    """One search while it goes on."""
+
+    def __init__(
+        self, search: Search, arena: RolloutContext, policy: Policy, stack: AsyncExitStack
+    ) -> None:
+        how = search.settings
+        self._search, self._how = search, how
+        self._arena, self._policy, self._stack = arena, policy, stack
+        self._run = _settings_of(arena.run, how)
+        self._tree = SearchTree(how.exploration, arena.run.seed)
+        self._states: dict[TreeNode, SearchState] = {}
+        self._answers: list[SearchState] = []
+        self._kept: AsyncExitStack | None = None
+        """What closes the youngest path that was given up: its files are looked at in the end."""
+        self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
+
+    async def grow(self) -> None:
+        """Expands leaf after leaf until a limit or an early stop."""
+        deadline = time.monotonic() + self._run.max_seconds
+        episode = await self._stack.enter_async_context(self._arena.episode())
+        start = begin(self._arena.start, self._policy, self._run)
+        self._states[self._tree.root] = SearchState(self._tree.root, start, episode)
+        for number in range(self._how.iterations):
+            leaf = self._tree.select()
+            if leaf is None and self._how.draws_again and not self._tree.root.is_terminal:
+                leaf = self._tree.root
+            count = self._affordable()
+            if leaf is None or count == 0 or time.monotonic() > deadline:
+                break
+            if await asyncio.to_thread(self._is_enough):
+                break
+            await self._expand(self._states[leaf], count, number)
+
+    def _affordable(self) -> int:
+        how = self._how
+        left = how.candidates if how.max_cells is None else how.max_cells - self._drawn
+        return max(0, min(how.candidates, left))
+
+    def _is_enough(self) -> bool:
+        how = self._how
+        if how.enough_answers is not None and len(self._answers) >= how.enough_answers:
+            return True
+        if how.enough_votes is None:
+            return False
+        fit = [candidate for candidate in self._candidates() if is_fit(candidate)]
+        groups = groups_of(fit, self._arena.agree)
+        return any(len(group) >= how.enough_votes for group in groups)
+
+    async def _expand(self, leaf: SearchState, count: int, number: int) -> None:
+        request = request_for(leaf.trajectory, self._run)
+        request = replace(request, seed=request.seed + number * self._how.depth)
+        try:
+            drawn = await sample_many(self._policy, request, count)
+        except ContextFullError:
+            await self._end(leaf)
+            return
+        self._drawn += count
+        branches = [await self._branch(leaf) for _ in range(count)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._follow(leaf, completion, episode))
+                    for completion, (episode, _) in zip(drawn, branches, strict=True)
+                ]
+        except* (DmJupyterError, SandboxError) as faults:
+            raise first_fault(faults) from faults
+        states = []
+        for task, (episode, own) in zip(tasks, branches, strict=True):
+            states.append(await self._added(leaf, task.result(), episode))
+            if states[-1].node.is_terminal:
+                await self._let_go(states[-1], own)
+        await self._evaluate(leaf, states)
+
+    async def _branch(self, leaf: SearchState) -> tuple[Rollout, AsyncExitStack]:
+        """A branch, and what closes it before the search does."""
+        own = await self._stack.enter_async_context(AsyncExitStack())
+        return await own.enter_async_context(leaf.episode.branch()), own
+
+    async def _follow(
+        self, leaf: SearchState, completion: Completion, episode: Rollout
+    ) -> Trajectory:
+        """Takes one drawn turn in its branch."""
+        policy = Presampled(self._policy, completion)
+        return await step(leaf.trajectory, policy, episode, self._run, self._arena.emit)
+
+    async def _added(self, leaf: SearchState, after: Trajectory, episode: Rollout) -> SearchState:
+        """Puts a turn into the tree, and its files into their place where it has answered."""
+        errors = leaf.errors + 1 if _raised(after) else 0
+        ended = self._ended(after, errors)
+        prior = after.steps[-1].completion.mean_probability
+        node = self._tree.add(
+            leaf.node, 1.0 if prior is None else prior, is_terminal=ended.stop is not None
+        )
+        state = self._states[node] = SearchState(node, ended, episode, errors)
+        self._count(ended)
+        await self._keep_answer(state)
+        return state
+
+    async def _end(self, leaf: SearchState) -> None:
+        """Ends a path that was open: nothing more can be drawn from it."""
+        detail = "the model's context is full"
+        leaf.trajectory = give_up(leaf.trajectory, StopReason.BUDGET, detail)
+        self._tree.end(leaf.node)
+        await self._keep_answer(leaf)
+        await self._tell(leaf)
+
+    async def _keep_answer(self, state: SearchState) -> None:
+        if state.has_answer:
+            await self._finish(state)
+            self._answers.append(state)
+
+    async def _let_go(self, state: SearchState, own: AsyncExitStack) -> None:
+        """Closes the branch of an ended path; the youngest stays while none has answered."""
+        done: AsyncExitStack | None = own
+        if state.was_given_up and not self._answers:
+            done, self._kept = self._kept, own
+        if done is not None:
+            await done.aclose()
+
+    async def _finish(self, state: SearchState) -> None:
+        """Keeps the files of a path and what it was confined by."""
+        state.folder = self._arena.folder / str(state.node.number)
+        state.trajectory = await state.episode.finish(state.trajectory, state.folder)
+
+    def _ended(self, trajectory: Trajectory, errors: int) -> Trajectory:
+        """The trajectory, ended where the search gives its path up."""
+        if trajectory.stop is not None:
+            return trajectory
+        if errors >= self._how.errors:
+            return give_up(trajectory, StopReason.BUDGET, f"{errors} errors in a row")
+        if trajectory.turns >= self._how.depth:
+            return give_up(trajectory, StopReason.TURN_LIMIT, f"{self._how.depth} turns")
+        if trajectory.tokens >= self._run.max_tokens:
+            return give_up(trajectory, StopReason.BUDGET, f"{self._run.max_tokens} tokens")
+        return trajectory
+
+    def _count(self, trajectory: Trajectory) -> None:
+        last = trajectory.steps[-1]
+        self._cells += last.result is not None
+        self._tokens += last.completion.completion_tokens
+        self._prompt_tokens += last.completion.prompt_tokens
+
+    async def _evaluate(self, leaf: SearchState, states: list[SearchState]) -> None:
+        """Tells what is known of the new nodes to them and to those above."""
+        await self._estimate([one for one in states if not one.was_given_up])
+        for state in states:
+            await self._tell(state)
+        if self._search.values is None:
+            self._tree.back_up(leaf.node, 0.0)
+
+    async def _tell(self, state: SearchState) -> None:
+        """Tells what is known of a node to it and to those above."""
+        if state.was_given_up:
+            state.node.reward = _GIVEN_UP
+        elif state.has_answer and self._search.reward is not None:
+            reward = self._search.reward
+            state.node.reward = await asyncio.to_thread(reward, state.candidate)
+        value = state.value if state.node.reward is None else state.node.reward
+        if value is not None or state.has_answer:
+            self._tree.back_up(state.node, value or 0.0)
+
+    async def _estimate(self, states: list[SearchState]) -> None:
+        if self._search.values is not None and states:
+            values = await self._search.values([one.trajectory for one in states])
+            for state, value in zip(states, values, strict=True):
+                state.value = value
+
+    def _candidates(self) -> list[Candidate]:
+        return [state.candidate for state in self._answers]
+
+    async def solution(self) -> Solution:
+        """Returns the best of the answers, or the last path where none answered."""
+        states = self._answers or [await self._last_path()]
+        candidates = tuple(state.candidate for state in states)
+        chosen = await asyncio.to_thread(self._chosen, candidates)
+        best = states[chosen]
+        return Solution(
+            chosen,
+            candidates,
+            best.episode.notebook,
+            self._tokens,
+            self._prompt_tokens,
+            self._cells,
+            record=tree_to_json(
+                list(self._states.values()),
+                best.node.number,
+                is_collected=self._search.reward is not None,
+            ),
+        )
+
+    def _chosen(self, candidates: tuple[Candidate, ...]) -> int:
+        if self._how.select == "value":
+            return best_by_value(candidates)
+        if self._how.select == "mode":
+            return best_by_mode(candidates, self._arena.agree)
+        return best_by_vote(candidates, self._arena.agree)
+
+    async def _last_path(self) -> SearchState:
+        """The youngest open path with an answer that was sent back, else that of the last node."""
+        youngest = [self._states[node] for node in reversed(self._tree.nodes)]
+        sent_back = (one for one in youngest if _cut(one.trajectory).answer is not None)
+        last = next(sent_back, youngest[0])
+        last.trajectory = _cut(last.trajectory)
+        await self._finish(last)
+        return last
+
+
+def _cut(trajectory: Trajectory) -> Trajectory:
+    """The trajectory as it ends where the search was over before it."""
+    if trajectory.stop is not None:
+        return trajectory
+    return give_up(trajectory, StopReason.BUDGET, "turns drawn in the search")
+
+
+def _settings_of(run: RunSettings, how: SearchSettings) -> RunSettings:
+    """A turn without code or answer ends its path, as in Jupiter."""
+    return replace(run, temperature=how.temperature, stop_on_void=True)
+
+
+def _raised(trajectory: Trajectory) -> bool:
+    """Whether the last turn ran a cell that did not end well."""
+    result = trajectory.steps[-1].result
+    return result is not None and result.status is not CellStatus.OK

@@ -1,0 +1,68 @@
+"""Puts the analyst together from the extension's settings and the parts of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.models.model_setup import ModelSetup
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.shared_document import SharedDocuments
+from dm_jupyter.server.run_service import RunService
+from kernel_sandbox.types import Limits
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+    from dm_jupyter.config import ModelChoice
+    from dm_jupyter.server.app import DmJupyterApp
+    from dm_jupyter.server.kernels.packages import Packages
+
+__all__ = ["build"]
+
+
+def build(
+    app: DmJupyterApp, server: ServerApp, choice: ModelChoice, packages: Packages | None
+) -> RunService:
+    """Returns the analyst of a server.
+
+    Args:
+        app: its settings, which were checked.
+        server: all its extensions are loaded.
+        choice: the model of whoever chooses none.
+        packages: those that restricted kernels see; `None` for none.
+    """
+    root = Path(server.root_dir).resolve()
+    limits = Limits(wall_s=app.cell_seconds, output_bytes=app.output_bytes)
+    token = str(getattr(server.identity_provider, "token", ""))
+    redaction = Redaction((root, Path.home()), (choice.api_key, token))
+    training_file = Path(app.training_file) if app.training_file else None
+    contents = server.contents_manager
+    desks = OpenNotebooks(contents, app.absence_s)
+    desks.shared = SharedDocuments.of(server.extension_manager.extension_apps)
+    kernels = KernelRegistry(server.session_manager, server.kernel_manager, limits, packages)
+    kernels.on_run = app.kernels_of_runs.add
+    return RunService(
+        files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
+        desks=desks,
+        kernels=kernels,
+        setup=ModelSetup(
+            ModelPool(choice, app.model_idle_s),
+            Path(app.endpoint_file),
+            redaction,
+            is_locked=app.lock_endpoint,
+        ),
+        history=RunHistory(Path(app.history_dir), redaction, training_file),
+        settings=RunSettings(
+            max_turns=app.max_turns,
+            max_cells=app.max_turns,
+            max_tokens=app.max_tokens,
+            max_seconds=app.max_seconds,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Runs as files: the journal of each, and what later runs remember."""

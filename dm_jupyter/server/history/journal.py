@@ -1,0 +1,159 @@
+"""The journal of one run: each of its messages, on disk as soon as it is made.
+
+A folder a run, named by the run's id:
+
+    journal.jsonl     the messages in order; between them `{"in_file": N}`, which says that the
+                      notebook's file holds the operations up to `seq` N
+    summary.json      what a list of runs shows
+    trajectory.json   the run as a trajectory, once it has ended
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.protocol import (
+    CellClosed,
+    CellOpened,
+    Operated,
+    RunClosed,
+    RunMessage,
+    message_from_json,
+    to_json,
+    to_text,
+)
+from dm_jupyter.server.protocol.operations import ClearOutputs, Operation
+
+__all__ = ["Journal"]
+
+FILE_NAME = "journal.jsonl"
+
+
+class Journal:
+    """Appends messages and reads them again; one writer a run."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens a journal, which may be new; its last line may be torn.
+
+        Args:
+            folder: of the run; it exists.
+        """
+        self.folder = folder
+        self.last = 0
+        """The `seq` of the last message."""
+        self.in_file = 0
+        """The notebook's file holds the operations up to this `seq`."""
+        self.is_closed = False
+        """Whether the run has ended."""
+        self._listeners: list[Callable[[RunMessage], None]] = []
+        self._is_torn = False
+        for raw in self._lines():
+            if "in_file" in raw:
+                self.in_file = int(raw["in_file"])
+            else:
+                self.last = int(raw["seq"])
+                self.is_closed = self.is_closed or raw["kind"] == RunClosed.kind
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.folder.name
+
+    def listen(self, listener: Callable[[RunMessage], None]) -> None:
+        """Has the listener called with each message, after it is on disk."""
+        self._listeners.append(listener)
+
+    def add(self, kind: type[RunMessage], **values: Any) -> RunMessage:
+        """Makes the next message, keeps it, tells the listeners and returns it.
+
+        Args:
+            kind: of the message.
+            **values: its fields but for `run_id`, `seq` and `at`.
+
+        Raises:
+            NotebookError: it can't be kept; the listeners have been told all the same.
+        """
+        if any(item.name == "at" for item in fields(kind)):
+            values["at"] = time.time()
+        message = kind(run_id=self.run_id, seq=self.last + 1, **values)
+        self.last += 1
+        self.is_closed = self.is_closed or isinstance(message, RunClosed)
+        try:
+            self._append(to_text(message))
+        finally:
+            for listener in self._listeners:
+                listener(message)
+        return message
+
+    def operate(self, operation: Operation) -> None:
+        """Adds an operation on the notebook.
+
+        Raises:
+            NotebookError: it can't be kept.
+        """
+        self.add(Operated, operation=operation)
+
+    def mark_in_file(self, seq: int) -> None:
+        """Notes that the notebook's file holds the operations up to `seq`."""
+        if self.in_file < seq <= self.last:
+            self.in_file = seq
+            self._append(json.dumps({"in_file": seq}))
+
+    def messages(self, after: int = 0) -> Iterator[RunMessage]:
+        """Yields the messages after a `seq`, as they lie on disk."""
+        for raw in self._lines():
+            if raw.get("seq", 0) > after:
+                yield message_from_json(raw)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Returns all messages as they are sent."""
+        return [to_json(message) for message in self.messages()]
+
+    def applied_for_sure(self) -> int:
+        """Returns the `seq` up to which a document read from the file needs no operation.
+
+        The outputs of a cell that was running when the file was saved are not known to the byte:
+        they are filled anew, from the `ClearOutputs` with which each cell begins.
+        """
+        seq, begun, is_open = self.in_file, 0, False
+        for message in self.messages():
+            if message.seq > self.in_file:
+                break
+            if isinstance(message, CellOpened):
+                begun, is_open = 0, True
+            elif isinstance(message, CellClosed):
+                is_open = False
+            elif isinstance(message, Operated) and isinstance(message.operation, ClearOutputs):
+                begun = message.seq
+        return begun - 1 if is_open and begun else seq
+
+    def _append(self, line: str) -> None:
+        try:
+            with (self.folder / FILE_NAME).open("a", encoding="utf-8") as file:
+                file.write(f"\n{line}\n" if self._is_torn else f"{line}\n")
+            self._is_torn = False
+        except OSError as error:
+            raise NotebookError(
+                f"the run can't be kept in {self.folder}: {error.strerror}; free some space"
+            ) from error
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        try:
+            file = (self.folder / FILE_NAME).open(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in file:
+                self._is_torn = not line.endswith("\n")  # by a crash, or a full disk
+                try:
+                    raw = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(raw, dict):
+                    yield raw

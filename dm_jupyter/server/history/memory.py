@@ -1,0 +1,182 @@
+"""What a notebook's next question is told of the runs before it, and of what has changed since.
+
+Kept beside each run's journal as it ends, and read without the journal: a question waits for it.
+Covered: their questions, code, answers and figures; a kernel that was restarted, a data file that
+was written, a cell that a person edited. Not covered: what the person ran in between.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.notebook_context import TOLD, ContextPart, NotebookCell, without_secrets
+from dm_jupyter.agent.observe import figures_in, shorten
+from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.server.history.summaries import Summary
+
+__all__ = [
+    "MOST_TOLD",
+    "Memory",
+    "WrittenCell",
+    "before",
+    "figures_of",
+    "read_memory",
+    "tables_told",
+    "without_told",
+]
+
+FILE_NAME = "memory.json"
+MOST_TOLD = 3
+"""Runs that a question is told of."""
+_FIGURES = 6
+_MOST_CHARS = 200_000
+"""Of a run's code that is kept at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCell:
+    """A code cell that a run has written."""
+
+    id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is kept of a run for the questions after it."""
+
+    cells: tuple[WrittenCell, ...] = ()
+    figures: tuple[str, ...] = ()
+    """What each shows, in a line."""
+    kernel: str = ""
+    """The process in which they ran, as `Kernels.process_of` names it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Each data file, to what tells whether it was written since: its size and time."""
+
+    def keep(self, folder: Path) -> None:
+        """Writes it into the run's folder.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        kept = self if sum(len(cell.source) for cell in self.cells) <= _MOST_CHARS else Memory()
+        (folder / FILE_NAME).write_text(json.dumps(asdict(kept)), encoding="utf-8")
+
+
+def read_memory(folder: Path) -> Memory:
+    """Returns what is kept of a run; nothing where it was cut off, or is older than this file."""
+    try:
+        raw = json.loads((folder / FILE_NAME).read_text("utf-8"))
+        cells = tuple(WrittenCell(**cell) for cell in raw["cells"])
+        return Memory(cells, tuple(raw["figures"]), raw["kernel"], dict(raw["files"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return Memory()
+
+
+def figures_of(trajectory: Trajectory) -> tuple[str, ...]:
+    """Returns what the figures of a run show, a line each.
+
+    Args:
+        trajectory: of the run.
+    """
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    return tuple(figure for result in results for figure in figures_in(result))[-_FIGURES:]
+
+
+def before(
+    earlier: Iterable[tuple[Summary, Memory]],
+    now: Memory,
+    cells: Sequence[NotebookCell],
+    chars: int,
+) -> tuple[ContextPart, ...]:
+    """Returns what to tell of earlier runs: what has changed since the last one, then each.
+
+    Args:
+        earlier: the notebook's runs with what is kept of them, newest first.
+        now: the kernel that the question works in, and its files as they are.
+        cells: of the notebook, as the person sees it.
+        chars: the most of all runs together; the last one has half of them.
+    """
+    answered = [(run, memory) for run, memory in earlier if run.answer][:MOST_TOLD]
+    if not answered:
+        return ()
+    told = [_run(*answered[0], chars // 2)]
+    told += [_run(*one, chars // 2 // (MOST_TOLD - 1)) for one in answered[1:]]
+    text = "\n\n".join(["Asked before in this notebook:", *reversed(told)])
+    changes = _changes([memory for _, memory in answered], now, cells)
+    parts = [ContextPart("changes", "\n".join(["Since then:", *changes]))] if changes else []
+    return (ContextPart("earlier", text), *parts)
+
+
+def without_told(
+    cells: Iterable[NotebookCell], earlier: Iterable[tuple[Summary, Memory]]
+) -> list[NotebookCell]:
+    """Returns the cells, with those marked that `before` tells already.
+
+    Args:
+        cells: of the notebook.
+        earlier: as for `before`.
+    """
+    ids = {cell.id for _, memory in earlier for cell in memory.cells}
+    return [replace(cell, role=TOLD) if cell.id in ids else cell for cell in cells]
+
+
+def tables_told(tables: Iterable[Mapping[str, Any]]) -> tuple[ContextPart, ...]:
+    """Returns what to tell of the kernel's tables that a question names."""
+    return tuple(ContextPart("data", _table(table)) for table in tables)
+
+
+def _run(summary: Summary, memory: Memory, chars: int) -> str:
+    """A run on that many characters: its answer first, then its figures, then its code."""
+    answer = shorten(str(summary.answer), chars // 2)
+    text = f"Q: {summary.question}\nA: {answer}"
+    text += "".join(f"\nIts figure: {figure}" for figure in memory.figures)
+    code = without_secrets("\n\n".join(cell.source.strip() for cell in memory.cells))
+    room = chars - len(text)
+    return f"{text}\nIts code:\n{shorten(code, room)}" if code and room > 100 else text
+
+
+def _changes(memories: Sequence[Memory], now: Memory, cells: Sequence[NotebookCell]) -> list[str]:
+    last = memories[0]
+    changes = []
+    if last.kernel and now.kernel != last.kernel:
+        changes.append(
+            "- The kernel was restarted: variables of these runs are gone, unless they are listed "
+            "as alive."
+        )
+    changes += [
+        f"- The file {posixpath.basename(name)} was changed: what was read of it before, into "
+        "variables too, is out of date."
+        for name, state in now.files.items()
+        if last.files.get(name, state) != state
+    ]
+    written = {cell.id: cell.source for memory in reversed(memories) for cell in memory.cells}
+    for cell in cells:
+        if cell.id in written and not _is_same(cell.source, written[cell.id]):
+            source = shorten(without_secrets(cell.source.strip()), 600)
+            ran = "" if cell.count is not None else " It has not been run since."
+            changes.append(f"- The person edited a cell of these runs.{ran} It is now:\n{source}")
+    return changes
+
+
+def _is_same(shown: str, written: str) -> bool:
+    """Whether a cell is as it was written; a tab cuts the middle out of a long one."""
+    head, _, tail = shown.strip().partition("\n…\n")
+    written = written.strip()
+    return shown.strip() == written or (
+        bool(tail) and written.startswith(head) and written.endswith(tail)
+    )
+
+
+def _table(table: Mapping[str, Any]) -> str:
+    shape = " x ".join(str(size) for size in table["shape"])
+    lines = [f"The kernel holds the {table['kind']} `{table['name']}` ({shape}); do not load it:"]
+    for column in table["columns"]:
+        samples = ", ".join(column["samples"])
+        lines.append(f"- {column['name']} ({column['dtype']}): {samples}")
+    return "\n".join(lines)

@@ -1,0 +1,198 @@
+"""The runs of the past, on disk in the person's own data folder: listed, searched, deleted."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_notebook
+
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.memory import MOST_TOLD, Memory, read_memory
+from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.summaries import FILE_NAME, Summary, read_summaries, read_summary
+from dm_jupyter.server.protocol import CellOpened, Operated, RunClosed, operations
+from dm_jupyter.server.protocol.operations import SetExecution
+
+__all__ = ["RunHistory"]
+
+_CUT_OFF = "the server ended before the run did; ask again to go on"
+
+
+class RunHistory:
+    """A folder of journals, one folder a run; nobody else may read it."""
+
+    def __init__(
+        self, folder: Path, redaction: Redaction, training_file: Path | None = None
+    ) -> None:
+        """Opens the folder, which need not exist yet.
+
+        Args:
+            folder: where the runs lie.
+            redaction: what must not stand in a trajectory.
+            training_file: where every trajectory is added as a line; `None` keeps none for
+                training.
+        """
+        self.folder = folder
+        self._redaction = redaction
+        self._training_file = training_file
+
+    def begin(self) -> Journal:
+        """Returns the journal of a new run.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        folder = self.folder / f"{stamp}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o700)
+        return Journal(folder)
+
+    def journal(self, run_id: str) -> Journal:
+        """Returns the journal of a past run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        folder = self.folder / run_id
+        if Path(run_id).name != run_id or not folder.is_dir() or run_id in ("", ".", ".."):
+            raise KeyError(run_id)
+        return Journal(folder)
+
+    def summaries(self, notebook_path: str = "", query: str = "") -> list[Summary]:
+        """Returns the runs of a notebook (or of all) whose text holds all words of the query."""
+        words = query.casefold().split()
+        found = []
+        for summary in read_summaries(self.folder):
+            text = f"{summary.question} {summary.answer or ''} {' '.join(summary.files)}".casefold()
+            if notebook_path in ("", summary.notebook_path) and all(word in text for word in words):
+                found.append(summary)
+        return found
+
+    def memories(self, notebook_path: str) -> list[tuple[Summary, Memory]]:
+        """Returns the last answered runs of a notebook with what is kept of them, newest first."""
+        all_runs = read_summaries(self.folder)
+        answered = (run for run in all_runs if run.answer and run.notebook_path == notebook_path)
+        return [(run, read_memory(self.folder / run.run_id)) for run in islice(answered, MOST_TOLD)]
+
+    def summary(self, run_id: str) -> Summary:
+        """Returns what a list shows of a run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        found = read_summary(self.journal(run_id).folder)
+        if found is None:
+            raise KeyError(run_id)
+        return found
+
+    def keep(self, summary: Summary) -> None:
+        """Writes a run's summary.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        path = self.folder / summary.run_id / FILE_NAME
+        path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """Lists the runs of a notebook under another path from now on.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        for summary in read_summaries(self.folder):
+            if summary.notebook_path == old_path:
+                self.keep(replace(summary, notebook_path=new_path))
+
+    def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
+        """Writes the run as a trajectory, with secrets and places of this machine taken out.
+
+        Raises:
+            OSError: the folder can't be written.
+        """
+        text = json.dumps(self._redaction.applied_to(trajectory.to_json()), ensure_ascii=False)
+        (journal.folder / "trajectory.json").write_text(text + "\n", encoding="utf-8")
+        if self._training_file is not None:
+            with self._training_file.open("a", encoding="utf-8") as file:
+                file.write(text + "\n")
+
+    def trajectory_line(self, run_id: str) -> str:
+        """Returns the run's trajectory as one line of JSON.
+
+        Raises:
+            KeyError: there is no such run, or it has not ended.
+        """
+        try:
+            return (self.journal(run_id).folder / "trajectory.json").read_text("utf-8")
+        except FileNotFoundError as error:
+            raise KeyError(run_id) from error
+
+    def notebook(self, run_id: str) -> str:
+        """Returns what the run wrote, as the text of a notebook of its own.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        document = new_notebook()
+        for message in self.journal(run_id).messages():
+            if isinstance(message, RunClosed):  # what comes after is its undoing
+                break
+            if isinstance(message, Operated):
+                operations.apply(message.operation, document)
+        whole = nbformat.from_dict(document)
+        nbformat.validate(whole)
+        return str(nbformat.writes(whole))
+
+    def delete(self, run_id: str) -> None:
+        """Deletes all that is kept of a run.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        shutil.rmtree(self.journal(run_id).folder)
+
+    def close_cut_off(self) -> list[Summary]:
+        """Ends the runs that the server's own end cut off; returns what a list shows of them."""
+        ended = []
+        for summary in read_summaries(self.folder):
+            if summary.stop is None:
+                journal = self.journal(summary.run_id)
+                if not journal.is_closed:
+                    _close(journal, summary)
+                closed = next(x for x in journal.messages() if isinstance(x, RunClosed))
+                ended.append(summary.closed(closed))
+                self.keep(ended[-1])
+        return ended
+
+
+def _close(journal: Journal, summary: Summary) -> None:
+    running: set[str] = set()
+    turns = cells = 0
+    for message in journal.messages():
+        if isinstance(message, Operated) and isinstance(message.operation, SetExecution):
+            change = running.add if message.operation.is_running else running.discard
+            change(message.operation.cell_id)
+        if isinstance(message, CellOpened):
+            cells, turns = cells + 1, message.step
+    for cell_id in sorted(running):
+        journal.operate(SetExecution(cell_id, is_running=False))
+    journal.add(
+        RunClosed,
+        stop=StopReason.FAULT.value,
+        detail=_CUT_OFF,
+        answer=None,
+        unsupported=(),
+        turns=turns,
+        cells=cells,
+        tokens=0,
+        seconds=max(0.0, time.time() - summary.at),
+    )

@@ -1,0 +1,75 @@
+"""What is read of a run without its journal: enough to list it, and to see that it was cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # every start of a server reads summaries, and few of them a message
+    from dm_jupyter.server.protocol import RunClosed
+
+__all__ = ["Summary", "has_open_run", "read_summaries", "read_summary"]
+
+FILE_NAME = "summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a list shows of a run."""
+
+    run_id: str
+    notebook_path: str
+    question: str
+    files: tuple[str, ...]
+    at: float
+    """When it began, seconds since 1970."""
+    model: str
+    answer: str | None = None
+    stop: str | None = None
+    """A `StopReason`; `None` while it goes on."""
+    tokens: int = 0
+    seconds: float = 0.0
+    endpoint: str = ""
+    """Where the model answered, as it may be shown; empty for this machine."""
+
+    def closed(self, message: RunClosed) -> Summary:
+        """The summary of the run now that it has ended."""
+        return replace(
+            self,
+            answer=message.answer,
+            stop=message.stop,
+            tokens=message.tokens,
+            seconds=message.seconds,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain JSON values."""
+        return asdict(self)
+
+
+def read_summary(folder: Path) -> Summary | None:
+    """Returns the summary in a run's folder; `None` if the run was cut off before it was there."""
+    try:
+        raw = json.loads((folder / FILE_NAME).read_text("utf-8"))
+        return Summary(**{**raw, "files": tuple(raw["files"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def read_summaries(folder: Path) -> Iterator[Summary]:
+    """Yields those of all runs, newest first.
+
+    Args:
+        folder: where the runs lie; it need not exist.
+    """
+    if folder.is_dir():
+        found = map(read_summary, sorted(folder.iterdir(), reverse=True))
+        yield from (summary for summary in found if summary is not None)
+
+
+def has_open_run(folder: Path) -> bool:
+    """Returns whether a run has begun and not ended, in a folder as of `read_summaries`."""
+    return any(summary.stop is None for summary in read_summaries(folder))

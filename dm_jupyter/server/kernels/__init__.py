@@ -1,0 +1,1 @@
+"""The notebooks' kernels: started, filled again, watched, filtered."""

@@ -1,0 +1,326 @@
+"""Takes the questions that `%%analyze` hands over from inside a kernel.
+
+The magic opens the comm `dm-jupyter` and is told `{"kind": "seen"}` at once. Work begins when it
+says `{"kind": "waits"}`: from then on it does not work on the question itself. One message answers
+it: `{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`.
+
+Code in the kernel can forge all that it sends, so it is given no more than that kernel has: which
+notebook it is comes from the server's own session table, a restricted kernel's files are those
+that it can read itself, and of the options none can name an endpoint or a key. Other files wait for
+the person's click in the panel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from jupyter_core.utils import ensure_async
+
+from dm_jupyter.agent.continued import asks_the_analyst
+from dm_jupyter.agent.notebook_context import NotebookCell, PartKind, cells_of_document
+from dm_jupyter.agent.observe import shorten
+from dm_jupyter.data.kernel_tables import Alive, alive_from_text
+from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
+from dm_jupyter.server.protocol import Ask, WantedFile
+
+__all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
+
+_log = logging.getLogger(__name__)
+_PARTS: tuple[PartKind, ...] = get_args(PartKind)
+
+TARGET = "dm-jupyter"
+_MAX_CHARS = 20_000
+_MAX_NAME_CHARS = 4_096
+_MAX_VARIABLES_CHARS = 256 * 1024
+_CELL_CHARS = 4_000
+_MAX_FILES = 50
+_MOST_CELLS = 200
+_MOST_ASKING = 100
+_MOST_ANCHORS = 8
+_MOST_AT_ONCE = 4
+"""Questions of one kernel that are looked at; a person hands over one."""
+
+
+class Handoffs:
+    """The comms of one kernel: hears questions, forgets those that were abandoned."""
+
+    def __init__(
+        self,
+        take: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]],
+        answer: Callable[[str, dict[str, Any]], Awaitable[None]],
+        abandon: Callable[[str], None],
+        spawn: Callable[[Any], Any],
+    ) -> None:
+        """Hears nothing yet.
+
+        Args:
+            take: works on a question's data and returns the answer to it.
+            answer: sends an answer through a comm.
+            abandon: ends a run whose acceptance came too late: the magic works on it itself.
+            spawn: starts background work.
+        """
+        self._take = take
+        self._answer = answer
+        self._abandon = abandon
+        self._spawn = spawn
+        self._seen: dict[str, Mapping[str, Any]] = {}
+        """Questions whose magic has not said yet that it waits, by comm."""
+        self._runs: dict[str, str] = {}
+        self._at_work: dict[str, bool] = {}
+        """The comms whose questions are taken, and whether their magic still waits."""
+        self._telling = 0
+
+    def hear(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Takes a comm's message; others than our target's are none of our business."""
+        comm_id, data = content["comm_id"], content.get("data")
+        told = data.get("kind") if isinstance(data, Mapping) else None
+        if kind == "comm_open" and content["target_name"] == TARGET:
+            self._see(comm_id, data if isinstance(data, Mapping) else {})
+        elif kind == "comm_msg" and told == "waits" and comm_id in self._seen:
+            self._begin(comm_id)
+        elif kind == "comm_close":
+            self._seen.pop(comm_id, None)
+            if comm_id in self._at_work:
+                self._at_work[comm_id] = False
+            run_id = self._runs.pop(comm_id, None)
+            if run_id is not None and told == "abandoned":
+                self._abandon(run_id)
+
+    def _see(self, comm_id: str, question: Mapping[str, Any]) -> None:
+        if self._telling >= _MOST_AT_ONCE:
+            return
+        while len(self._seen) >= _MOST_AT_ONCE:  # those that were given up without a word
+            del self._seen[next(iter(self._seen))]
+        self._seen[comm_id] = question
+        self._telling += 1
+        self._spawn(self._tell(comm_id))
+
+    async def _tell(self, comm_id: str) -> None:
+        try:
+            await self._answer(comm_id, {"kind": "seen"})
+        finally:
+            self._telling -= 1
+
+    def _begin(self, comm_id: str) -> None:
+        question = self._seen.pop(comm_id)
+        if len(self._at_work) < _MOST_AT_ONCE and comm_id not in self._at_work:
+            self._at_work[comm_id] = True
+            self._spawn(self._work(comm_id, question))
+
+    async def _work(self, comm_id: str, question: Mapping[str, Any]) -> None:
+        try:
+            answer = await self._take(question)
+            is_wanted = self._at_work[comm_id]
+            if answer["kind"] == "accepted" and not is_wanted:
+                self._abandon(answer["run_id"])
+            elif answer["kind"] == "accepted":
+                self._runs = {comm_id: answer["run_id"]}
+            if is_wanted:
+                await self._answer(comm_id, answer)
+        finally:
+            del self._at_work[comm_id]
+
+
+class LaterCells:
+    """What cells that ask had written below them: what they ask next goes below that."""
+
+    def __init__(self) -> None:
+        """Knows of none yet."""
+        self._written: dict[str, tuple[str, ...]] = {}
+
+    def below(self, ask: Ask) -> Ask:
+        """Returns a question that goes below the runs that its cell has asked for before.
+
+        Args:
+            ask: as the cell hands it over.
+        """
+        written = self._written.get(ask.after[0], ()) if ask.after else ()
+        return replace(ask, after=(*written, *ask.after))
+
+    def keep(self, cell_id: str, written: tuple[str, ...]) -> None:
+        """Takes note of what a run wrote.
+
+        Args:
+            cell_id: of the cell that asked.
+            written: the ids of the run's cells, the last first.
+        """
+        before = self._written.pop(cell_id, ())
+        self._written[cell_id] = (*written[:_MOST_ANCHORS], *before)[:_MOST_ANCHORS]
+        while len(self._written) > _MOST_ASKING:
+            del self._written[next(iter(self._written))]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the magic sent, of the types and sizes that it sends."""
+
+    question: str
+    files: tuple[str, ...] = ()
+    """As they were written."""
+    folder: str = ""
+    """What they are relative to."""
+    after: tuple[str, ...] = ()
+    request_id: str = ""
+    model: str = ""
+    alive: Alive = field(default_factory=Alive)
+    """The kernel's variables."""
+    withheld: tuple[PartKind, ...] = ()
+    """What of the notebook the cell keeps from the model."""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Handover:
+        """Reads what a kernel sent.
+
+        Raises:
+            ValueError: it is not what the magic sends.
+        """
+        files, cell_id, options = data.get("files", []), data.get("cell_id"), data.get("options")
+        model = options.get("model") if isinstance(options, Mapping) else None
+        if not isinstance(files, list) or len(files) > _MAX_FILES:
+            raise ValueError("no question was handed over")
+        question = _text(data.get("question"), _MAX_CHARS)
+        if question is None:
+            raise ValueError("no question was handed over")
+        cell = _name(cell_id)
+        return cls(
+            question=question,
+            files=tuple(map(_name, files)),
+            folder=_name(data.get("folder")),
+            after=(cell,) if cell else (),
+            request_id=_name(data.get("request_id")),
+            model=_name(model),
+            alive=alive_from_text(_text(data.get("variables"), _MAX_VARIABLES_CHARS) or ""),
+            withheld=tuple(part for part in _PARTS if part in _list(data.get("withheld"))),
+        )
+
+    def ask(self, notebook_path: str, files: tuple[str, ...], agreed: tuple[str, ...] = ()) -> Ask:
+        """Returns the question as if the panel of that notebook had asked it.
+
+        Args:
+            notebook_path: from the server's session table.
+            files: as `files_of` found them.
+            agreed: where links among them may lead.
+        """
+        return Ask(
+            request_id=self.request_id,
+            notebook_path=notebook_path,
+            question=self.question,
+            files=files,
+            after=self.after,
+            model=self.model,
+            agreed=agreed,
+            kernel="own",
+            # What the kernel names was looked up with its rights; its words name nothing more.
+            without_data=True,
+            withheld=self.withheld,
+        )
+
+
+async def around(contents: Any, ask: Ask) -> Ask:
+    """Returns the question with the notebook's cells, as its file holds them.
+
+    Args:
+        contents: the server's contents manager.
+        ask: below the cell that asks, which is told as the selected one without its text.
+    """
+    try:
+        model = await ensure_async(contents.get(ask.notebook_path, content=True, type="notebook"))
+        raw = model["content"]
+        cells = await asyncio.to_thread(_cells_of, raw)  # a figure in words takes a moment
+        ids = [str(cell.get("id", "")) for cell in raw["cells"]]
+    except Exception as error:  # noqa: BLE001  (whatever lies there: the question goes without)
+        _log.debug("the cells of %s can't be told: %s", ask.notebook_path, error)
+        return ask
+    place = ids.index(ask.after[0]) if ask.after and ask.after[0] in ids else len(cells)
+    first = max(0, min(place - _MOST_CELLS // 2, len(cells) - _MOST_CELLS))
+    cells = [
+        NotebookCell("code", "") if asks_the_analyst(cell.source) else cell
+        for cell in cells[first : first + _MOST_CELLS]
+    ]
+    selected = place - first if place < len(ids) else -1
+    return replace(ask, cells=tuple(cells), selected=selected)
+
+
+def _cells_of(document: Mapping[str, Any]) -> list[NotebookCell]:
+    return [_shortened(cell) for cell in cells_of_document(document)]
+
+
+def _shortened(cell: NotebookCell) -> NotebookCell:
+    source, output = shorten(cell.source, _CELL_CHARS), shorten(cell.output, _CELL_CHARS)
+    return replace(cell, source=source, output=output)
+
+
+def _list(value: object) -> list[object]:
+    return value[: len(_PARTS)] if isinstance(value, list) else []
+
+
+def _text(value: object, most: int) -> str | None:
+    return value[:most] if isinstance(value, str) else None
+
+
+def _name(value: object) -> str:
+    """A name that may be missing.
+
+    Raises:
+        ValueError: it is none, or too long for one.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > _MAX_NAME_CHARS:
+        raise ValueError("the question was handed over with an odd name")
+    return value
+
+
+@dataclass(slots=True)
+class Found:
+    """The files of a hand-over, by what may be done with them."""
+
+    files: list[str] = field(default_factory=list)
+    """Those that the kernel itself can read, as the contents API names them."""
+    agreed: list[str] = field(default_factory=list)
+    """Where links among them lead, that may be followed."""
+    wanted: list[WantedFile] = field(default_factory=list)
+    """Those that only the person can give it."""
+
+
+def files_of(
+    handover: Handover, files: DataFiles, folder: Path, kernel: Literal["restricted", "own"]
+) -> Found:
+    """Looks up the files of a hand-over with the rights of the kernel that it comes from.
+
+    Args:
+        handover: what was handed over.
+        files: the server's files.
+        folder: where the kernel works.
+        kernel: whether it is restricted to that folder; one that is not has the person's rights.
+
+    Raises:
+        FileNotFoundError: a file is not there, or not below the server's folder.
+    """
+    found = Found()
+    base = handover.folder or folder.as_posix()
+    for path in handover.files:
+        name = files.name_of(path, base)
+        whole = posixpath.normpath(posixpath.join(base, path))
+        is_its_own = whole.startswith(f"{folder.as_posix().rstrip('/')}/")
+        try:
+            files.place(name)
+        except LinkedFilesError as error:
+            found.wanted += error.files
+            if kernel == "own":
+                found.files.append(name)
+                found.agreed += [file.leads_to for file in error.files]
+            continue
+        if kernel == "restricted" and not is_its_own:
+            found.wanted.append(WantedFile(name, whole))
+        else:
+            found.files.append(name)
+    if kernel == "own":
+        found.wanted.clear()
+    return found

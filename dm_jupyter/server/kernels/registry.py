@@ -1,0 +1,393 @@
+"""The kernels of open notebooks: found, attached to, watched, replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from jupyter_core.utils import ensure_async
+
+from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.data.brief import BriefRoom, brief_of
+from dm_jupyter.data.kernel_tables import (
+    Alive,
+    alive_from_text,
+    variables_expression,
+)
+from dm_jupyter.data.profile import HEAD_BYTES, FileProfile, check_head
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.server.files.data_files import copied_into, head_of
+from dm_jupyter.server.files.file_search import is_data_file
+from dm_jupyter.server.kernels.packages import Packages
+from dm_jupyter.server.protocol import KernelMeter
+from kernel_sandbox.cells.cell import describe_death
+from kernel_sandbox.confine.layers import Containment, LayerState
+from kernel_sandbox.confine.probe import layers_without_view, probe
+from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.jupyter.attached import AttachedKernel, sandbox_of
+from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
+from kernel_sandbox.types import Limits
+
+__all__ = ["KernelRegistry", "NoKernelError"]
+
+_log = logging.getLogger(__name__)
+_REVIVAL_S = 20.0
+_REVIVAL_POLL_S = 0.1
+_VARIABLES_S = 2.0
+_ALIVE_S = 8.0
+"""For all that it takes to ask a kernel: attaching waits for whatever the kernel does by then."""
+_BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
+
+
+class NoKernelError(Exception):
+    """The notebook has no running kernel."""
+
+
+class KernelRegistry:
+    """Attaches to the kernels of notebooks, one attachment a process."""
+
+    def __init__(
+        self,
+        sessions: Any,
+        managers: Any,
+        limits: Limits,
+        packages: Packages | None = None,
+    ) -> None:
+        """Attaches to nothing yet.
+
+        Args:
+            sessions: the server's session manager.
+            managers: the server's mapping of kernel managers.
+            limits: of the cells that runs run.
+            packages: those that restricted kernels see; `None` for none.
+        """
+        self._sessions = sessions
+        self._managers = managers
+        self._limits = limits
+        self._packages = packages
+        self._reader = ProfileReader()
+        self._attached: dict[str, AttachedKernel] = {}
+        self._deaths: dict[str, asyncio.Task[None]] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of the kernels that are being attached to, or let go, just now."""
+        self.on_death: Callable[[str, str], None] = lambda *_: None
+        """Called with a kernel's id and why it ended, when that was not asked for."""
+        self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
+        """Called with a kernel's id and each new attachment to it."""
+        self.on_run: Callable[[str], None] = lambda _: None
+        """Called with the id of a restricted kernel in which a run begins to work."""
+
+    async def kernel_of(self, notebook_path: str) -> str:
+        """Returns the id of the notebook's kernel.
+
+        Raises:
+            NoKernelError: it has none.
+        """
+        for session in await ensure_async(self._sessions.list_sessions()):
+            if session["path"].lstrip("/") == notebook_path.lstrip("/") and session.get("kernel"):
+                return str(session["kernel"]["id"])
+        raise NoKernelError(f"{notebook_path} has no running kernel: start one")
+
+    async def notebook_of(self, kernel_id: str) -> str:
+        """Returns the path of the notebook that the kernel belongs to.
+
+        Raises:
+            NoKernelError: no notebook has this kernel.
+        """
+        for session in await ensure_async(self._sessions.list_sessions()):
+            if session.get("kernel") and session["kernel"]["id"] == kernel_id:
+                return str(session["path"])
+        raise NoKernelError("no notebook has this kernel")
+
+    def is_restricted(self, kernel_id: str) -> bool:
+        """Whether the kernel runs in the sandbox, and that is not switched off."""
+        return sandbox_of(self._manager(kernel_id)) is not None
+
+    def begin_run(self, kernel_id: str) -> None:
+        """Called before a run's first cell runs in the kernel."""
+        if self.is_restricted(kernel_id):
+            self.on_run(kernel_id)
+
+    @property
+    def are_confined(self) -> bool:
+        """Whether the server's settings leave the sandbox on."""
+        return self._provisioner().is_confined
+
+    def expected(self) -> Containment:
+        """Returns the layers that a new restricted kernel gets by the server's settings; blocks."""
+        settings = self._provisioner()
+        return probe().containment if settings.isolate else layers_without_view()
+
+    def _provisioner(self) -> SandboxProvisioner:
+        return SandboxProvisioner(config=self._managers.config)
+
+    def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
+        """Returns the folder in which the kernel works."""
+        provisioner = self._manager(kernel_id).provisioner
+        inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
+        return inside or notebook_folder
+
+    def layer(self, kernel_id: str) -> WorkspaceLayer | None:
+        """Returns the layer above the folder that the kernel works in; `None` for none."""
+        sandbox = sandbox_of(self._manager(kernel_id))
+        return sandbox.layer if sandbox is not None else None
+
+    async def open_gate(self, notebook_path: str) -> None:
+        """Lets the notebook's kernel write for the person, until a run's next cell."""
+        with contextlib.suppress(NoKernelError, KeyError):
+            layer = self.layer(await self.kernel_of(notebook_path))
+            if layer is not None:
+                layer.is_gated = False
+
+    def packages(self, kernel_id: str) -> Packages | None:
+        """Returns the packages that the kernel sees and that can be added to, if there are."""
+        sandbox = sandbox_of(self._manager(kernel_id))
+        seen = sandbox.overlay if sandbox is not None else ""
+        return self._packages if self._packages and seen == self._packages.site else None
+
+    def containment(self, kernel_id: str) -> dict[str, Any]:
+        """Returns what the kernel is restricted by, as a trajectory keeps it."""
+        return self._containment(kernel_id).to_json()
+
+    def _containment(self, kernel_id: str) -> Containment:
+        provisioner = self._manager(kernel_id).provisioner
+        return (
+            provisioner.containment
+            if isinstance(provisioner, SandboxProvisioner)
+            else Containment()
+        )
+
+    def process_of(self, kernel_id: str) -> str:
+        """Returns what tells the kernel's process from the one after a restart; empty for none."""
+        with contextlib.suppress(KeyError):
+            process = getattr(self._manager(kernel_id).provisioner, "process", None)
+            return f"{kernel_id} {process.pid}" if process is not None else ""
+        return ""
+
+    async def attach(self, kernel_id: str) -> AttachedKernel:
+        """Returns an attachment to the living process of the kernel; waits for one that restarts.
+
+        Raises:
+            KernelStartError: no process came up.
+        """
+        async with self._lock(kernel_id):  # a busy kernel keeps nobody from another one
+            attached = self._attached.get(kernel_id)
+            if attached is not None and not attached.dead.is_set():
+                return attached
+            if attached is not None:
+                await self._let_go(kernel_id)
+            return await self._open(kernel_id)
+
+    def _lock(self, kernel_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(kernel_id, asyncio.Lock())
+
+    async def _open(self, kernel_id: str) -> AttachedKernel:
+        try:
+            async with asyncio.timeout(_REVIVAL_S):
+                # The server restarts it by itself, and tells nobody here when.
+                while not await self._manager(kernel_id).is_alive():  # noqa: ASYNC110
+                    await asyncio.sleep(_REVIVAL_POLL_S)
+        except TimeoutError:
+            raise KernelStartError("the notebook's kernel ended and did not come back") from None
+        attached = AttachedKernel(self._manager(kernel_id), self._limits)
+        try:
+            await attached.open()
+        except BaseException:
+            await attached.close()
+            raise
+        self._attached[kernel_id] = attached
+        self.on_attached(kernel_id, attached)
+        self._deaths[kernel_id] = asyncio.create_task(self._await_death(kernel_id, attached))
+        return attached
+
+    async def _await_death(self, kernel_id: str, attached: AttachedKernel) -> None:
+        """Tells why the kernel ended, and lets go of it: nobody may ever ask for it again."""
+        await attached.dead.wait()
+        if kernel_id in self._managers:  # not shut down by the person
+            self._tell_death(kernel_id, attached)
+        async with self._lock(kernel_id):
+            del self._attached[kernel_id]
+            await attached.close()
+            del self._deaths[kernel_id]
+
+    def _tell_death(self, kernel_id: str, attached: AttachedKernel) -> None:
+        if attached.breach is not None:
+            self.on_death(kernel_id, f"{attached.breach.message} Its variables are gone.")
+        elif attached.exit_status not in (None, 0):
+            limits = self._own_limits(kernel_id)
+            self.on_death(kernel_id, describe_death(attached.exit_status, limits))
+
+    def _own_limits(self, kernel_id: str) -> Limits:
+        sandbox = sandbox_of(self._manager(kernel_id))
+        return sandbox.limits if sandbox is not None else self._limits
+
+    async def meter(self, notebook_path: str) -> KernelMeter | None:
+        """Returns what the notebook's kernel uses; `None` while it has none that answers."""
+        try:
+            kernel_id = await self.kernel_of(notebook_path)
+            attached = await self.attach(kernel_id)
+        except (NoKernelError, KernelStartError, KeyError):
+            return None
+        usage, cpu_s = await asyncio.to_thread(attached.usage)
+        limits = self._own_limits(kernel_id)
+        layers = self._containment(kernel_id).layers
+        layer = attached.layer
+        is_run = layer is None or (layer.is_gated and layer.is_asked_about)
+        news = () if layer is None or is_run else layer.take_news()
+        return KernelMeter(
+            notebook_path=notebook_path,
+            kernel_id=kernel_id,
+            is_restricted=attached.is_restricted,
+            layers_active=tuple(x.name for x in layers if x.state is LayerState.ACTIVE),
+            layers_missing=tuple(x.name for x in layers if x.state is not LayerState.ACTIVE),
+            memory_bytes=usage.memory_bytes,
+            memory_limit_bytes=limits.memory_bytes,
+            cpu_s=cpu_s,
+            cpu_limit_s=float(limits.cpu_s),
+            processes=usage.processes,
+            process_limit=limits.processes,
+            files_left_out=tuple(change for change in news if change.state == "refused"),
+        )
+
+    async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
+        """Returns the tables among the kernel's variables; none while it is busy."""
+        try:
+            kernel_id = await self.kernel_of(notebook_path)
+        except NoKernelError:
+            return []
+        return list((await self.alive(kernel_id)).tables)
+
+    async def alive(self, kernel_id: str) -> Alive:
+        """Returns the kernel's variables; none while it is busy, which is known without asking."""
+        try:
+            async with asyncio.timeout(_ALIVE_S):
+                if await self._is_busy(kernel_id):
+                    return Alive()
+                attached = await self.attach(kernel_id)
+                text = await attached.evaluate("", variables_expression(), _VARIABLES_S)
+        except (KernelStartError, KeyError, TimeoutError):
+            return Alive()
+        return alive_from_text(text or "")
+
+    async def _is_busy(self, kernel_id: str) -> bool:
+        """Whether the kernel works; the news of its end may be a moment late."""
+        for _ in range(_BUSY_LOOKS):
+            if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") != "busy":
+                return False
+            await asyncio.sleep(_BUSY_POLL_S)
+        return True
+
+    def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
+        """Returns how the code names a data file, and where it lies.
+
+        A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
+        never over another file.
+
+        Args:
+            kernel_id: of the kernel.
+            file: without links, as `DataFiles.place` gives it.
+            notebook_folder: of the notebook.
+
+        Raises:
+            DataFileError: it is not there or can't be copied.
+        """
+        if not file.is_file():
+            raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
+        workspace = self.workspace(kernel_id, notebook_folder)
+        if file.is_relative_to(workspace):
+            return file.relative_to(workspace).as_posix(), file
+        if not self.is_restricted(kernel_id):
+            return str(file), file
+        try:
+            target = copied_into(workspace, file)
+        except OSError as error:
+            raise DataFileError(
+                f"{file.name} can't be copied to where the restricted kernel works: "
+                f"{error.strerror}"
+            ) from error
+        if (layer := self.layer(kernel_id)) is not None:
+            layer.refresh()
+        return target.name, target
+
+    async def briefed(
+        self,
+        kernel_id: str,
+        files: Iterable[Path],
+        notebook_folder: Path,
+        question: str = "",
+        room: BriefRoom | None = None,
+    ) -> tuple[dict[str, Path], Brief]:
+        """Returns how the code names each data file, to where it lies, and what the model is shown.
+
+        Args:
+            kernel_id: of the kernel.
+            files: without links, as `DataFiles.place` gives them.
+            notebook_folder: of the notebook.
+            question: whose words are linked to the data; empty before there is one.
+            room: how much to show; `None` for a small context.
+
+        Raises:
+            DataFileError: one is not there, can't be copied, or is no table.
+            SandboxError: there is no worker to read them.
+        """
+        names = {}
+        for file in files:
+            name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
+            names[name] = place
+        return names, await brief_of(names, self._reader, question, room)
+
+    async def profile(self, file: Path, name: str) -> FileProfile:
+        """Returns the profile of a data file, which a worker reads.
+
+        Args:
+            file: without links, as `DataFiles.place` gives it.
+            name: how the profile calls it.
+
+        Raises:
+            DataFileError: it is no table.
+            SandboxError: there is no worker to read it.
+        """
+        return await self._reader.profile(file, name)
+
+    async def refuse_unreadable(self, files: Iterable[Path]) -> None:
+        """Refuses files that hold no table, before anything is done with them.
+
+        By their first bytes; one whose name is that of no data file is read, in a worker.
+
+        Args:
+            files: as for `briefed`.
+
+        Raises:
+            DataFileError: one is none that can be read; the message says what can.
+        """
+        for file in files:
+            check_head(file.name, await asyncio.to_thread(head_of, file, HEAD_BYTES))
+            if not is_data_file(file.name):
+                with contextlib.suppress(SandboxError):  # the run will say so
+                    await self._reader.profile(file, file.name)
+
+    async def close(self) -> None:
+        """Lets go of all kernels."""
+        await self._reader.close()
+        while self._attached:
+            await self._let_go(next(iter(self._attached)))
+        if self._deaths:
+            await asyncio.wait(self._deaths.values())
+
+    async def _let_go(self, kernel_id: str) -> None:
+        death = self._deaths.pop(kernel_id, None)
+        if death is not None:
+            death.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await death
+        await self._attached.pop(kernel_id).close()
+
+    def _manager(self, kernel_id: str) -> Any:
+        return self._managers.get_kernel(kernel_id)

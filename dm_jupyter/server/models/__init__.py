@@ -1,0 +1,1 @@
+"""The model that the panel has chosen: endpoints, keys, downloads."""

@@ -1,0 +1,250 @@
+"""Asks an endpoint that a person names in the panel: does it answer, what does it list and take.
+
+Covered: the key is in no text that this module returns, raises or logs, even where the endpoint
+repeats it. Not covered: what the endpoint itself does with the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from dm_jupyter.config import ModelChoice, is_address
+from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
+from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
+from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.protocols import SampleRequest
+from dm_jupyter.presets import preset_at
+
+__all__ = ["SetupError", "answering", "endpoint_of", "learned", "listed"]
+
+_CHECK_S = 30.0
+_LEARN_S = 120.0
+"""A thinking model takes its time over the few questions of a test."""
+_LIST_S = 10.0
+_MOST_NAMES = 500
+_CHECK = SampleRequest((Message("user", "Say OK."),), max_tokens=8)
+_MOST_CHARS = 2_000
+_NOT_HERE = (404, 405)
+"""What a server says of an address that is not an endpoint's."""
+_MOST_SAID = 300
+_SHORTEST_PIECE = 8
+"""Characters of a key that give nothing away of it."""
+T = TypeVar("T")
+
+
+class SetupError(Exception):
+    """The set-up can't be changed like that; its text says why and what to do."""
+
+
+def endpoint_of(
+    base_url: object, model: object, api_key: object, *, needs_model: bool = True
+) -> ModelChoice:
+    """Returns the endpoint that a person named.
+
+    Args:
+        base_url: its address, as typed.
+        model: as the endpoint calls it.
+        api_key: empty for none.
+        needs_model: whether an empty name is refused.
+
+    Raises:
+        SetupError: the address, the name or the key can't be one.
+    """
+    words = (base_url, model, api_key)
+    texts = [word.strip() for word in words if isinstance(word, str) and len(word) < _MOST_CHARS]
+    if len(texts) < len(words):
+        raise SetupError("Give the address, the model's name and the key as short texts.")
+    url, name, key = texts
+    if not is_address(url):
+        raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
+    _refuse_blank(url)
+    if needs_model and not name:
+        raise SetupError("Name the model as the endpoint calls it.")
+    if not key.isascii() or not key.isprintable():
+        raise SetupError("The key has characters that no key has: copy it again.")
+    return ModelChoice(name, url.rstrip("/"), key)
+
+
+def _refuse_blank(url: str) -> None:
+    preset = preset_at(url)
+    if preset is not None and preset.blank and preset.blank in url:
+        raise SetupError(
+            f"The address still contains {preset.blank}. Replace it with your own name at "
+            f"{preset.title}."
+        )
+
+
+async def answering(choice: ModelChoice) -> ModelChoice:
+    """Returns the choice when its endpoint answers; with `/v1` after the address where it must be.
+
+    Args:
+        choice: the endpoint, with its key.
+
+    Raises:
+        SetupError: it does not answer.
+    """
+
+    async def ask(choice: ModelChoice) -> ModelChoice:
+        endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, retries=0)
+        async with HttpPolicy(endpoint) as policy:
+            await policy.sample(_CHECK, lambda _: None)
+        return choice
+
+    return await _reached(choice, ask, _CHECK_S, _why)
+
+
+async def learned(choice: ModelChoice) -> Capabilities:
+    """Returns what the endpoint can do with the model; a few tiny questions where nobody knows.
+
+    One question is always asked: what is known of an endpoint says nothing of its key.
+
+    Args:
+        choice: the endpoint, with its key.
+
+    Raises:
+        SetupError: it does not answer.
+    """
+
+    async def ask(choice: ModelChoice) -> Capabilities:
+        preset = preset_at(choice.base_url)
+        known = Capabilities.from_json(preset.capabilities) if preset else Capabilities()
+        endpoint = Endpoint(choice.base_url, choice.model, choice.api_key, known, retries=0)
+        async with HttpPolicy(endpoint, CapabilityMemory()) as policy:
+            await policy.sample(_CHECK, lambda _: None)
+            return await policy.describe()
+
+    return await _reached(choice, ask, _LEARN_S, _why)
+
+
+async def listed(choice: ModelChoice) -> list[str]:
+    """Returns the names in the endpoint's own list of models, sorted; 500 at most.
+
+    Args:
+        choice: the endpoint, with its key; the model's name plays no part.
+
+    Raises:
+        SetupError: it does not answer, or lists none.
+    """
+
+    async def ask(choice: ModelChoice) -> list[str]:
+        return _names(await _list_of(choice), choice.api_key)
+
+    names = await _reached(choice, ask, _LIST_S, _why_unlisted)
+    if not names:
+        raise SetupError(
+            f"{shown_address(choice.base_url)} lists no models. Type the model's name instead."
+        )
+    return names
+
+
+async def _list_of(choice: ModelChoice) -> object:
+    """The endpoint's reply as JSON; `None` where it is none."""
+    from openai import AsyncOpenAI  # noqa: PLC0415  (0.8 s, not needed at the start)
+
+    client = AsyncOpenAI(
+        base_url=choice.base_url,
+        api_key=choice.api_key or "none",
+        max_retries=0,
+        timeout=_LIST_S,
+    )
+    # The raw reply: the client takes any for a list, even the page of a proxy.
+    async with client, _faults():
+        reply = await client.models.with_raw_response.list()
+    try:
+        return json.loads(reply.content)
+    except ValueError:
+        return None
+
+
+@asynccontextmanager
+async def _faults() -> AsyncIterator[None]:
+    """Turns the client's exceptions into ours."""
+    import openai  # noqa: PLC0415
+
+    try:
+        yield
+    except openai.APITimeoutError as error:
+        raise TimeoutError from error
+    except openai.APIConnectionError as error:
+        raise EndpointUnreachableError("nothing answers") from error
+    except openai.APIStatusError as error:
+        raise EndpointRefusedError(str(error), error.status_code) from error
+
+
+def _names(reply: object, api_key: str) -> list[str]:
+    """The names of a reply. One that contains the key is left out: it would show it."""
+    data = reply.get("data") if isinstance(reply, dict) else reply  # some send the bare list
+    entries = data if isinstance(data, list) else []
+    ids = (entry.get("id") for entry in entries if isinstance(entry, dict))
+    names = {one.strip() for one in ids if isinstance(one, str) and len(one) < _MOST_CHARS}
+    shown = (one for one in names if one and not (api_key and api_key in one))
+    return sorted(shown, key=str.lower)[:_MOST_NAMES]
+
+
+async def _reached(
+    choice: ModelChoice,
+    ask: Callable[[ModelChoice], Awaitable[T]],
+    most_s: float,
+    why: Callable[[ModelChoice, Exception, float], str],
+) -> T:
+    """Returns what the endpoint says; asks at `/v1` where nothing is found at the address.
+
+    Raises:
+        SetupError: it does not answer.
+    """
+    try:
+        async with asyncio.timeout(most_s):
+            return await ask(choice)
+    except (PolicyError, TimeoutError) as error:
+        is_missing = isinstance(error, EndpointRefusedError) and error.status in _NOT_HERE
+        if not is_missing or choice.base_url.endswith("/v1"):
+            raise SetupError(why(choice, error, most_s)) from None
+    longer = replace(choice, base_url=f"{choice.base_url}/v1")
+    try:
+        async with asyncio.timeout(most_s):
+            return await ask(longer)
+    except (PolicyError, TimeoutError) as error:
+        raise SetupError(why(longer, error, most_s)) from None
+
+
+def _why(choice: ModelChoice, error: Exception, most_s: float) -> str:
+    """Why the endpoint was not accepted, in the panel's words; without the key."""
+    address = shown_address(choice.base_url)
+    if isinstance(error, TimeoutError):
+        return f"{address} did not answer within {most_s:.0f} s. Is the server busy or blocked?"
+    if isinstance(error, EndpointUnreachableError):
+        return f"Nothing answers at {address}. Is the server running, and is the address right?"
+    remedies = {
+        401: f"{address} refuses the key. Check it.",
+        403: f"{address} does not let this key use {choice.model}.",
+        404: f"{address} has no model {choice.model}, or is not an endpoint: its address usually "
+        "ends in /v1.",
+    }
+    known = remedies.get(getattr(error, "status", 0))
+    return known or f"The endpoint was not accepted: {_said(choice, error)}"
+
+
+def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
+    """Why there is no list, in the panel's words; without the key."""
+    status: Any = getattr(error, "status", 0)
+    if not status or status == 401:
+        return _why(choice, error, most_s)
+    address = shown_address(choice.base_url)
+    if status in (403, *_NOT_HERE):
+        return f"{address} does not list its models (it answered {status}). Type the model's name."
+    return f"{address} did not list its models: {_said(choice, error)}"
+
+
+def _said(choice: ModelChoice, error: Exception) -> str:
+    """The endpoint's own words, short; without the key, and its beginning where they are cut."""
+    said, key = str(error), choice.api_key
+    for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
+        said = said.replace(key[:length], "[key]") if key else said
+    return said[:_MOST_SAID]

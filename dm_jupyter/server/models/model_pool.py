@@ -1,0 +1,224 @@
+"""The models that answer: opened when first needed, kept while in use, closed when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.addresses import shown_address, shown_host
+from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Policy
+
+__all__ = ["ModelPool", "kept_name"]
+
+_AT = " @ "
+"""Between a kept endpoint's model and address; no model's own name has it."""
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Open:
+    """A model that is open, owned by the task that opened it."""
+
+    ready: asyncio.Future[Policy]
+    task: asyncio.Task[None] | None = None
+    users: int = 0
+    idle_since: float = 0.0
+    leave: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+
+
+class ModelPool:
+    """Shares one open policy among the runs that want the same model."""
+
+    def __init__(self, default: ModelChoice, idle_s: float = 600.0) -> None:
+        """Opens nothing yet.
+
+        Args:
+            default: the model of whoever chooses none.
+            idle_s: how long a model stays open unused, seconds; a local one holds memory.
+        """
+        self.default = default
+        self.kept: tuple[ModelChoice, ...] = ()
+        """The endpoints that were set in the panel; the default may be one of them."""
+        self._idle_s = idle_s
+        self._open: dict[ModelChoice, _Open] = {}
+        """What a question gets."""
+        self._held: set[_Open] = set()
+        """Those too that no question gets any more, until they are closed."""
+
+    def choice(self, name: str) -> ModelChoice:
+        """Returns the choice that a name stands for; the default for an empty one.
+
+        A kept endpoint is named as `kept_name` does, or by its model where nothing else has that
+        name. What is no model of this machine is another one at the server's endpoint, where it has
+        one.
+        """
+        from dm_jupyter.models.local.catalogue import is_local_name  # noqa: PLC0415
+
+        named = next((one for one in self.kept if kept_name(one) == name), None)
+        if named is not None:
+            return named
+        # One that was forgotten is taken for local: its questions go to no other endpoint.
+        is_local = is_local_name(name) or _AT in name
+        is_own = name == self.default.model and not (is_local and self.default in self.kept)
+        if is_own or not name:
+            return self.default
+        if is_local:
+            return ModelChoice(model=name)
+        alike = [one for one in self.kept if one.model == name]
+        if len(alike) == 1:
+            return alike[0]
+        if self.default.is_local:
+            return ModelChoice(model=name)
+        return dataclasses.replace(self.default, model=name)
+
+    def obstacle(self, name: str) -> str:
+        """Returns what keeps a model from answering, and what to do; empty for one that can."""
+        # Not at the start of the server: it is needed when a panel asks.
+        from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+
+        choice = self.choice(name)
+        return str(next(obstacles(choice.model), "")) if choice.is_local else ""
+
+    def refuse_unlisted(self, name: str) -> None:
+        """Lets code choose among the server's model and local ones: others may cost more.
+
+        Raises:
+            ValueError: the name stands for another model at the server's endpoint, or for another
+                endpoint that was set in the panel.
+        """
+        choice = self.choice(name)
+        if not choice.is_local and choice != self.default:
+            raise ValueError(
+                f"a cell can't choose {name!r}: leave --model out, name a local model, or choose "
+                "the model in JupyterLab's settings"
+            )
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Returns what the panel's picker shows, the default first."""
+        # Not at the start of the server: it is needed when a panel asks.
+        from dm_jupyter.models.local.cache import is_present  # noqa: PLC0415
+        from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
+
+        names = [model.name for model in MODELS if model.fits_here or is_present(model)]
+        kept = _kept_entries(sorted(self.kept, key=lambda one: one != self.default))
+        if self.default in self.kept:
+            return [*kept, *map(_local_entry, names)]
+        if not self.default.is_local:
+            own = _endpoint_entry(self.default.model, f"{self.default.model} (endpoint)")
+            return [own, *map(_local_entry, names)]
+        first = DEFAULT_MODEL if self.default.model == "local" else self.default.model
+        return [*map(_local_entry, dict.fromkeys([first, *names])), *kept]
+
+    @asynccontextmanager
+    async def use(
+        self, choice: ModelChoice, on_progress: Callable[[str], None]
+    ) -> AsyncIterator[Policy]:
+        """Yields the model's policy.
+
+        Raises:
+            LocalModelError: the local model is missing or can't start.
+        """
+        entry = self._open.get(choice)
+        if entry is None:
+            entry = _Open(asyncio.get_running_loop().create_future())
+            entry.task = asyncio.create_task(self._hold(choice, entry, on_progress))
+            self._open[choice] = entry
+            self._held.add(entry)
+        entry.users += 1
+        try:
+            yield await asyncio.shield(entry.ready)
+        except (EndpointUnreachableError, StreamBrokenError):
+            if choice.is_local:  # its server may be gone: the next question starts another
+                self._drop(choice, entry)
+            raise
+        finally:
+            entry.users -= 1
+            entry.idle_since = time.monotonic()
+            if not entry.users and self._open.get(choice) is not entry:
+                entry.leave.set()
+
+    def _drop(self, choice: ModelChoice, entry: _Open) -> None:
+        """Has no further question get this one."""
+        if self._open.get(choice) is entry:
+            del self._open[choice]
+
+    async def _hold(
+        self, choice: ModelChoice, entry: _Open, on_progress: Callable[[str], None]
+    ) -> None:
+        """Opens and closes the model in one task, as its context manager asks."""
+        try:
+            async with open_policy(choice, on_progress) as policy:
+                entry.ready.set_result(policy)
+                while not entry.leave.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(self._idle_s / 10):
+                            await entry.leave.wait()
+                    if not entry.users and time.monotonic() - entry.idle_since > self._idle_s:
+                        break
+                self._drop(choice, entry)  # closing it takes a while
+        except BaseException as error:
+            if not entry.ready.done():
+                entry.ready.set_exception(error)
+                entry.ready.exception()  # whoever waits gets it; nobody waiting is no fault
+                return
+            raise
+        finally:
+            self._drop(choice, entry)
+            self._held.discard(entry)
+
+    async def close(self) -> None:
+        """Closes all models."""
+        entries = list(self._held)
+        for entry in entries:
+            entry.leave.set()
+            if entry.task is not None and not entry.ready.done():
+                entry.task.cancel()
+        tasks = [entry.task for entry in entries if entry.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def kept_name(choice: ModelChoice) -> str:
+    """Returns the one name of a kept endpoint: model and address, without what may be secret."""
+    return f"{choice.model}{_AT}{_address(choice)}"
+
+
+def _address(choice: ModelChoice) -> str:
+    """The address as it is shown; `https://` goes without saying."""
+    return shown_address(choice.base_url).removeprefix("https://")
+
+
+def _kept_entries(kept: list[ModelChoice]) -> list[dict[str, Any]]:
+    """The entries of kept endpoints; two that look alike are shown with their whole address."""
+    short = [f"{one.model} ({shown_host(one.base_url)})" for one in kept]
+    return [
+        _endpoint_entry(
+            kept_name(one), label if short.count(label) == 1 else f"{one.model} ({_address(one)})"
+        )
+        for one, label in zip(kept, short, strict=True)
+    ]
+
+
+def _endpoint_entry(name: str, label: str) -> dict[str, Any]:
+    return {"name": name, "label": label, "is_local": False, "is_present": True, "detail": ""}
+
+
+def _local_entry(name: str) -> dict[str, Any]:
+    """The entry of a model of this machine; where it can't answer yet, with what to do first."""
+    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+
+    obstacle = next(obstacles(name), None)
+    return {
+        "name": name,
+        "label": f"{name} (local)",
+        "is_local": True,
+        "is_present": obstacle is None,
+        "detail": str(obstacle or ""),
+    }

@@ -1,0 +1,1 @@
+"""Open notebooks: who shows them, how cells are written into them."""

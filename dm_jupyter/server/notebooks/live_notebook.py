@@ -1,0 +1,352 @@
+"""The notebook that a person has open: cells are written by operations and run in its own kernel.
+
+Implements `Notebook`. What becomes of an operation (a tab applies it, a shared document, the file)
+is not known here: it goes into the run's journal, and whoever listens takes it from there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nbformat.corpus.words import generate_corpus_id
+
+from dm_jupyter.agent.answer_cells import needless_cells
+from dm_jupyter.agent.notebook_words import closing_words, cut_words, question_words
+from dm_jupyter.agent.protocols import ExecutedCell
+from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.core.data_facts import notable_words
+from dm_jupyter.core.grounded import AnswerNumber
+from dm_jupyter.core.inert import inert_markdown
+from dm_jupyter.core.limits_met import limit_met
+from dm_jupyter.core.readable import shown_numbers
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import RunCell, Trajectory
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.memory import WrittenCell
+from dm_jupyter.server.kernels.packages import CellPackages, needs
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.notebooks.approvals import Approvals
+from dm_jupyter.server.notebooks.file_gate import FileGate
+from dm_jupyter.server.notebooks.output_stream import OutputStream
+from dm_jupyter.server.protocol import CellClosed, CellDecided, CellOpened
+from dm_jupyter.server.protocol.operations import (
+    AppendOutput,
+    ClearOutputs,
+    DeleteCell,
+    FoldCell,
+    InsertCell,
+    SetExecution,
+    SetSource,
+)
+from kernel_sandbox.types import CellError, CellResult, CellStatus
+
+if TYPE_CHECKING:
+    from kernel_sandbox.packages.packages import Missing
+
+__all__ = ["LiveNotebook"]
+
+_RESULT_NAME = re.compile(r"result_(\d{1,9})\.csv")
+_SKIPPED = "the person skipped this cell and it did not run: try another way"
+
+
+@dataclass(slots=True)
+class _Written:
+    """A cell that the run has put into the notebook."""
+
+    cell_id: str
+    source: str
+    is_code: bool = False
+    """Whether it is a code cell that is there to be read."""
+    thought: _Written | None = None
+    """The words above it, which speak of it alone."""
+
+
+class LiveNotebook:
+    """Writes the cells of one run below each other and runs them in the notebook's kernel."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        kernels: KernelRegistry,
+        kernel_id: str,
+        approvals: Approvals,
+        say: Callable[[str], None],
+    ) -> None:
+        """Writes nothing yet.
+
+        Args:
+            journal: of the run.
+            kernels: where the notebook's kernel is found, and its successor after a death.
+            kernel_id: of the notebook's kernel.
+            approvals: which cells wait for the person.
+            say: gets a passing line for the person now and then.
+        """
+        self._journal = journal
+        self._kernels = kernels
+        self._kernel_id = kernel_id
+        self._approvals = approvals
+        self._say = say
+        self._packages = CellPackages(None, Path(), say)
+        self._gate = FileGate(journal, approvals, Path())
+        self._written: list[_Written] = []
+        self._anchors: tuple[str, ...] = ()
+        self._question = ""
+        self._ran: list[_Written] = []
+        """The cells of its turns, in order."""
+        self._has_run = False
+        self._sql = SqlCells(())
+        self.step = 1
+        """Number of the turn whose cells come next."""
+
+    def begin(
+        self, task: Task, databases: tuple[str, ...], after: tuple[str, ...], workspace: Path
+    ) -> None:
+        """Keeps the question, which is written above the first cell.
+
+        Args:
+            task: what is asked.
+            databases: names of the databases that `sql` cells query.
+            after: ids of the person's cells below which to write, best first.
+            workspace: where the kernel works; results that lie there are not written over.
+        """
+        self._anchors = after
+        self._kernels.begin_run(self._kernel_id)
+        packages = self._kernels.packages(self._kernel_id)
+        self._packages = CellPackages(packages, workspace, self._say)
+        self._gate = FileGate(self._journal, self._approvals, workspace)
+        taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))
+        last = max((int(match[1]) for match in taken if match), default=0)
+        self._sql = SqlCells(databases, queries=last)
+        self._question = question_words(task)
+
+    async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
+        """Writes the thought and the cell, waits for the person where that is asked, runs it.
+
+        Raises:
+            KernelStartError: the kernel ended and did not come back.
+            NotebookError: the run can't be kept.
+            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
+        """
+        if not self._written:
+            self._insert("markdown", self._question, "question")
+        above = self._insert("markdown", thought, "thought") if thought else None
+        if definition := self._sql.definition(cell):
+            _, result = await self._run_cell(definition, "", "sql", is_hidden=True)
+            self._sql.knows_function = result.ok
+        source = self._sql.python(cell)
+        ran, result = await self._run_cell(source, thought, cell.language, above=above)
+        if result.state_lost:
+            self._sql.knows_function = False
+        return ExecutedCell(cell if ran == source else self._sql.changed(cell, ran), result)
+
+    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
+        """Runs the last cell again in its place, corrected; the person is asked again, as before.
+
+        Raises:
+            KernelStartError: the kernel ended and did not come back.
+            NotebookError: the run can't be kept.
+            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
+        """
+        written = next(one for one in reversed(self._written) if one.is_code)
+        written.source = cell.source
+        self._ran.remove(written)  # it counts once, when it has run again
+        self._journal.operate(SetSource(written.cell_id, cell.source))
+        missing = await self._packages.missing(cell.source)
+        ran, result = await self._run_written(written, missing, cell.language, corrected=why)
+        return ExecutedCell(replace(cell, source=ran), result)
+
+    def finish(self, trajectory: Trajectory) -> None:
+        """Writes the answer, or why there is none; takes all out where no cell ran.
+
+        Raises:
+            NotebookError: the run can't be kept.
+        """
+        if self._has_run:
+            numbers = [asdict(number) for number in self.numbers(trajectory)]
+            self._insert("markdown", closing_words(trajectory), "answer", numbers=numbers)
+            self._fold(trajectory)
+            return
+        for written in reversed(self._written):
+            self._journal.operate(DeleteCell(written.cell_id, if_source=written.source))
+        self._written.clear()
+
+    def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
+        """The numbers of the answer, with the cells that they come from."""
+        ids = [one.cell_id for one in self._ran]
+        return shown_numbers(trajectory, trajectory.cell_ids(ids))
+
+    def _fold(self, trajectory: Trajectory) -> None:
+        """Folds failed attempts and what the answer does not need, with the words above them."""
+        needless = needless_cells(trajectory, [one.source for one in self._ran])
+        for place in sorted(needless):
+            cell = self._ran[place]
+            for one in filter(None, (cell.thought, cell)):
+                self._journal.operate(FoldCell(one.cell_id, if_source=one.source))
+
+    async def _run_cell(
+        self,
+        source: str,
+        thought: str,
+        language: str,
+        *,
+        is_hidden: bool = False,
+        above: _Written | None = None,
+    ) -> tuple[str, CellResult]:
+        """Returns the source as the person left it, and what became of it."""
+        missing = None if is_hidden else await self._packages.missing(source)
+        written = self._insert("code", source, "cell", is_hidden=is_hidden)
+        written.thought = above
+        return await self._run_written(written, missing, language, thought, is_hidden=is_hidden)
+
+    async def _run_written(
+        self,
+        written: _Written,
+        missing: Missing | None,
+        language: str,
+        thought: str = "",
+        *,
+        is_hidden: bool = False,
+        corrected: str = "",
+    ) -> tuple[str, CellResult]:
+        """Runs a cell that stands in the notebook, once the person agrees where that is asked."""
+        source = written.source
+        asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
+        self._journal.add(
+            CellOpened,
+            step=self.step,
+            cell_id=written.cell_id,
+            thought=thought,
+            language=language,
+            waits_because=asked,
+            corrected=corrected,
+        )
+        result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
+        is_skipped = False
+        if not is_hidden:
+            self._ran.append(written)
+        try:
+            is_skipped = bool(asked) and not await self._decided(written)
+            if is_skipped:
+                result = CellResult(CellStatus.DENIED, message=_SKIPPED)
+            else:
+                result = await self._supplied(written, missing, is_agreed=bool(asked))
+            return source if is_skipped else written.source, result
+        finally:
+            self._journal.add(
+                CellClosed,
+                step=self.step,
+                cell_id=written.cell_id,
+                status="skipped" if is_skipped else result.status.value,
+                seconds=result.seconds,
+                peak_bytes=result.peak_bytes,
+                message=result.message,
+                state_lost=result.state_lost,
+                files=result.files,
+                cut_bytes=result.cut_bytes,
+                facts=notable_words(result.facts),
+            )
+
+    async def _decided(self, written: _Written) -> bool:
+        """Waits for the person's word on the cell; returns whether it may run."""
+        answer = await self._approvals.wait_for(written.cell_id)
+        is_edited = answer.source is not None and answer.source != written.source
+        if is_edited and answer.source is not None:
+            written.source = answer.source
+            self._journal.operate(SetSource(written.cell_id, answer.source))
+        self._journal.add(
+            CellDecided, cell_id=written.cell_id, decision=answer.decision, is_edited=is_edited
+        )
+        if answer.decision == "skip":
+            self._journal.operate(DeleteCell(written.cell_id))
+            self._written.remove(written)
+            return False
+        return True
+
+    async def _supplied(
+        self, written: _Written, missing: Missing | None, *, is_agreed: bool
+    ) -> CellResult:
+        """Installs what the person agreed to and runs the cell, unless it must not run."""
+        if refusal := self._approvals.refusal(written.source):
+            result = CellResult(CellStatus.DENIED, message=refusal)
+            self._say_limit(written, result)
+            return result
+        done = await self._packages.supply(written.source, missing, is_agreed=is_agreed)
+        result = await self._execute(written)
+        self._say_limit(written, result)
+        return replace(result, message=f"{done} {result.message}".strip())
+
+    async def _execute(self, written: _Written) -> CellResult:
+        cell_id, count = written.cell_id, None
+        self._journal.operate(ClearOutputs(cell_id))
+        self._journal.operate(SetExecution(cell_id, is_running=True))
+        stream = OutputStream(cell_id, self._journal.operate)
+        try:
+            kernel = await self._kernels.attach(self._kernel_id)
+            self._has_run = True
+            await kernel.tell_figures()
+            await self._gate.begin(kernel)
+            result = await kernel.run(written.source, stream.take)
+            count = result.execution_count
+        finally:
+            await stream.close()
+            self._journal.operate(SetExecution(cell_id, False, count))
+        return await self._gate.end(cell_id, self.step, result)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The ids of the cells that the run has put into the notebook, the last first."""
+        return tuple(one.cell_id for one in reversed(self._written))
+
+    @property
+    def code_cells(self) -> tuple[WrittenCell, ...]:
+        """The code cells that it has put into the notebook and that are not hidden."""
+        return tuple(WrittenCell(one.cell_id, one.source) for one in self._written if one.is_code)
+
+    async def close(self) -> None:
+        """Called when the run has ended: no more of its cells writes files."""
+        await self._gate.close()
+
+    def _say_limit(self, written: _Written, result: CellResult) -> None:
+        """Puts into the cell itself which limit it met, or what was cut; its outputs stay."""
+        if cut := cut_words(result):
+            self._journal.operate(AppendOutput(written.cell_id, cut.to_nbformat()))
+        is_denied = result.status is CellStatus.DENIED
+        name = "NotAllowed" if is_denied else limit_met(result)
+        if name and result.message:
+            error = CellError(name, result.message, (f"{name}: {result.message}",))
+            self._journal.operate(AppendOutput(written.cell_id, error.to_nbformat()))
+
+    def _insert(
+        self,
+        cell_type: str,
+        source: str,
+        role: str,
+        *,
+        is_hidden: bool = False,
+        numbers: Sequence[Mapping[str, object]] = (),
+    ) -> _Written:
+        mark: dict[str, object] = {"run": self._journal.run_id, "role": role}
+        if numbers:
+            mark["numbers"] = list(numbers)
+        metadata: dict[str, object] = {"dm_jupyter": mark}
+        if is_hidden:
+            metadata["jupyter"] = {"source_hidden": True}
+        is_text = cell_type == "markdown"
+        shown = inert_markdown(source) if is_text else source
+        written = _Written(generate_corpus_id(), shown, not is_text and not is_hidden)
+        # Below the last of our own cells that is still there, else where the person stood.
+        self._journal.operate(
+            InsertCell(
+                cell_id=written.cell_id,
+                cell_type="markdown" if is_text else "code",
+                source=written.source,
+                after=(*self.written[:8], *self._anchors),
+                metadata=metadata,
+            )
+        )
+        self._written.append(written)
+        return written

@@ -1,0 +1,252 @@
+"""The notebooks that are open, and the journals that their files do not wholly hold yet.
+
+A journal is followed from its run's begin until the file holds it: meanwhile every tab that comes
+gets what it missed, and when no tab is left to write the notebook, the file is written here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dm_jupyter.agent.notebook_context import PartKind
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.background import Tasks
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.notebooks.file_sink import write_file
+from dm_jupyter.server.notebooks.open_notebook import OpenNotebook, Tab
+from dm_jupyter.server.notebooks.shared_document import SharedDocuments
+from dm_jupyter.server.protocol import (
+    Ack,
+    Attach,
+    Attached,
+    FileWritten,
+    Renamed,
+    RunOpened,
+    ServerMessage,
+    Tells,
+)
+
+__all__ = ["OpenNotebooks"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A journal, and the notebook that its run writes."""
+
+    notebook_path: str
+    journal: Journal
+
+
+class OpenNotebooks:
+    """All open notebooks of one server."""
+
+    def __init__(self, contents: Any, absence_s: float) -> None:
+        """Begins with none.
+
+        Args:
+            contents: the server's contents manager.
+            absence_s: how long a notebook waits for a tab that lost its connection before its
+                file is written here, seconds.
+        """
+        self._absence_s = absence_s
+        self.contents = contents
+        self.shared: SharedDocuments | None = None
+        """Where notebooks are shared documents: then neither a tab nor the file is written."""
+        self._tasks = Tasks()
+        self._desks: dict[str, OpenNotebook] = {}
+        self._followed: dict[str, _Followed] = {}
+        self._lay: dict[str, str] = {}
+        """Where each notebook's file was when a tab or a run came to it first."""
+        self._writing = asyncio.Lock()
+        self._withheld: tuple[PartKind, ...] = ()
+        """What the tab that spoke last keeps from the model."""
+
+    def __iter__(self) -> Iterator[OpenNotebook]:
+        """The desks that have a tab."""
+        return iter([desk for desk in self._desks.values() if desk.tabs])
+
+    def publish(self, path: str, message: ServerMessage) -> None:
+        """Sends a message to every tab of a notebook."""
+        desk = self._desks.get(path)
+        if desk is not None:
+            desk.publish(message)
+
+    def tell(self, message: Tells, tab: Tab) -> None:
+        """Takes note of what a tab's settings keep from the model."""
+        self._withheld = tab.withheld = message.withheld
+
+    def withheld(self, path: str) -> tuple[PartKind, ...]:
+        """Returns what the settings keep from the model for a question that no tab sends.
+
+        Of several tabs on the notebook what any of them keeps; without one, what a tab said last.
+        """
+        desk = self._desks.get(path)
+        said = [tab.withheld for tab in desk.tabs.values()] if desk is not None else []
+        known = [parts for parts in said if parts is not None]
+        found = [part for parts in known for part in parts] if known else self._withheld
+        return tuple(dict.fromkeys(found))
+
+    def attach(self, message: Attach, tab: Tab) -> OpenNotebook:
+        """Takes a tab to a notebook, and sends it what it has missed; returns the desk."""
+        path = message.notebook_path
+        desk = self._desks.setdefault(path, OpenNotebook(path))
+        if not desk.tabs and not self._journals(path):
+            self._lay.pop(path, None)  # nobody has worked on it: it lies where the person has it
+        self._lay.setdefault(path, self._lies(path))
+        tab.seen = dict(message.seen)
+        is_owner = desk.enter(tab)
+        tab.send(self._attached(path, is_owner))
+        for journal in self._journals(path):
+            _send(tab, path, journal, after=tab.seen.get(journal.run_id, 0))
+        return desk
+
+    def rename(self, message: Renamed, tab: Tab) -> None:
+        """Takes a notebook's runs to its new path, and the tab in which it has that."""
+        for followed in self._followed.values():
+            if followed.notebook_path == message.old_path:
+                followed.notebook_path = message.new_path
+        desk = self._desks.get(message.old_path)
+        if desk is not None and tab.client_id in desk.tabs:
+            self._desks.setdefault(message.new_path, OpenNotebook(message.new_path)).enter(tab)
+            self.leave(message.old_path, tab.client_id)
+
+    def leave(self, path: str, client_id: str) -> None:
+        """Lets a tab go; another one owns the notebook now, or its file is written here."""
+        desk = self._desks.get(path)
+        if desk is None or client_id not in desk.tabs:
+            return
+        new_owner = desk.leave(client_id)
+        if new_owner is not None:
+            self._hand_over(path, new_owner)
+        elif desk.owner is None and self.shared is None and self._journals(path):
+            self._tasks.spawn(self._write_while_abandoned(desk))
+
+    def disconnected(self, tab: Tab) -> None:
+        """A tab's connection is gone; the tab may be, too, or be back on another connection."""
+        for desk in list(self):
+            if desk.tabs.get(tab.client_id) is tab:
+                self.leave(desk.notebook_path, tab.client_id)
+
+    def take_over(self, path: str, client_id: str) -> None:
+        """Makes another tab the owner."""
+        desk = self._desks.get(path)
+        if desk is None or client_id not in desk.tabs:
+            return
+        desk.own(client_id)
+        for tab in desk.tabs.values():
+            if tab.client_id == client_id:
+                self._hand_over(path, tab)
+            else:
+                tab.send(self._attached(path, is_owner=False))
+
+    def acknowledge(self, message: Ack) -> None:
+        """Notes what the owner has saved."""
+        followed = self._followed.get(message.run_id)
+        if followed is not None and message.is_saved:
+            with contextlib.suppress(NotebookError):
+                followed.journal.mark_in_file(message.seq)
+            self._forget_saved()
+
+    def follow(self, path: str, journal: Journal) -> Journal:
+        """Follows a journal: its messages go to the notebook's tabs, its operations to the file.
+
+        Returns the journal that is followed already, if this run is.
+        """
+        if journal.run_id in self._followed:
+            return self._followed[journal.run_id].journal
+        followed = self._followed[journal.run_id] = _Followed(path, journal)
+        self._lay.setdefault(path, self._lies(path))
+        journal.listen(lambda message: self.publish(followed.notebook_path, message))
+        if self.shared is not None:
+            self._tasks.spawn(self._share(self.shared, followed))
+        return journal
+
+    async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
+        await shared.write(lambda: followed.notebook_path, followed.journal)
+        self._forget_saved()
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether a link took the notebook's place since a tab or a run came to it.
+
+        A kernel that may write the folder can lay one, and the contents manager would follow it.
+        """
+        return self._lay.get(path, lies := self._lies(path)) != lies
+
+    def _lies(self, path: str) -> str:
+        """Where a notebook's name leads to; the name itself where there is no folder of files."""
+        root = getattr(self.contents, "root_dir", "")
+        return os.path.realpath(os.path.join(root, path.lstrip("/"))) if root else path  # noqa: PTH118
+
+    def settle(self, path: str) -> None:
+        """A run has ended or was undone: writes the file if nobody else will."""
+        desk = self._desks.get(path)
+        if self.shared is None and (desk is None or desk.owner is None):
+            self._tasks.spawn(self._write(path))
+
+    async def close(self) -> None:
+        """Writes every file that is behind; for the server's end."""
+        await self._tasks.close()
+        for path in {followed.notebook_path for followed in self._followed.values()}:
+            try:
+                await self._write(path)
+            except Exception:  # noqa: BLE001  (the boundary of one notebook of many)
+                _log.exception("%s was not written at the server's end", path)
+
+    def _hand_over(self, path: str, tab: Tab) -> None:
+        """Makes a tab that only watched write: it needs what its document does not hold."""
+        tab.send(self._attached(path, is_owner=True))
+        for journal in self._journals(path):
+            _send(tab, path, journal, after=journal.applied_for_sure())
+
+    def _attached(self, path: str, is_owner: bool) -> Attached:
+        in_file = {journal.run_id: journal.applied_for_sure() for journal in self._journals(path)}
+        return Attached(path, is_owner, is_shared=self.shared is not None, in_file=in_file)
+
+    def _journals(self, path: str) -> list[Journal]:
+        return [
+            followed.journal
+            for followed in self._followed.values()
+            if followed.notebook_path == path
+        ]
+
+    async def _write_while_abandoned(self, desk: OpenNotebook) -> None:
+        await asyncio.sleep(self._absence_s)
+        while desk.owner is None and self._journals(desk.notebook_path):
+            await self._write(desk.notebook_path)
+            if all(journal.is_closed for journal in self._journals(desk.notebook_path)):
+                return
+            await asyncio.sleep(self._absence_s)
+
+    async def _write(self, path: str) -> None:
+        async with self._writing:
+            if self.is_elsewhere(path):
+                _log.warning("%s is not written: a link has taken its place", path)
+                return
+            journals = self._journals(path)
+            if not await write_file(self.contents, path, journals):
+                return
+        in_file = {journal.run_id: journal.in_file for journal in journals}
+        self.publish(path, FileWritten(path, in_file))
+        self._forget_saved()
+
+    def _forget_saved(self) -> None:
+        for run_id, followed in list(self._followed.items()):
+            journal = followed.journal
+            if journal.is_closed and journal.in_file >= journal.last:
+                del self._followed[run_id]
+
+
+def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
+    """Sends what a tab has missed of a run; its notebook may have had another path at its begin."""
+    for message in journal.messages(after=after):
+        if isinstance(message, RunOpened):
+            message = replace(message, notebook_path=path)  # noqa: PLW2901
+        tab.send(message)

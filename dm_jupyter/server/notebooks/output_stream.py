@@ -1,0 +1,115 @@
+"""The outputs of a running cell on their way into the notebook.
+
+Many small ones become few, and what a page would load for them is taken out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from dm_jupyter.core.inert import inert_output, is_heavy
+from dm_jupyter.server.protocol.operations import (
+    AppendOutput,
+    ClearOutputs,
+    Operation,
+    ReplaceOutput,
+)
+from kernel_sandbox.cells.outputs import Added, Change, Cleared, Replaced
+from kernel_sandbox.types import Display, Stream
+
+__all__ = ["OutputStream", "joined", "operation_of"]
+
+FLUSH_S = 0.05
+"""A person sees no difference; a loop of prints makes twenty operations a second, not thousands."""
+
+
+class OutputStream:
+    """Gathers changes and hands them on a few times a second, in order."""
+
+    def __init__(self, cell_id: str, operate: Callable[[Operation], None]) -> None:
+        """Begins with nothing.
+
+        Args:
+            cell_id: of the cell that runs.
+            operate: gets the operations.
+        """
+        self._cell_id = cell_id
+        self._operate = operate
+        self._pending: list[Change] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def take(self, change: Change) -> None:
+        """Takes a change of the outputs."""
+        self._pending.append(change)
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush_later())
+
+    async def close(self) -> None:
+        """Hands on what has gathered; called once the cell has ended.
+
+        Raises:
+            NotebookError: the run can't be kept.
+        """
+        self._closing.set()
+        if self._flushing is not None:
+            await self._flushing
+
+    async def _flush_later(self) -> None:
+        while self._pending:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    await self._closing.wait()
+            pending, self._pending = self._pending, []
+            for change in joined(pending):
+                if _is_heavy(change):
+                    operation = await asyncio.to_thread(operation_of, self._cell_id, change)
+                else:
+                    operation = operation_of(self._cell_id, change)
+                self._operate(operation)
+        self._flushing = None
+
+
+def _is_heavy(change: Change) -> bool:
+    output = None if isinstance(change, Cleared) else change.output
+    return isinstance(output, Display) and is_heavy(output.data)
+
+
+def operation_of(cell_id: str, change: Change) -> Operation:
+    """Returns the operation that brings a change of a cell's outputs into the notebook, inert.
+
+    Args:
+        cell_id: of the cell.
+        change: of its outputs.
+    """
+    match change:
+        case Added(output):
+            return AppendOutput(cell_id, inert_output(output.to_nbformat()))
+        case Replaced(index, output):
+            return ReplaceOutput(cell_id, index, inert_output(output.to_nbformat()))
+        case Cleared():
+            return ClearOutputs(cell_id)
+
+
+def joined(changes: list[Change]) -> Iterator[Change]:
+    """Yields the changes with neighbouring pieces of one stream put together.
+
+    Args:
+        changes: in order.
+    """
+    for name, group in groupby(changes, key=lambda change: getattr(_stream(change), "name", "")):
+        pieces = list(group)
+        streams = [stream for stream in map(_stream, pieces) if stream is not None]
+        if name and streams:
+            yield Added(Stream(streams[0].name, "".join(stream.text for stream in streams)))
+        else:
+            yield from pieces
+
+
+def _stream(change: Change) -> Stream | None:
+    if isinstance(change, Added) and isinstance(change.output, Stream):
+        return change.output
+    return None

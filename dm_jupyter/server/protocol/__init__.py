@@ -1,0 +1,119 @@
+"""What the server and the side panel say to each other over the one WebSocket.
+
+TypeScript's types are generated from these messages, by
+`python -m dm_jupyter.server.protocol.typescript`.
+
+Messages of a run carry `run_id` and `seq`, which counts from 1 within the run. They are kept in
+the run's journal and sent again to whoever missed them: the panel's picture of a run is what they
+add up to. `seq` 0 marks a passing message (pieces of text, meters), which nobody keeps.
+"""
+
+from __future__ import annotations
+
+from dm_jupyter.server.protocol.coding import (
+    ServerMessage,
+    client_message,
+    message_from_json,
+    to_json,
+    to_text,
+)
+from dm_jupyter.server.protocol.ephemeral import (
+    Attached,
+    Candidate,
+    FilesWanted,
+    FileWritten,
+    KernelEnded,
+    KernelMeter,
+    PassingMessage,
+    Phase,
+    Refused,
+    TextDelta,
+    WantedFile,
+)
+from dm_jupyter.server.protocol.panel import (
+    MOST_TRIES,
+    Ack,
+    Approval,
+    Ask,
+    Attach,
+    ClientMessage,
+    Decide,
+    DecideFiles,
+    Decision,
+    Detach,
+    KernelChoice,
+    OwnCell,
+    ReadAhead,
+    Rebuild,
+    Renamed,
+    Stop,
+    TakeOver,
+    Tells,
+    Undo,
+)
+from dm_jupyter.server.protocol.run import (
+    CellClosed,
+    CellDecided,
+    CellOpened,
+    ContextTold,
+    FilesDecided,
+    FilesWait,
+    Operated,
+    RunClosed,
+    RunMessage,
+    RunOpened,
+    RunUndone,
+    StepClosed,
+    StepOpened,
+)
+
+__all__ = [
+    "MOST_TRIES",
+    "Ack",
+    "Approval",
+    "Ask",
+    "Attach",
+    "Attached",
+    "Candidate",
+    "CellClosed",
+    "CellDecided",
+    "CellOpened",
+    "ClientMessage",
+    "ContextTold",
+    "Decide",
+    "DecideFiles",
+    "Decision",
+    "Detach",
+    "FileWritten",
+    "FilesDecided",
+    "FilesWait",
+    "FilesWanted",
+    "KernelChoice",
+    "KernelEnded",
+    "KernelMeter",
+    "Operated",
+    "OwnCell",
+    "PassingMessage",
+    "Phase",
+    "ReadAhead",
+    "Rebuild",
+    "Refused",
+    "Renamed",
+    "RunClosed",
+    "RunMessage",
+    "RunOpened",
+    "RunUndone",
+    "ServerMessage",
+    "StepClosed",
+    "StepOpened",
+    "Stop",
+    "TakeOver",
+    "Tells",
+    "TextDelta",
+    "Undo",
+    "WantedFile",
+    "client_message",
+    "message_from_json",
+    "to_json",
+    "to_text",
+]

@@ -1,0 +1,1 @@
+"""A run in an open notebook, from the question to the answer."""

@@ -1,0 +1,392 @@
+"""One run: a question, from the person's Enter to the last message of its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.notebook_context import ContextPart
+from dm_jupyter.agent.observe import shorten
+from dm_jupyter.agent.rollout import settings_for
+from dm_jupyter.core.absent_data import rests_words
+from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.errors import DmJupyterError, NotebookError
+from dm_jupyter.core.events import (
+    CellStarted,
+    Event,
+    ModelSilent,
+    RunFinished,
+    StepFinished,
+    TextSampled,
+)
+from dm_jupyter.core.readable import shown_answer
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import (
+    Answer,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+)
+from dm_jupyter.data.brief import brief_room
+from dm_jupyter.models.opening import chosen_dialect, known_context
+from dm_jupyter.models.protocols import Policy
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.memory import Memory, figures_of
+from dm_jupyter.server.history.summaries import Summary
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.notebooks.approvals import Approvals
+from dm_jupyter.server.notebooks.live_notebook import LiveNotebook
+from dm_jupyter.server.protocol import (
+    Ask,
+    ContextTold,
+    Decide,
+    DecideFiles,
+    Phase,
+    RunClosed,
+    RunMessage,
+    RunOpened,
+    ServerMessage,
+    StepClosed,
+    StepOpened,
+    TextDelta,
+)
+from dm_jupyter.server.runs.tries import Tries, limits_of_tries
+from kernel_sandbox.errors import SandboxError
+
+__all__ = ["Run", "RunContext"]
+
+_REASONING_CHARS = 20_000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Where a run works."""
+
+    kernel_id: str
+    is_restricted: bool
+    notebook_folder: Path
+    files: tuple[Path, ...] = ()
+    """The data files, as they lie on this machine."""
+    told: tuple[ContextPart, ...] = ()
+    """What the model should know besides the files: earlier answers, the notebook around it."""
+    settings: RunSettings = field(default_factory=RunSettings)
+    file_states: Mapping[str, str] = field(default_factory=dict)
+    """Of the data files as the question found them, for `Memory.files`."""
+
+
+class Run:
+    """Drives the loop for one question; everything it does goes through its journal."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        place: RunContext,
+        journal: Journal,
+        kernels: KernelRegistry,
+        models: ModelPool,
+        publish: Callable[[ServerMessage], None],
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            ask: the question.
+            place: where the run works.
+            journal: a new one, to which whoever follows the run listens.
+            kernels: the kernels of open notebooks.
+            models: the models that answer.
+            publish: takes passing messages, such as pieces of text.
+        """
+        self.ask = ask
+        self.journal = journal
+        self.trajectory: Trajectory | None = None
+        self._choice = models.choice(ask.model)
+        """Chosen once: another endpoint may be the default one before the run is ready."""
+        self._place = replace(place, settings=_settings_of(ask, place.settings))
+        self._kernels = kernels
+        self._models = models
+        self._publish = publish
+        self._approvals = Approvals(ask.approval, is_restricted=place.is_restricted)
+        self._notebook = LiveNotebook(
+            journal, kernels, place.kernel_id, self._approvals, self._phase
+        )
+        self._tries = Tries(ask.tries, self._place.settings)
+        self._names: dict[str, Path] = {}
+        """How the code calls each data file, to where it lies."""
+        self._step = 0
+        """Number of the turn that is being sampled; 0 before the first."""
+        self._is_sampling = False
+        self._text: list[str] = []
+        self.task: asyncio.Task[None] | None = None
+        """The running run; it never raises."""
+        self.summary = Summary(
+            run_id=journal.run_id,
+            notebook_path=ask.notebook_path,
+            question=ask.question,
+            files=ask.files,
+            at=time.time(),
+            model=self._choice.model,
+            endpoint=shown_address(self._choice.base_url),
+        )
+        """What a list shows of the run, now."""
+        self._why_stopped = ""
+        self._fault: Exception | None = None
+        """What ended the loop, if something broke."""
+
+    def start(self) -> asyncio.Task[None]:
+        """Announces the run and starts it; the task ends with the run and never raises.
+
+        Raises:
+            NotebookError: the journal can't be written.
+        """
+        settings = self._place.settings
+        self.journal.listen(self._on_message)
+        self.journal.add(
+            RunOpened,
+            request_id=self.ask.request_id,
+            notebook_path=self.ask.notebook_path,
+            question=self.ask.question,
+            files=self.ask.files,
+            model=self.summary.model,
+            approval=self.ask.approval,
+            kernel="restricted" if self._place.is_restricted else "own",
+            max_turns=settings.max_turns,
+            max_tokens=self._tries.max_tokens,
+            max_seconds=settings.max_seconds,
+            max_cells=settings.max_cells,
+            tries=self.ask.tries,
+            variables=self.ask.variables,
+            endpoint=self.summary.endpoint,
+        )
+        self.task = asyncio.create_task(self._main())
+        return self.task
+
+    def rename(self, notebook_path: str) -> None:
+        """The run's notebook has another path now."""
+        self.ask = replace(self.ask, notebook_path=notebook_path)
+        self.summary = replace(self.summary, notebook_path=notebook_path)
+
+    def stop(self, why: str = "") -> None:
+        """Ends the run: the sampling at once, a running cell by an interrupt, then by force."""
+        self._why_stopped = why
+        if self.task is not None:
+            self.task.cancel()
+
+    def decide(self, decision: Decide) -> bool:
+        """Takes the person's word on a waiting cell; returns whether one waited."""
+        return self._approvals.decide(decision)
+
+    def decide_files(self, decision: DecideFiles) -> None:
+        """Takes the person's word on what a cell did to files."""
+        self._approvals.decide_files(decision)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The ids of the cells that it has put into the notebook, the last first."""
+        return self._notebook.written
+
+    @property
+    def memory(self) -> Memory:
+        """What is kept of the run for the questions after it, once it has ended."""
+        return Memory(
+            cells=self._notebook.code_cells,
+            figures=figures_of(self.trajectory) if self.trajectory is not None else (),
+            kernel=self._kernels.process_of(self._place.kernel_id),
+            files=self._place.file_states,
+        )
+
+    @property
+    def passing(self) -> TextDelta | None:
+        """The text of the turn that is being sampled, for a tab that has just come."""
+        if not self._is_sampling:
+            return None
+        return TextDelta(self.journal.run_id, 0, self._step, "".join(self._text), is_whole=True)
+
+    async def _main(self) -> None:
+        """The boundary of a run: whatever breaks in it is its own end and nobody else's."""
+        started = asyncio.get_running_loop().time()
+        where = self.summary.endpoint
+        trajectory = Trajectory(self._task_of(()), "markdown", endpoint=where)
+        try:
+            trajectory = await self._answered()
+        except asyncio.CancelledError:
+            stopped = self.trajectory or trajectory
+            trajectory = replace(stopped, stop=StopReason.CANCELLED, stop_detail=self._why_stopped)
+        except (DmJupyterError, SandboxError) as error:
+            ended = self.trajectory or trajectory
+            trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=str(error))
+        except Exception as error:  # noqa: BLE001  (the boundary)
+            _log.exception("run %s broke", self.journal.run_id)
+            ended = self.trajectory or trajectory
+            detail = f"{type(error).__name__}: a fault of this program; the server's log has more"
+            trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=detail)
+        self.trajectory = trajectory
+        with contextlib.suppress(asyncio.CancelledError):  # it ends all the same
+            await self._notebook.close()
+        self._close(trajectory, asyncio.get_running_loop().time() - started)
+
+    async def _answered(self) -> Trajectory:
+        trajectory = await self._prepared()
+        self._phase("loading the model")
+        async with self._models.use(self._choice, self._phase) as model:
+            dialect = await chosen_dialect(self.ask.dialect, model)
+            self.trajectory = trajectory = replace(trajectory, dialect=dialect)
+            self._place = replace(self._place, settings=settings_for(model, self._place.settings))
+            policy, settings = await self._chosen(trajectory, model)
+            self._phase("thinking")
+            trajectory = await run(trajectory, policy, self._notebook, settings, self._on_event)
+            if self._fault is not None:
+                raise self._fault  # past the model's house, which must know when one is gone
+            return trajectory
+
+    async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
+        """What drives the notebook: the model, or what the best of several tries said."""
+        place, settings = self._place, self._place.settings
+        if self._tries.count == 1:
+            return model, settings
+        trying = f"trying {self._tries.count} times in fresh kernels"
+        self._phase(trying)
+        self._tries.on_ended = lambda ended: self._phase(f"{trying}: {ended} ended")
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)
+        packages = self._kernels.packages(place.kernel_id)
+        overlay = Path(packages.site) if packages is not None else None
+        policy = await self._tries.chosen(start, self._names, model, limits, overlay)
+        left_s = max(1.0, settings.max_seconds - (clock() - began))
+        return policy, replace(settings, max_seconds=left_s)
+
+    async def _prepared(self) -> Trajectory:
+        place = self._place
+        self._phase("reading the files")
+        context_tokens = await asyncio.to_thread(known_context, self._choice)
+        self._names, brief = await self._kernels.briefed(
+            place.kernel_id,
+            place.files,
+            place.notebook_folder,
+            self.ask.question,
+            brief_room(place.settings.context_tokens or context_tokens),
+        )
+        task = self._task_of(tuple(self._names.values()))
+        workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
+        self._notebook.begin(task, brief.databases, self.ask.after, workspace)
+        # The files come first: what is alike in all questions of a notebook is read once.
+        parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
+        links = (ContextPart("links", brief.links),) if brief.links else ()
+        self.journal.add(ContextTold, parts=(*parts, *links))
+        text = "\n\n".join(part.text for part in parts)
+        containment = self._kernels.containment(place.kernel_id)
+        brief = replace(brief, text=text, variables=self.ask.variables)
+        where = self.summary.endpoint
+        return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)
+
+    def _task_of(self, files: tuple[Path, ...]) -> Task:
+        return Task(id=self.journal.run_id, question=self.ask.question, files=files)
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case TextSampled(text):
+                self._sampled(text)
+            case ModelSilent():
+                self._phase(event.words)
+            case CellStarted():
+                self._is_sampling = False
+            case StepFinished(step, trajectory):
+                self._is_sampling = False
+                self.trajectory = trajectory
+                self._close_step(step)
+                if trajectory.folds and trajectory.folds[-1].at == trajectory.turns:
+                    self._phase(
+                        f"the model's context is full: it sees turns 1 to "
+                        f"{trajectory.folded} shortened from now on"
+                    )
+            case RunFinished(trajectory, fault):
+                self.trajectory = trajectory
+                self._fault = fault
+            case _:
+                pass
+
+    def _sampled(self, text: str) -> None:
+        if not self._is_sampling:
+            self._is_sampling = True
+            self._step += 1
+            self._notebook.step = self._step
+            self._text = []
+            self._keep(lambda: self.journal.add(StepOpened, step=self._step))
+        self._text.append(text)
+        self._publish(TextDelta(self.journal.run_id, 0, self._step, text))
+
+    def _close_step(self, step: Step) -> None:
+        action = step.turn.action
+        kind = "cell" if isinstance(action, RunCell) else "void"
+        self._keep(
+            lambda: self.journal.add(
+                StepClosed,
+                step=self._step,
+                action="answer" if isinstance(action, Answer) else kind,
+                thought=step.turn.thought,
+                tokens=step.completion.completion_tokens,
+                seconds=step.completion.seconds,
+                reasoning=shorten(step.completion.reasoning, _REASONING_CHARS),
+            )
+        )
+
+    def _on_message(self, message: RunMessage) -> None:
+        if isinstance(message, RunClosed):
+            self.summary = self.summary.closed(message)
+
+    def _phase(self, text: str) -> None:
+        self._publish(Phase(self.journal.run_id, 0, text))
+
+    def _keep(self, write: Callable[[], object]) -> None:
+        """Writes where nothing may be raised; a full disk ends the run at its next cell."""
+        with contextlib.suppress(NotebookError):
+            write()
+
+    def _close(self, trajectory: Trajectory, seconds: float) -> None:
+        self._is_sampling = False
+        self._keep(lambda: self._notebook.finish(trajectory))
+        self._keep(
+            lambda: self.journal.add(
+                RunClosed,
+                stop=(trajectory.stop or StopReason.FAULT).value,
+                detail=trajectory.stop_detail,
+                answer=trajectory.answer,
+                unsupported=trajectory.unsupported,
+                numbers=self._notebook.numbers(trajectory),
+                turns=trajectory.turns,
+                cells=trajectory.cells,
+                tokens=self._tries.tokens(trajectory),
+                seconds=seconds,
+                agreeing=self._tries.agreeing(trajectory),
+                tries=self._tries.ran,
+                others=self._tries.others(trajectory),
+                rests_on=rests_words(trajectory.rests_on),
+                shown=_shown(trajectory),
+                ending=trajectory.ending,
+            )
+        )
+
+
+def _shown(trajectory: Trajectory) -> str | None:
+    """The answer as people read it, where that is not as it was stated."""
+    shown = shown_answer(trajectory).text
+    return None if shown == (trajectory.answer or "") else shown
+
+
+def _settings_of(ask: Ask, settings: RunSettings) -> RunSettings:
+    """The server's settings with what the person chose for themselves."""
+    settings = replace(settings, shows_pictures=ask.pictures)
+    if ask.turn_tokens:
+        settings = replace(settings, turn_tokens=ask.turn_tokens)
+    if ask.temperature is not None:
+        settings = replace(settings, temperature=ask.temperature)
+    return settings

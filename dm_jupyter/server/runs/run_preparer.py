@@ -1,0 +1,282 @@
+"""What a question needs before its run begins: a kernel, files that are there, what was told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import posixpath
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook_context import (
+    ContextPart,
+    NotebookView,
+    context_chars,
+    notebook_context,
+)
+from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.data.kernel_tables import Alive
+from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
+from dm_jupyter.server.files.meaning import has_code, meaning_of, mentions_in, tables_in
+from dm_jupyter.server.history.memory import Memory, before, tables_told, without_told
+from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.protocol import Ask, Candidate, WantedFile
+from dm_jupyter.server.runs.run import RunContext
+
+__all__ = ["RefusedError", "RunPreparer"]
+
+_NOT_GIVEN = "“@{}” names none of the files that came with the question"
+_WHICH_DATA = "Which data is the question about? Choose it, or type @ and its name."
+_NO_DATA = (
+    "Which data is the question about? There is no data file here: drop one on the panel, or "
+    "upload it in the file browser."
+)
+_MOST_CANDIDATES = 8
+_MOST_FILES = 12
+_NO_VARIABLES = (
+    "several tries run in fresh kernels, which have none of this notebook's variables: "
+    "name files instead, or ask once"
+)
+
+
+class RefusedError(Exception):
+    """A question that can't be worked on; its text says why and what to do."""
+
+    def __init__(
+        self,
+        reason: Any,
+        message: str,
+        files: Iterable[WantedFile] = (),
+        candidates: Iterable[Candidate] = (),
+    ) -> None:
+        """Makes the refusal.
+
+        Args:
+            reason: as `Refused.reason`.
+            message: for the person.
+            files: as `Refused.files`.
+            candidates: as `Refused.candidates`.
+        """
+        super().__init__(message)
+        self.reason = reason
+        self.files = tuple(files)
+        self.candidates = tuple(candidates)
+
+
+class RunPreparer:
+    """Finds all of it, or says why the question can't be worked on."""
+
+    def __init__(
+        self,
+        kernels: KernelRegistry,
+        models: ModelPool,
+        files: DataFiles,
+        history: RunHistory,
+        settings: RunSettings,
+        cancel_prefetch: Callable[[Ask], None],
+    ) -> None:
+        """Looks at nothing yet.
+
+        Args:
+            kernels: the kernels of open notebooks.
+            models: the models that answer.
+            files: the data files of the server.
+            history: what was asked before.
+            settings: limits of each run.
+            cancel_prefetch: called as soon as nothing refuses a question any more.
+        """
+        self._kernels = kernels
+        self._models = models
+        self._files = files
+        self._history = history
+        self._settings = settings
+        self._make_way = cancel_prefetch
+
+    async def place_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
+        """Returns the question with the files that it means, and where its run works.
+
+        Args:
+            ask: the question.
+            told: the kernel's variables, where the kernel has said them itself.
+
+        Raises:
+            RefusedError: something is missing; the error says what.
+        """
+        path = ask.notebook_path
+        if not ask.question.strip():
+            raise RefusedError("unknown", "the question is empty")
+        if ask.tries > 1 and ask.variables:
+            raise RefusedError("unknown", _NO_VARIABLES)
+        if obstacle := await asyncio.to_thread(self._models.obstacle, ask.model):
+            raise RefusedError("model", obstacle)
+        kernel_id, is_restricted = await self._kernel_for(ask)
+        asked = [told] if told is not None else []
+
+        async def alive() -> Alive:
+            """The kernel's variables: it is asked once, and only where they matter."""
+            if not asked:
+                asked.append(await self._alive(ask, kernel_id))
+            return asked[0]
+
+        ask = await self._meant(ask, alive)
+        try:
+            files = await asyncio.to_thread(self._files.places, ask.files, ask.agreed)
+        except FileNotFoundError as error:
+            raise RefusedError("file", str(error)) from error
+        except LinkedFilesError as error:
+            raise RefusedError("link", str(error), error.files) from error
+        try:
+            await self._kernels.refuse_unreadable(files)
+        except DataFileError as error:
+            raise RefusedError("file", str(error)) from error
+        self._make_way(ask)
+        now = await self._now(ask, kernel_id)
+        place = RunContext(
+            kernel_id=kernel_id,
+            is_restricted=is_restricted,
+            notebook_folder=self._files.folder_of(path),
+            files=files,
+            told=await self._told(ask, alive, now),
+            file_states=now.files,
+            settings=self._settings,
+        )
+        return ask, place
+
+    async def preview(self, ask: Ask) -> tuple[ContextPart, ...]:
+        """Returns what the model would be told besides the files of the question."""
+        kernel_id = ""
+        with contextlib.suppress(NoKernelError):
+            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+
+        async def alive() -> Alive:
+            return await self._alive(ask, kernel_id) if kernel_id else Alive()
+
+        return await self._told(ask, alive, await self._now(ask, kernel_id))
+
+    async def _now(self, ask: Ask, kernel_id: str) -> Memory:
+        """The kernel and the files that the question finds."""
+        states = await asyncio.to_thread(self._files.states, ask.files)
+        return Memory(kernel=self._kernels.process_of(kernel_id), files=states)
+
+    async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
+        """The variables of the kernel, as far as the model may be told of them."""
+        # Tries in fresh kernels have none.
+        is_told = "variables" not in ask.withheld or ask.variables
+        if ask.tries > 1 or not is_told:
+            return Alive()
+        return await self._kernels.alive(kernel_id)
+
+    async def _told(
+        self, ask: Ask, asked: Callable[[], Awaitable[Alive]], now: Memory
+    ) -> tuple[ContextPart, ...]:
+        """What the model is told besides the files of the question."""
+        async with asyncio.TaskGroup() as tasks:  # the kernel is asked while files are read
+            near = tasks.create_task(asyncio.to_thread(self._files_near, ask))
+            past = tasks.create_task(asyncio.to_thread(self._history.memories, ask.notebook_path))
+            alive = await asked()
+        earlier = past.result()
+        named = [table for table in alive.tables if table["name"] in ask.variables]
+        view = NotebookView(
+            cells=without_told(ask.cells, () if "earlier" in ask.withheld else earlier),
+            selected=ask.selected,
+            tables=[table for table in alive.tables if table not in named],
+            values=alive.values,
+            files=near.result(),
+        )
+        chars = context_chars(is_local=self._models.choice(ask.model).is_local)
+        around = notebook_context(view, chars, ask.withheld)
+        runs = () if "earlier" in ask.withheld else before(earlier, now, ask.cells, chars)
+        return (*runs, *tables_told(named), *around)
+
+    def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
+        """Data files in the notebook's folder that the question is not about, with their sizes."""
+        folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
+        found = self._files.search.matching("", folder, _MOST_FILES + len(ask.files)).paths
+        return [
+            (posixpath.basename(path), size)
+            for path in found
+            if path not in ask.files and posixpath.dirname(path) == folder
+            if (size := self._files.size_of(path)) is not None
+        ][:_MOST_FILES]
+
+    async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
+        try:
+            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+        except NoKernelError as error:
+            raise RefusedError("no_kernel", str(error)) from error
+        is_restricted = self._kernels.is_restricted(kernel_id)
+        if not is_restricted and ask.kernel != "own":
+            off = "" if self._kernels.are_confined else ": the server's sandbox is switched off"
+            raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
+        return kernel_id, is_restricted
+
+    async def _meant(self, ask: Ask, alive: Callable[[], Awaitable[Alive]]) -> Ask:
+        """Returns the question with the files and tables that it names or plainly means.
+
+        Args:
+            ask: the question.
+            alive: tells the kernel's variables.
+
+        Raises:
+            RefusedError: a word of it names nothing, or nothing says what it is about.
+        """
+        words = mentions_in(ask.question)
+        if ask.without_data:
+            return _only_given(ask, words)
+        if not words and (ask.files or ask.variables):
+            return ask
+        path = ask.notebook_path
+        # Tries in fresh kernels have no tables.
+        names = [str(table["name"]) for table in (await alive()).tables]
+        folder = posixpath.dirname(path.lstrip("/"))
+        meaning = await asyncio.to_thread(
+            meaning_of, ask.question, self._files, folder, given=ask.files, variables=names
+        )
+        for unclear in meaning.unclear:
+            raise RefusedError("data", unclear.sentence, candidates=unclear.candidates)
+        ask = replace(
+            ask,
+            files=tuple(dict.fromkeys((*ask.files, *meaning.files))),
+            variables=tuple(dict.fromkeys((*ask.variables, *meaning.variables))),
+        )
+        return ask if ask.files or ask.variables else await self._meant_before(ask, names)
+
+    async def _meant_before(self, ask: Ask, tables: list[str]) -> Ask:
+        """What a question means that names nothing: the last run's files, else the kernel's table.
+
+        Raises:
+            RefusedError: neither says what it is about.
+        """
+        last = next(iter(self._history.summaries(ask.notebook_path)), None)
+        if last is not None and (files := self._files.still_there(last.files)):
+            return replace(ask, files=files)
+        if (last is not None and last.answer) or has_code(ask.question):
+            return ask
+        if meant := tables_in(ask.question, tables):
+            return replace(ask, variables=meant)
+        if any((cell.output or cell.figures) and not cell.role for cell in ask.cells):
+            return ask  # it may be about what the person's own cells show
+        folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
+        near = await asyncio.to_thread(self._files.search.matching, "", folder, _MOST_CANDIDATES)
+        found = [Candidate("variable", name) for name in tables]
+        found += [Candidate("file", path) for path in near.paths]
+        raise RefusedError(
+            "data", _WHICH_DATA if found else _NO_DATA, candidates=found[:_MOST_CANDIDATES]
+        )
+
+
+def _only_given(ask: Ask, words: Iterable[str]) -> Ask:
+    """Returns the question, which must name nothing but what came with it.
+
+    Raises:
+        RefusedError: a word of it names something else.
+    """
+    given = {*ask.variables, *ask.files, *map(posixpath.basename, ask.files)}
+    for word in words:
+        if word not in given:
+            raise RefusedError("data", _NOT_GIVEN.format(word))
+    return ask

@@ -1,0 +1,147 @@
+"""The tries of a question that is asked several times: behind the scenes, before its first cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.observe import shorten
+from dm_jupyter.core.events import Event, RunFinished, StepFinished
+from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.protocols import Policy
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.types import Limits
+
+if TYPE_CHECKING:  # the pool and its zygote: most runs are asked once
+    from dm_jupyter.agent.rollout import Pool, RolloutContext
+    from dm_jupyter.search.best_of_n import BestOfN
+
+__all__ = ["Tries", "limits_of_tries"]
+
+_SHARE_OF_TIME = 0.5
+"""Of a run's clock time: the rest is left for the notebook, where cells may wait for the person."""
+_OTHER_CHARS = 500
+"""Of an answer that was not taken, as the panel shows it."""
+
+
+class Tries:
+    """Runs the tries of one run, and counts what they cost and how many agree."""
+
+    def __init__(self, count: int, settings: RunSettings) -> None:
+        """Runs nothing yet.
+
+        Args:
+            count: how many; one means that there is nothing to do behind the scenes.
+            settings: of the run.
+        """
+        self.count = count
+        self._settings = settings
+        self._tokens = 0
+        self._ended = 0
+        self.on_ended: Callable[[int], None] = _nobody
+        """Told how many tries have ended, each time that one has."""
+        self._rehearsal: BestOfN | None = None
+
+    @property
+    def max_tokens(self) -> int:
+        """The most that the run may sample: each try has what a single one would have."""
+        return self.count * self._settings.max_tokens
+
+    async def chosen(
+        self,
+        start: Trajectory,
+        names: Mapping[str, Path],
+        policy: Policy,
+        limits: Limits,
+        overlay: Path | None,
+    ) -> Policy:
+        """Returns a policy that says in the notebook what the best try said.
+
+        The code of a try calls the files as it does in the notebook, also by an absolute name: the
+        file itself can be read there, and nothing around it.
+
+        Args:
+            start: the trajectory without a step.
+            names: how the notebook's code calls each file, to where it lies.
+            policy: the model.
+            limits: of each try.
+            overlay: the added packages that the notebook's kernel sees.
+
+        Raises:
+            DmJupyterError: the model can't be sampled.
+            SandboxError: no kernel could be started here, or none that is confined: nobody watches
+                these cells.
+            asyncio.CancelledError: cancelled; all tries have been stopped.
+        """
+        from dm_jupyter.agent.rollout import RolloutContext  # noqa: PLC0415
+        from dm_jupyter.search.best_of_n import rehearse  # noqa: PLC0415
+        from kernel_sandbox.forkserver.worker_process import WorkerOptions  # noqa: PLC0415
+
+        seconds = self._settings.max_seconds * _SHARE_OF_TIME
+        settings = replace(self._settings, max_seconds=seconds)
+
+        def arena_in(pool: Pool, folder: Path) -> RolloutContext:
+            return RolloutContext(
+                start.task, pool, folder, names, start.brief, settings, start.dialect,
+                emit=self._count,
+            )  # fmt: skip
+
+        self._rehearsal = await rehearse(
+            arena_in, policy, self.count, limits, Strictness.ROLLOUT, WorkerOptions(overlay=overlay)
+        )
+        return self._rehearsal.policy
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, StepFinished):
+            self._tokens += event.step.completion.completion_tokens
+        elif isinstance(event, RunFinished):
+            self._ended += 1
+            self.on_ended(self._ended)
+
+    def tokens(self, ended: Trajectory) -> int:
+        """Returns what was sampled in all: for the tries, also unfinished ones, and the run."""
+        if self._rehearsal is None:
+            return self._tokens + ended.tokens
+        return self._rehearsal.tokens_with(ended)
+
+    def agreeing(self, ended: Trajectory) -> int:
+        """Returns how many tries say what the run's answer says."""
+        return self._rehearsal.agreeing_with(ended) if self._rehearsal is not None else 0
+
+    @property
+    def ran(self) -> int:
+        """How many tries ran: fewer than allowed where two of them agreed."""
+        return self._rehearsal.tries if self._rehearsal is not None else self._ended
+
+    def others(self, ended: Trajectory) -> tuple[str, ...]:
+        """Returns what the tries say that say something else than the run's answer, cut to size."""
+        if self._rehearsal is None or ended.answer is None:
+            return ()
+        found = self._rehearsal.differing_from(ended)
+        return tuple(shorten(answer, _OTHER_CHARS) for answer in found)
+
+
+def _nobody(_: int) -> None:
+    return
+
+
+async def limits_of_tries(kernels: KernelRegistry, kernel_id: str, notebook_path: str) -> Limits:
+    """Returns what a try may use: what a cell of a run may, and what the notebook's kernel may.
+
+    Raises:
+        KernelStartError: the kernel ended and did not come back.
+    """
+    limits = (await kernels.attach(kernel_id)).limits
+    meter = await kernels.meter(notebook_path)
+    if meter is None:
+        return limits
+    return replace(
+        limits,
+        memory_bytes=meter.memory_limit_bytes,
+        cpu_s=int(meter.cpu_limit_s),
+        processes=meter.process_limit,
+    )

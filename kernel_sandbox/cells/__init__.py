@@ -1,0 +1,1 @@
+"""One cell: what is sent to a kernel, what comes back, what of it is believed."""

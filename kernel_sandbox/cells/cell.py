@@ -1,0 +1,300 @@
+"""One cell from sending to result: the limits of time, memory and output meet here."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from kernel_sandbox.aio import run_shielded
+from kernel_sandbox.cells.outputs import Change, OutputCollector
+from kernel_sandbox.cells.zmq_channels import Execution
+from kernel_sandbox.ledger.facts import LEDGER, facts_from
+from kernel_sandbox.types import CellResult, CellStatus, Limits
+from kernel_sandbox.watch.watchdog import LimitViolation
+
+__all__ = ["CellChannel", "CellRun", "RunningKernel", "outcome_of_reply"]
+
+INTERRUPT_GRACE_S = 2.0
+_PRESS_AGAIN_S = 0.5
+_LAST_OUTPUT_S = 0.5
+_DEATH_NEWS_S = 0.25
+_INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter where a cell awaits
+_Outcome = tuple[CellStatus, str, str]
+"""How a cell ended, what to say of it, and the limit that ended it."""
+_MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
+
+
+class CellChannel(Protocol):
+    """What a `CellRun` needs of the way to a kernel; it may call both at the same time."""
+
+    async def execute(self, source: str, execution: Execution) -> None:
+        """Runs a cell; returns when its reply and its last output have come, or never."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when the kernel has finished all that was sent to it before, or never."""
+        ...
+
+
+class RunningKernel(Protocol):
+    """A kernel that takes cells; used by one `CellRun` at a time."""
+
+    @property
+    def wire(self) -> CellChannel:
+        """Its channels."""
+        ...
+
+    @property
+    def dead(self) -> asyncio.Event:
+        """Set when its process has ended, for whatever reason."""
+        ...
+
+    @property
+    def breach(self) -> LimitViolation | None:
+        """The limit that it was ended for."""
+        ...
+
+    @property
+    def exit_status(self) -> int | None:
+        """How its process ended; `None` where nobody knows."""
+        ...
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: watch closely."""
+        ...
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes where that is known."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Sends the kernel and what its cell started an interrupt."""
+        ...
+
+    async def kill(self) -> None:
+        """Ends the process with all that it started; returns when they are gone."""
+        ...
+
+
+class CellRun:
+    """Runs one cell on a kernel, once."""
+
+    def __init__(
+        self,
+        kernel: RunningKernel,
+        limits: Limits,
+        on_change: Callable[[Change], None] = lambda _: None,
+        *,
+        keeps_ledger: bool = True,
+    ) -> None:
+        """Sends nothing yet.
+
+        Args:
+            kernel: a started kernel on which nothing runs.
+            limits: of time and output.
+            on_change: gets each change of the cell's outputs, as it happens.
+            keeps_ledger: whether a kernel of ours notes what happens to the data.
+        """
+        self._kernel = kernel
+        self._limits = limits
+        collector = OutputCollector(limits.output_bytes, on_change)
+        self._execution = Execution(collector, keeps_ledger=keeps_ledger)
+        self._was_interrupted = False
+        self._work: asyncio.Task[None] | None = None
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the code and returns what became of it.
+
+        Args:
+            source: the code.
+
+        Raises:
+            asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
+        """
+        started = asyncio.get_running_loop().time()
+        self._kernel.begin_cell()
+        self._work = asyncio.create_task(self._kernel.wire.execute(source, self._execution))
+        try:
+            status, message, ended_by = await self._outcome(self._work)
+        except asyncio.CancelledError:
+            await run_shielded(self._stop())
+            raise
+        finally:
+            peak = self._kernel.finish_cell()
+            self._work.cancel()
+        reply = self._execution.reply or {}
+        return CellResult(
+            status=status,
+            outputs=self._execution.collector.outputs,
+            execution_count=reply.get("execution_count"),
+            seconds=asyncio.get_running_loop().time() - started,
+            peak_bytes=self._peak(peak),
+            cut_bytes=self._execution.collector.cut_bytes,
+            message=message,
+            state_lost=self._kernel.dead.is_set(),
+            ended_by=ended_by,
+            facts=facts_from(reply.get(LEDGER)),
+        )
+
+    def _peak(self, seen: int | None) -> int | None:
+        """What it needed at least: the system may end a kernel between two looks at it."""
+        breach = self._kernel.breach
+        return max(seen or 0, breach.needed_bytes if breach else 0) or None
+
+    async def interrupt(self) -> None:
+        """Interrupts the cell; returns when it has ended or plainly won't."""
+        self._was_interrupted = True
+        await self._press()
+
+    async def _outcome(self, work: asyncio.Task[None]) -> _Outcome:
+        dead, flood = self._kernel.dead, self._execution.flood
+        await _any(self._limits.wall_s, work, dead.wait(), flood.wait())
+        if flood.is_set() and not work.done():  # a death breaks the connection first
+            await _any(_DEATH_NEWS_S, dead.wait())
+        if dead.is_set():
+            return self._death()
+        if work.done():
+            return self._end()
+        if flood.is_set():
+            await self._stop()
+            late = self._kernel.breach is not None and dead.is_set()  # on a busy machine
+            return self._death() if late else self._flooded()
+        await self._stop()
+        how = "killed: its variables are gone" if dead.is_set() else "interrupted"
+        text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."
+        return CellStatus.TIMEOUT, text, "timeout"
+
+    async def _stop(self) -> None:
+        """Interrupts the cell, and kills the kernel when it does not listen."""
+        if not await self._press():
+            await self._kernel.kill()
+
+    async def _press(self) -> bool:
+        """Interrupts the cell; returns whether the kernel has since ended it, or itself.
+
+        Presses again after a while: the first signal may come a moment before the code, which
+        then runs on. The proof of the end is an answer to a request that waits behind the cell.
+        """
+        work, dead = self._work, self._kernel.dead
+        if work is None or dead.is_set():
+            return True
+        settled = asyncio.create_task(self._kernel.wire.settle())
+        try:
+            await _any(_PRESS_AGAIN_S, self._execution.started.wait(), settled, dead.wait())
+            for _ in range(round(INTERRUPT_GRACE_S / _PRESS_AGAIN_S)):
+                if not work.done():
+                    await self._kernel.interrupt()
+                await _any(_PRESS_AGAIN_S, settled, dead.wait())
+                if settled.done():  # the last output is on the way, if it was not lost
+                    await _any(_LAST_OUTPUT_S, work)
+                    return True
+                if dead.is_set():
+                    return True
+        finally:
+            settled.cancel()
+        return False
+
+    def _end(self) -> _Outcome:
+        status, message, ended_by = outcome_of_reply(
+            self._execution.reply or {}, was_interrupted=self._was_interrupted
+        )
+        return status, message or self._cut(), ended_by
+
+    def _cut(self) -> str:
+        collector = self._execution.collector
+        if not collector.cut_bytes:
+            return ""
+        return (
+            f"{collector.cut_bytes:,} bytes of output were cut: the limit is "
+            f"{self._limits.output_bytes:,} bytes. Print a summary instead."
+        )
+
+    def _flooded(self) -> _Outcome:
+        if self._kernel.dead.is_set():
+            text = f"{self._cut()} The kernel would not stop and was killed."
+            return CellStatus.KILLED, text, "output"
+        reply = self._execution.reply or {}
+        if reply.get("status") == "ok":
+            return CellStatus.OK, self._cut(), ""
+        return CellStatus.ERROR, f"{self._cut()} The cell was interrupted.", "output"
+
+    def _death(self) -> _Outcome:
+        breach = self._kernel.breach
+        if breach is not None:
+            kind = CellStatus.MEMORY if breach.kind == "memory" else CellStatus.KILLED
+            return kind, f"{breach.message} Its variables are gone.", breach.kind
+        status = self._kernel.exit_status
+        ended_by = "processor" if _signal_name(status) == "SIGXCPU" else "death"
+        return CellStatus.KILLED, describe_death(status, self._limits), ended_by
+
+
+def outcome_of_reply(reply: Mapping[str, Any], *, was_interrupted: bool) -> _Outcome:
+    """Returns how a cell ended, by the reply of its kernel.
+
+    Args:
+        reply: its content; empty where it was lost.
+        was_interrupted: whether somebody here interrupted the cell.
+    """
+    name = reply.get("ename")
+    if reply.get("status") == "ok":
+        return CellStatus.OK, "", ""
+    if name in _MEMORY_ERRORS:
+        text = (
+            "the cell asked for more memory than there is within the limit; the kernel and "
+            "its variables are still there. Work on fewer rows or columns at a time."
+        )
+        return CellStatus.MEMORY, text, "memory"
+    if was_interrupted and name in _INTERRUPTS:
+        return CellStatus.INTERRUPTED, "the cell was interrupted", ""
+    return CellStatus.ERROR, "", ""
+
+
+_DEATHS = {
+    "SIGKILL": "was ended from outside, as happens when the machine runs out of memory",
+    "SIGTERM": "was told to end",
+    "SIGSEGV": "crashed: compiled code used memory that it has not",
+    "SIGBUS": "crashed: compiled code used memory that it has not",
+    "SIGABRT": "crashed: compiled code gave up",
+}
+"""What a signal that ended a kernel means, in a person's words."""
+
+
+def describe_death(status: int | None, limits: Limits) -> str:
+    """Returns what a person should know about a kernel that ended by itself.
+
+    Args:
+        status: the exit status; a negative one, or one above 128, stands for a signal.
+        limits: what the kernel was allowed.
+    """
+    name = _signal_name(status)
+    if not name:
+        return f"the kernel ended with status {status}; its variables are gone"
+    if name == "SIGXCPU":
+        return (
+            f"the kernel used up its {limits.cpu_s} s of processor time and was ended; "
+            "its variables are gone. Do less work, or raise the limit."
+        )
+    why = _DEATHS.get(name, f"was ended by a signal ({name})")
+    return f"the kernel {why}; its variables are gone"
+
+
+def _signal_name(status: int | None) -> str:
+    """The signal that an exit status stands for; empty where it stands for none."""
+    number = 0 if status is None else -status if status < 0 else max(0, status - 128)
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+async def _any(timeout_s: float, *awaitables: Awaitable[Any]) -> None:
+    """Returns when the first is done, or after the time; cancels those that it made tasks of."""
+    given = [item for item in awaitables if isinstance(item, asyncio.Future)]
+    made = [asyncio.ensure_future(item) for item in awaitables if item not in given]
+    try:
+        await asyncio.wait((*given, *made), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in made:
+            task.cancel()

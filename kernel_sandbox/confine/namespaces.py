@@ -1,0 +1,167 @@
+"""Namespaces of a kernel: users, mounts, processes, network, messages, host name.
+
+Covered: `enter` makes them without root; `observe` says so only for what it saw: another
+namespace, one loopback device, a file system that refuses a write. Not covered: systems that
+don't let an ordinary user make them; there Landlock and seccomp have to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from kernel_sandbox.confine import system
+from kernel_sandbox.confine.layers import Layer, LayerState
+from kernel_sandbox.confine.spec import ConfinementSpec
+
+__all__ = [
+    "NEW_PROCESSES",
+    "current",
+    "enter",
+    "enter_rest",
+    "enter_users",
+    "has_own_user",
+    "join_rest",
+    "observe",
+]
+
+_NEWNS, _NEWUTS, _NEWIPC = 0x00020000, 0x04000000, 0x08000000
+_NEWUSER, NEW_PROCESSES, _NEWNET = 0x10000000, 0x20000000, 0x40000000
+_SEEN = _NEWNS | _NEWIPC | _NEWUTS
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+_KINDS = ("user", "mnt", "pid", "net")
+_DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def enter(*, network: bool) -> None:
+    """Gives this process, and those that it starts, namespaces of their own.
+
+    The process itself stays in its process namespace: the next one it forks is the first of the
+    new one, and when that ends, all members end.
+
+    Args:
+        network: whether to stay in the network of the machine.
+
+    Raises:
+        OSError: the system does not let it.
+    """
+    enter_users()
+    system.unshare(NEW_PROCESSES)
+    enter_rest(network=network)
+
+
+def enter_users() -> None:
+    """Gives this process a user namespace of its own, where it has every right.
+
+    Raises:
+        OSError: the system does not let it.
+    """
+    user, group = os.getuid(), os.getgid()
+    system.unshare(_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="utf-8")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="utf-8")
+
+
+def enter_rest(*, network: bool) -> None:
+    """Gives this process mounts, messages, a host name and, unless it may have one, a network.
+
+    Args:
+        network: whether to stay in the network of the machine.
+
+    Raises:
+        OSError: it has no right to.
+    """
+    system.unshare(_SEEN if network else _SEEN | _NEWNET)
+    system.set_host_name("sandbox")
+    if not network:
+        _raise_loopback()
+
+
+def join_rest(descriptor: int, *, network: bool) -> None:
+    """Joins what `enter_rest` has given another process.
+
+    Args:
+        descriptor: of that process (a pidfd).
+        network: as it was there.
+
+    Raises:
+        OSError: it has ended.
+    """
+    system.set_namespaces(descriptor, _SEEN if network else _SEEN | _NEWNET)
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("16sh14x", b"lo", _IFF_UP)
+        fcntl.ioctl(control, _SIOCSIFFLAGS, request)
+
+
+def current() -> dict[str, str]:
+    """Returns the namespaces of this process, as kind to the system's name for it."""
+    return {kind: name for kind in _KINDS if (name := _current(kind)) is not None}
+
+
+def _current(kind: str) -> str | None:
+    try:
+        return os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 (for each worker)
+    except OSError:
+        return None
+
+
+def _is_apart(policy: ConfinementSpec, kind: str) -> bool:
+    mine, theirs = _current(kind), policy.namespaces.get(kind)
+    return mine is not None and theirs is not None and mine != theirs
+
+
+def has_own_user(policy: ConfinementSpec) -> bool:
+    """Whether this process has a user namespace of its own."""
+    return _is_apart(policy, "user")
+
+
+def observe(policy: ConfinementSpec) -> tuple[Layer, ...]:
+    """Returns the three layers that namespaces give, as this process finds them."""
+    checks: tuple[tuple[str, str, Callable[[], str], str], ...] = (
+        ("read_only_view", "mnt", _writable_prefix, "system and inputs read-only, the rest hidden"),
+        ("pid_namespace", "pid", lambda: "", "no other process is seen; all end together"),
+    )
+    layers = [_layer(policy, *check) for check in checks]
+    if policy.network:
+        layers.append(Layer("network_namespace", LayerState.OFF, "the limits allow the network"))
+    else:
+        layers.append(_layer(policy, "network_namespace", "net", _devices, "no network"))
+    return tuple(layers)
+
+
+def _layer(
+    policy: ConfinementSpec, name: str, kind: str, hole: Callable[[], str], good: str
+) -> Layer:
+    if not _is_apart(policy, kind):
+        state = LayerState(policy.no_view_state) if policy.no_view else LayerState.REFUSED
+        return Layer(name, state, policy.no_view or f"the {kind} namespace is the parent's")
+    leak = hole()
+    if leak:
+        return Layer(name, LayerState.REFUSED, leak)
+    return Layer(name, LayerState.ACTIVE, good)
+
+
+def _devices() -> str:
+    others = [name for _, name in socket.if_nameindex() if name != "lo"]
+    return f"network devices are visible: {', '.join(others)}" if others else ""
+
+
+def _writable_prefix() -> str:
+    """Tries to write beside the interpreter; only asked where a mount namespace is its own."""
+    path = Path(sys.prefix) / f".write-probe-{os.getpid()}"
+    try:
+        path.touch(exist_ok=False)
+    except OSError as error:
+        return "" if error.errno in _DENIED else f"writing beside the interpreter: {error}"
+    path.unlink()
+    return "the folder of the interpreter is writable"

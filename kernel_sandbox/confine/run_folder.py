@@ -1,0 +1,68 @@
+"""The private folder of one kernel: its home, its temporary files, its settings, its sockets.
+
+In `home` and `tmp` the kernel writes; they and `ipython`, IPython's settings, which it only reads,
+are made anew at each start, so that nothing a kernel left behind runs in the next one. `work` is
+its working folder where it has no other. `k-1` to `k-5` are the sockets of its channels, bound by
+whoever starts it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from kernel_sandbox import environment
+from kernel_sandbox.confine.spec import WRITABLE
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.removal import remove_tree
+
+__all__ = ["furnish", "furnish_home", "make_run_folder"]
+
+SOCKET_PATH_BYTES = 107
+_LONGEST_SOCKET = "k-5"
+_IPYTHON_FOLDERS = ("security", "log", "pid", "startup", "db")
+
+
+def make_run_folder() -> PrivateFolder:
+    """Returns a new folder with what every kernel finds in it.
+
+    Raises:
+        KernelStartError: its path is too long for a socket.
+    """
+    folder = PrivateFolder(environment.runtime_base(), "dmj-")
+    path = folder.path
+    if len(os.fsencode(path / _LONGEST_SOCKET)) > SOCKET_PATH_BYTES:
+        folder.remove()
+        raise KernelStartError(f"{path} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
+    furnish(path)
+    return folder
+
+
+def furnish(run_dir: Path) -> None:
+    """Makes anew what a start needs, with nothing in it of the kernel before; no kernel runs.
+
+    Args:
+        run_dir: the private folder.
+    """
+    for name in (*WRITABLE, environment.IPYTHON):
+        remove_tree(run_dir / name)
+        (run_dir / name).mkdir(mode=0o700)
+    profile = run_dir / environment.IPYTHON / "profile_default"
+    for name in _IPYTHON_FOLDERS:  # IPython would make them, and can't
+        (profile / name).mkdir(parents=True)
+    furnish_home(run_dir / "home")
+
+
+def furnish_home(home: Path) -> None:
+    """Puts into an empty home folder what every kernel finds there.
+
+    Args:
+        home: the folder.
+    """
+    fonts = home / "matplotlib"
+    fonts.mkdir()
+    style = environment.chart_style()
+    for file in (*environment.font_caches(), style):
+        shutil.copyfile(file, fonts / file.name)

@@ -1,0 +1,119 @@
+"""How strictly a kernel is confined: what may be missing on a machine that lacks a mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel_sandbox.confine.layers import Containment
+
+__all__ = ["Strictness", "Weakness", "shortcomings", "weaknesses"]
+
+
+class Strictness(StrEnum):
+    """What a kernel is for."""
+
+    INTERACTIVE = "interactive"
+    """A person's: runs with what the machine has; what is missing is shown."""
+    ROLLOUT = "rollout"
+    """Nobody watches: refuses to run unless files, network, processes and memory are held."""
+    OFF = "off"
+    """Not confined at all, because somebody said so."""
+
+
+_ROLLOUT = {
+    "files": ("read_only_view", "landlock"),
+    "network": ("network_namespace", "late_seccomp"),
+    "system calls": ("seccomp",),
+    "number of processes": ("pid_limit", "cgroup"),
+    "memory": ("memory_watchdog", "cgroup"),
+    "environment": ("environment",),
+}
+"""What must be held, and by which layers: one of them suffices."""
+
+
+def shortcomings(profile: Strictness, containment: Containment) -> tuple[str, ...]:
+    """Returns what a profile asks for and no layer holds: a phrase each, with the layers' reasons.
+
+    Args:
+        profile: what the kernel is for.
+        containment: the layers around it.
+    """
+    if profile is not Strictness.ROLLOUT:
+        return ()
+    found = []
+    for what, names in _ROLLOUT.items():
+        if not any(containment.is_active(name) for name in names):
+            layers = [containment.get(name) for name in names]
+            reasons = "; ".join(f"{x.name} is {x.state}: {x.reason}" for x in layers)
+            found.append(f"{what} ({reasons})")
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """What restricted code can do on a machine that lacks all layers against it."""
+
+    text: str
+    """A sentence for a person."""
+    remedy: str
+    """What to do about it: sentences."""
+    is_grave: bool = True
+    """Whether a person should know it before the first cell runs."""
+
+
+_NAMESPACES = (
+    "Let users make namespaces: "
+    "sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns."
+)
+_LINUX = f"Use Linux 5.13 or later. {_NAMESPACES}"
+_WEAKNESSES = (
+    (
+        ("read_only_view", "landlock"),
+        Weakness("Restricted kernels are not kept from your files here.", _LINUX),
+    ),
+    (
+        ("network_namespace", "late_seccomp"),
+        Weakness("Restricted kernels are not kept from your network here.", _LINUX),
+    ),
+    (
+        ("pid_limit", "cgroup"),
+        Weakness(
+            "How many processes a restricted kernel makes is only looked at from time to time "
+            "here: code that makes them fast enough can stop this machine.",
+            f"Start it as an ordinary user, or give it a control group. {_NAMESPACES}",
+        ),
+    ),
+    (
+        ("workspace_layer",),
+        Weakness(
+            "What restricted code overwrites, deletes or makes in the notebook's folder is there "
+            "at once here: a cell is judged by its text alone.",
+            _NAMESPACES,
+            is_grave=False,
+        ),
+    ),
+    (
+        ("read_only_view",),
+        Weakness(
+            "Restricted code sees names, sizes and dates of your files here, and can change their "
+            "modes, dates and attributes.",
+            _NAMESPACES,
+            is_grave=False,
+        ),
+    ),
+)
+"""Layers of which one suffices, and what their lack means; the gravest first."""
+
+
+def weaknesses(containment: Containment) -> tuple[Weakness, ...]:
+    """Returns what a person should know of the layers that a kernel lacks, the gravest first.
+
+    Args:
+        containment: the layers around it.
+    """
+    return tuple(
+        weakness
+        for names, weakness in _WEAKNESSES
+        if not any(containment.is_active(name) for name in names)
+    )

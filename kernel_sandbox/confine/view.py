@@ -1,0 +1,257 @@
+"""The files that a kernel sees: a root of its own, built in its mount namespace.
+
+Covered: system folders, the interpreter, the inputs and the run folder, read-only; the working
+folder, the home folder and that for temporary files, to write, but for the protected paths in
+them, which stay where they are (`held_paths`); small private /tmp and /dev/shm; a /proc of its own
+processes that takes no write. Nothing else of the machine has a name in there.
+Not covered: a protected path that is made only after the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import kernel_sandbox
+from kernel_sandbox.confine import held_paths, system
+from kernel_sandbox.confine.rlimits import THREADS
+from kernel_sandbox.confine.spec import ConfinementSpec
+from kernel_sandbox.confine.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
+from kernel_sandbox.files.beneath import opened
+
+__all__ = [
+    "DEVICES",
+    "UNLISTED",
+    "base_paths",
+    "build",
+    "has_process_limit",
+    "is_covered",
+    "look_again",
+    "process_numbers",
+]
+
+TEMPORARY_BYTES = 256 * 1024**2
+SHARED_MEMORY_BYTES = 64 * 1024**2
+"""Both live in memory: hence small. The watchdog counts what they hold."""
+TEMPORARY_FILES = 16_384
+"""An empty one takes memory, too, that belongs to no file."""
+
+UNLISTED = Path("/.unlisted")
+"""An empty file that no rule names: who can read it is held by nothing but the view."""
+DEVICES = ("null", "full", "random", "urandom")
+"""No `zero`: memory that is mapped from it and shared stays when no process maps it any more."""
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
+_ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
+_RESERVED_PIDS = 300
+"""The system never gives numbers below this one twice."""
+
+
+@functools.cache
+def base_paths(network: bool) -> tuple[Path, ...]:
+    """Returns what every kernel may read: the system and its interpreter. Missing paths, too.
+
+    Args:
+        network: whether the kernel may reach one.
+    """
+    etc = (*_ETC, *_ETC_NETWORK) if network else _ETC
+    return tuple(map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in etc), *_interpreter_paths())))
+
+
+def _interpreter_paths() -> list[str]:
+    """The interpreter and this package: exactly their folders, never the home around them."""
+    package = str(Path(kernel_sandbox.__file__).parent)
+    program = str(Path(sys.executable).resolve().parents[1])
+    roots = [sys.prefix, sys.base_prefix, program]
+    kept: list[str] = []
+    for path in (*roots, *map(os.path.realpath, roots), package):
+        if not any(f"{path}/".startswith(f"{other}/") for other in (*_SYSTEM, *kept)):
+            kept.append(path)
+    return kept
+
+
+def build(policy: ConfinementSpec) -> ConfinementSpec:
+    """Moves this process into the view, for good; it is the first of its process namespace.
+
+    Args:
+        policy: what to show, and how many processes there may be.
+
+    Returns:
+        The policy, without the layer above the working folder where the system takes none.
+
+    Raises:
+        OSError: a mount was refused, or a path of the policy is gone or has a link in it by now.
+    """
+    root = Path(policy.run_dir) / "view"
+    root.mkdir(mode=0o700, exist_ok=True)
+    system.mount("", "/", flags=MS_REC | system.MS_PRIVATE)
+    system.mount("tmpfs", str(root), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+    _make_proc(root, process_numbers(policy))
+    _make_devices(root)
+    _make_temporary(root)
+    _touch(f"{root}{UNLISTED}")
+    for path in base_paths(policy.network):
+        if path.exists():
+            _show(root, path)
+    own = (policy.workspace, *policy.private)
+    outside = (x for x in policy.readable if Path(policy.workspace) not in Path(x).parents)
+    # The upper ones first: a mount hides what was mounted below its place before.
+    shown = (policy.run_dir, *outside, *own)
+    for name in sorted(shown, key=lambda name: name.count("/")):
+        with opened(Path(policy.readable.get(name, name))) as found:
+            is_folder = stat.S_ISDIR(os.fstat(found).st_mode)
+            place = _make_place(f"{root}{name}", is_folder=is_folder)
+            # The run folder without the mounts below it: this view is one of them.
+            below = name != policy.run_dir
+            if name == policy.workspace and policy.layer:
+                try:
+                    _cover(found, place, Path(policy.layer))
+                    continue
+                except OSError:  # it says so itself: see `confine`
+                    policy = replace(policy, layer="")
+            system.bind(found, place, read_only=name not in own, recursive=below)
+    workspace = f"{root}{policy.workspace}"
+    held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
+    _enter(root)
+    os.chdir(policy.workspace)
+    return policy
+
+
+def _cover(folder: int, place: str, layer: Path) -> None:
+    """Shows a folder with a layer above it, which takes what is written.
+
+    Raises:
+        OSError: the system, or the file system of the layer, does not take it.
+    """
+    with opened(layer / "upper") as upper, opened(layer / "work") as work:
+        # By descriptors: a path may hold what the options use as signs, or a link by now.
+        parts = (f"lowerdir={_through(folder)}", f"upperdir={_through(upper)}")
+        options = (*parts, f"workdir={_through(work)}", "userxattr")
+        system.mount("overlay", place, "overlay", MS_NOSUID | MS_NODEV, ",".join(options))
+
+
+def _through(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def is_covered(workspace: str) -> bool:
+    """Whether a layer lies above the working folder, as this process sees it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+            before, _, after = line.partition(" - ")
+            # Blanks and the like are written in octal there.
+            place = before.split()[4].encode().decode("unicode_escape", "replace")
+            if place.encode("latin-1", "replace").decode("utf-8", "replace") == workspace:
+                return after.startswith("overlay ")
+    return False
+
+
+def look_again(workspace: str) -> bool:
+    """Has the system forget what it remembers of the working folder's names.
+
+    Needed where another file system lies above the folder: what changes below it is not seen else.
+
+    Args:
+        workspace: the folder, as this process finds it.
+
+    Returns:
+        Whether the system did.
+    """
+    try:
+        system.mount("", workspace, flags=system.MS_REMOUNT | MS_NOSUID | MS_NODEV)
+    except OSError:
+        return False
+    return True
+
+
+def _inside(policy: ConfinementSpec, paths: Iterable[str]) -> list[Path]:
+    """Those of the paths that lie below the working folder, relative to it."""
+    workspace = Path(policy.workspace)
+    return [path.relative_to(workspace) for path in map(Path, paths) if workspace in path.parents]
+
+
+def _show(root: Path, path: Path) -> None:
+    """Shows a file or folder at its own place, read-only; a link of the system stays a link."""
+    if str(path) in _SYSTEM and path.is_symlink():
+        (root / path.relative_to("/")).symlink_to(path.readlink())
+        return
+    target = _make_place(f"{root}{path}", is_folder=path.is_dir())
+    system.mount(str(path.resolve()), target, flags=MS_BIND | MS_REC)
+    system.make_read_only(target, recursive=True)
+
+
+def _make_place(target: str, *, is_folder: bool) -> str:
+    """Makes what is mounted upon, unless it is there; returns it."""
+    if is_folder:
+        os.makedirs(target, exist_ok=True)  # noqa: PTH103 (for each worker a score of times)
+    elif not os.path.exists(target):  # noqa: PTH110
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        _touch(target)
+    return target
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+
+
+def process_numbers(policy: ConfinementSpec) -> int:
+    """Returns how many process numbers a kernel's namespace has: its only limit for root."""
+    return _RESERVED_PIDS + policy.processes + THREADS
+
+
+def has_process_limit(policy: ConfinementSpec) -> bool:
+    """Whether the process namespace of this process has the limit that the view set."""
+    try:
+        text = Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return int(text) <= process_numbers(policy)
+
+
+def _make_proc(root: Path, numbers: int) -> None:
+    proc = root / "proc"
+    proc.mkdir()
+    system.mount("proc", str(proc), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    with contextlib.suppress(OSError):  # before Linux 6.14; the step `pid_limit` says so
+        (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="utf-8")
+    # The settings of the system belong to root's number, which no namespace changes.
+    system.make_read_only(str(proc), recursive=True)
+
+
+def _make_devices(root: Path) -> None:
+    folder = root / "dev"
+    folder.mkdir()
+    for name in DEVICES:
+        _touch(f"{folder}/{name}")
+        system.mount(f"/dev/{name}", f"{folder}/{name}", flags=MS_BIND)
+    (folder / "fd").symlink_to("/proc/self/fd")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        (folder / name).symlink_to(f"/proc/self/fd/{number}")
+    _temporary(folder / "shm", SHARED_MEMORY_BYTES)
+
+
+def _make_temporary(root: Path) -> None:
+    _temporary(root / "tmp", TEMPORARY_BYTES)
+
+
+def _temporary(folder: Path, size_bytes: int) -> None:
+    folder.mkdir()
+    flags = MS_NOSUID | MS_NODEV
+    options = f"mode=1777,size={size_bytes},nr_inodes={TEMPORARY_FILES}"
+    system.mount("tmpfs", str(folder), "tmpfs", flags, options)
+
+
+def _enter(root: Path) -> None:
+    old = root / "old"
+    old.mkdir()
+    system.pivot_root(str(root), str(old))
+    os.chdir("/")
+    system.detach("/old")
+    Path("/old").rmdir()
+    system.make_read_only("/", recursive=False, devices=True)

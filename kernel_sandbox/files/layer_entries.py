@@ -1,0 +1,346 @@
+"""What lies in a layer above a person's folder, entry by entry, and what each stands for.
+
+Covered: files, folders, links and marks of removal, as overlayfs keeps them for an ordinary user;
+what a person should know of each. Nothing is followed and nothing is opened by its path.
+Not covered: what is in the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path, PurePath
+from typing import Literal
+
+from kernel_sandbox import names
+from kernel_sandbox.files import beneath
+from kernel_sandbox.types import FileChange
+
+__all__ = [
+    "ASKED",
+    "CHUNK_BYTES",
+    "GONE",
+    "Entry",
+    "Signature",
+    "changes_nothing",
+    "folder_times",
+    "look",
+    "new_entries",
+    "protected_paths",
+    "remove",
+    "target_of",
+    "written",
+]
+
+CODE, EXECUTABLE, LINK = "code", "executable", "a link"
+CARRIES_CODE = "may run code when it is opened"
+HIDES = "hides the module"
+NEVER = "programs run or obey it unasked"
+NOTEBOOK = "a notebook that was there"
+LEADS_OUT = "a link that leads out of the folder"
+NO_FILE = "neither a file nor a folder"
+ODD_NAME = "its name is no text"
+TOO_DEEP = "too many folders deep"
+_REFUSED = (HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP)
+ASKED = (CODE, EXECUTABLE, LINK)
+
+_MAXIMUM_DEPTH = 60
+_WATCHED_FOLDERS = 300
+_PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
+"""Looked at for protected paths: whoever starts a kernel in a whole home should not wait."""
+_OPAQUE = "user.overlay.opaque"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+CHUNK_BYTES = 1024 * 1024
+
+Signature = tuple[int, int, int, int, int]
+"""Number, size, both times of change, mode: another one, and the entry is another."""
+GONE: Signature = (0, 0, 0, 0, 0)
+
+
+Kind = Literal["file", "folder", "link", "gone", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in the layer that was not there, or not so, at the last look."""
+
+    place: PurePath
+    signature: Signature
+    """Of the entry in the layer; of the folder around it for what that no longer shows."""
+    change: FileChange
+    kind: Kind
+
+
+def new_entries(
+    upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath
+) -> Iterator[Entry]:
+    """Yields what is in a folder of the layer, and in those below, and was not dealt with.
+
+    Args:
+        upper: the folder of the layer.
+        folder: the same of the person's; -1 where there is none.
+        handled: what was dealt with.
+        above: where they are.
+    """
+    with os.scandir(upper) as scan:
+        entries = list(scan)
+    for entry in entries:
+        place, name = above / entry.name, PurePath(entry.name)
+        now, before = look(upper, name), look(folder, name)
+        is_open = stat.S_ISDIR(now[4]) and not _name_marks(place)
+        if handled.get(place) != now and not (is_open and stat.S_ISDIR(before[4])):
+            yield _judged(place, now, before, upper, folder)
+        if is_open:
+            with ExitStack() as stack, contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                inner, below = _entered(stack, upper, entry.name), -1
+                if stat.S_ISDIR(before[4]):
+                    below = _entered(stack, folder, entry.name)
+                    yield from _cleared(place, now, inner, below)
+                yield from new_entries(inner, below, handled, place)
+
+
+def _entered(stack: ExitStack, folder: int, name: str) -> int:
+    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[Entry]:
+    """What was in a folder that was removed and made again, and is there no more."""
+    try:
+        os.getxattr(inner, _OPAQUE)
+    except OSError:  # it was not
+        return
+    for name in set(os.listdir(below)) - set(os.listdir(inner)):
+        yield _gone(place / name, now, look(below, PurePath(name)), below)
+    with contextlib.suppress(OSError):  # from here on it shows what the person puts there
+        os.removexattr(inner, _OPAQUE)
+
+
+def _judged(place: PurePath, now: Signature, before: Signature, upper: int, folder: int) -> Entry:
+    """What an entry of the layer stands for, and what a person should know of it."""
+    mode = now[4]
+    if stat.S_ISCHR(mode):
+        return _gone(place, now, before, folder)
+    marks = list(_name_marks(place))
+    kind: Kind = "other"
+    if stat.S_ISREG(mode):
+        kind = "file"
+        marks += _file_marks(place, mode, before)
+    elif stat.S_ISLNK(mode):
+        kind = "link"
+        leads_to = target_of(upper, PurePath(place.name))
+        marks.append(LINK if _stays_inside(place, leads_to) else LEADS_OUT)
+    elif stat.S_ISDIR(mode):
+        kind = "folder"
+    else:
+        marks.append(NO_FILE)
+    return Entry(place, now, _change(place, now, before, marks), kind)
+
+
+def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> Entry:
+    """The removal of a file, or of a folder with all that is in it."""
+    marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
+    if stat.S_ISDIR(before[4]):
+        inside = protected_paths(Path(f"/proc/self/fd/{folder}") / place.name)
+        marks += [f"{NEVER}: {path.name}" for path in inside[:1]]
+    change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
+    return Entry(place, now, change, "gone")
+
+
+def _change(place: PurePath, now: Signature, before: Signature, marks: list[str]) -> FileChange:
+    is_refused = any(mark.startswith(_REFUSED) for mark in marks)
+    return FileChange(
+        path=os.fsencode(place).decode("utf-8", "replace"),
+        kind="made" if before == GONE else "changed",
+        state="refused" if is_refused else "written",
+        size_bytes=now[1],
+        before_bytes=None if before == GONE else before[1],
+        marks=tuple(marks),
+    )
+
+
+def _name_marks(place: PurePath) -> tuple[str, ...]:
+    """Why nothing of that name, and nothing beneath it, is let through; nothing where it may be."""
+    if len(place.parts) > _MAXIMUM_DEPTH:
+        return (TOO_DEEP,)
+    if names.is_obeyed(place.name):
+        return (NEVER,)
+    try:
+        place.name.encode("utf-8")
+    except UnicodeEncodeError:
+        return (ODD_NAME,)
+    return ()
+
+
+def _file_marks(place: PurePath, mode: int, before: Signature) -> list[str]:
+    hidden = names.hidden_module(place)
+    marks = {
+        NOTEBOOK: place.suffix == ".ipynb" and before != GONE,
+        f"{HIDES} {hidden}": bool(hidden),
+        CODE: names.is_code(place.name),
+        CARRIES_CODE: names.carries_code(place.name),
+        EXECUTABLE: bool(mode & 0o111 & ~before[4]),
+    }
+    return [mark for mark, holds in marks.items() if holds]
+
+
+def written(folder: int, place: PurePath, *, was_there: bool) -> FileChange:
+    """Returns a change that no layer held back, with what a person should know of the file.
+
+    Args:
+        folder: the person's folder.
+        place: of the file in it.
+        was_there: whether there was a file of that name before.
+    """
+    now = look(folder, place)
+    if now == GONE:
+        return FileChange(os.fsencode(place).decode("utf-8", "replace"), "removed")
+    before = (0, 0, 0, 0, now[4]) if was_there else GONE
+    marks = [*_name_marks(place), *_file_marks(place, now[4], before)]
+    return replace(_change(place, now, before, marks), state="written", before_bytes=None)
+
+
+def _stays_inside(place: PurePath, target: str) -> bool:
+    if target.startswith("/"):
+        return False
+    led = posixpath.normpath(posixpath.join(place.parent.as_posix(), target))
+    return led != ".." and not led.startswith("../")
+
+
+def changes_nothing(entry: Entry, upper: int, folder: int) -> bool:
+    """Whether the folder is already as it would be afterwards."""
+    before = look(folder, entry.place)
+    if entry.kind == "gone":
+        return before == GONE
+    if entry.kind == "folder":
+        return stat.S_ISDIR(before[4])
+    if entry.kind == "link":
+        is_link = stat.S_ISLNK(before[4])
+        return is_link and target_of(folder, entry.place) == target_of(upper, entry.place)
+    is_same_kind = stat.S_ISREG(before[4]) and not (before[4] ^ entry.signature[4]) & 0o111
+    if not is_same_kind or before[1] != entry.signature[1]:
+        return False
+    with beneath.read(upper, entry.place) as one, beneath.read(folder, entry.place) as other:
+        while chunk := one.read(CHUNK_BYTES):
+            if chunk != other.read(CHUNK_BYTES):
+                return False
+    return True
+
+
+def look(folder: int, place: PurePath) -> Signature:
+    """The entry as it is now; `GONE` where there is none, or a link is on the way."""
+    if folder < 0:
+        return GONE
+    try:
+        with beneath.parent_of(folder, place) as parent:
+            status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return GONE
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_ino, status.st_size, *times, status.st_mode)
+
+
+def target_of(folder: int, place: PurePath) -> str:
+    """Returns where a link leads to, as it says.
+
+    Raises:
+        OSError: it is no link.
+    """
+    with beneath.parent_of(folder, place) as parent:
+        return os.readlink(place.name, dir_fd=parent)
+
+
+def remove(folder: int, place: PurePath) -> None:
+    """Removes a file, a link or a folder with all that is in it; what is not there is no error."""
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        beneath.parent_of(folder, place) as parent,
+    ):
+        try:
+            os.unlink(place.name, dir_fd=parent)
+        except IsADirectoryError:
+            _remove_folder(parent, place.name)
+
+
+def _remove_folder(parent: int, name: str) -> None:
+    """Removes a folder of any depth: what lies deeper is moved up first, and no link is followed.
+
+    Raises:
+        OSError: it can't be opened or emptied, or something was put into it meanwhile.
+    """
+    numbers = count()
+    with ExitStack() as opened:
+        root = _entered(opened, parent, name)
+        while folders := _without_files(root):
+            for folder in folders:
+                with ExitStack() as stack:
+                    inside = _entered(stack, root, folder)
+                    for deeper in _without_files(inside):
+                        moved = f".{next(numbers)}-{secrets.token_hex(6)}"
+                        os.rename(deeper, moved, src_dir_fd=inside, dst_dir_fd=root)
+                os.rmdir(folder, dir_fd=root)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _without_files(folder: int) -> list[str]:
+    """Removes what is no folder; returns the names of those that are left."""
+    with os.scandir(folder) as scan:
+        entries = list(scan)
+    folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.name, dir_fd=folder)
+    return folders
+
+
+def folder_times(folder: Path) -> dict[str, int]:
+    """When the folder, and those below it, were changed last; of some hundred at most."""
+    found: dict[str, int] = {}
+    waiting = [str(folder)]
+    while waiting and len(found) < _WATCHED_FOLDERS:
+        path = waiting.pop(0)
+        with contextlib.suppress(OSError):
+            found[path] = os.stat(path).st_mtime_ns  # noqa: PTH116
+            with os.scandir(path) as entries:
+                waiting += [x.path for x in entries if x.is_dir(follow_symlinks=False)]
+    return found
+
+
+def protected_paths(workspace: Path) -> tuple[Path, ...]:
+    """Returns what in a working folder no cell may change: notebooks, and what starts programs.
+
+    Looks three folders deep, at no more than some thousand entries, and follows no link.
+
+    Args:
+        workspace: the folder.
+    """
+    found: list[Path] = []
+    for number, entry in enumerate(_entries(workspace, _PROTECTED_DEPTH)):
+        if number >= _PROTECTED_ENTRIES:
+            break
+        if names.is_obeyed(entry.name) or entry.name.endswith(".ipynb"):
+            found.append(Path(entry.path))
+    return tuple(found)
+
+
+def _entries(folder: Path, depth: int) -> Iterator[os.DirEntry[str]]:
+    """What is in the folder and those below, breadth first in each; no links."""
+    try:
+        with os.scandir(folder) as scan:
+            entries = [entry for entry in scan if not entry.is_symlink()]
+    except OSError:
+        return
+    yield from entries
+    if depth <= 1:
+        return
+    for entry in entries:
+        if not names.is_obeyed(entry.name) and entry.is_dir(follow_symlinks=False):
+            yield from _entries(Path(entry.path), depth - 1)

@@ -1,0 +1,123 @@
+"""A process that takes cells over a socket, whoever forked it: what a cell's run needs of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.forkserver.worker_client import WorkerClient
+from kernel_sandbox.watch.watchdog import LimitViolation
+from kernel_sandbox.watch.watched_kernel import WatchedKernel
+
+__all__ = ["ForkedKernel"]
+
+
+class ForkedKernel(WatchedKernel):
+    """A worker, or a state of one; implements `RunningKernel`."""
+
+    def __init__(self) -> None:
+        """Connects nothing yet."""
+        super().__init__()
+        self._handle = -1
+        self._wire: WorkerClient | None = None
+        self.kernel_pid: int | None = None
+        """Its own process id on this machine, not its monitor's."""
+        self.exit_status: int | None = None
+        """How it ended; 128 and more stand for a signal; `None` where nobody could tell."""
+
+    @property
+    def wire(self) -> WorkerClient:
+        """Its channel.
+
+        Raises:
+            SandboxError: it was not started.
+        """
+        if self._wire is None:
+            raise SandboxError("the worker was not started")
+        return self._wire
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it takes cells."""
+        return self.kernel_pid is not None and not self.dead.is_set()
+
+    async def interrupt(self) -> None:
+        """Sends the process and what its cell started an interrupt."""
+        if self.kernel_pid is not None and self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.kernel_pid, signal.SIGINT)
+
+    @contextmanager
+    def _connection(self) -> Iterator[list[int]]:
+        """Makes the channel; yields the descriptors of its other end, which close afterwards."""
+        with ExitStack() as theirs, ExitStack() as ours:
+            connection, other = socket.socketpair()
+            theirs.callback(other.close)
+            ours.callback(connection.close)
+            reading, writing = {}, []
+            for name in ("stdout", "stderr"):
+                source, target = os.pipe()
+                ours.callback(os.close, source)
+                theirs.callback(os.close, target)
+                os.set_blocking(source, False)
+                reading[source] = name
+                writing.append(target)
+            self._wire = WorkerClient(connection, reading)
+            self._wire.on_fault = self._take_fault
+            ours.pop_all()  # the wire closes them
+            yield [other.fileno(), *writing]
+
+    async def _await_ready(self, wire: WorkerClient) -> dict[str, Any]:
+        """Returns the layers that it reports, and knows its number from then on."""
+        dying = asyncio.create_task(self.dead.wait())
+        try:
+            await asyncio.wait((wire.ready, dying), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            dying.cancel()
+        if not wire.ready.done():
+            text = f"; its last words:\n{wire.log.strip()}" if wire.log.strip() else ""
+            raise KernelStartError(f"the worker ended with status {self.exit_status}{text}")
+        pid, layers = wire.ready.result()
+        try:
+            self._handle = os.pidfd_open(pid)
+        except OSError as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            raise KernelStartError(f"the worker can't be held on to: {error}") from error
+        self.kernel_pid = pid
+        return layers
+
+    def _take_fault(self, reason: str) -> None:
+        """Ends a process whose connection is gone or broken: it can take no more cells."""
+        if reason and not self.dead.is_set():
+            text = f"the kernel broke the rules of its connection and was ended: {reason}."
+            self.breach = self.breach or LimitViolation("connection", text)
+        self._signal()
+
+    def _signal(self) -> None:
+        """Kills the process."""
+        if self._handle >= 0 and not self.dead.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def _died(self) -> None:
+        if self._wire is not None:
+            self._wire.finish()
+        self.dead.set()
+
+    async def _release(self) -> None:
+        """Closes what belongs to it; it has ended."""
+        await self._end_tasks()
+        self.dead.set()
+        if self._wire is not None:
+            self._wire.close()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

@@ -1,0 +1,291 @@
+"""IPython as ipykernel runs it, without the channels: outputs leave through a `WorkerChannel`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from IPython.core import page
+from IPython.core.autocall import ZMQExitAutocall
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.profiledir import ProfileDir
+from traitlets import Any as AnyTrait
+from traitlets import CBool, Instance, Type, default
+from traitlets.config import Config
+
+from kernel_sandbox.cells.figures import tell_figures
+from kernel_sandbox.forkserver.worker_channel import TextStream, WorkerChannel
+from kernel_sandbox.ledger.hook import Ledger
+
+__all__ = ["ZMQInteractiveShell", "make_shell", "no_getpass", "no_input"]
+
+_UNAVAILABLE = (
+    *("edit", "ed", "clear", "less", "more", "man"),
+    *("connect_info", "qtconsole", "autosave", "subshell"),
+)
+"""Magics of ipykernel that need a person, a pager or another client."""
+_VARIABLES = {
+    "TERM": "xterm-color",
+    "CLICOLOR": "1",
+    "FORCE_COLOR": "1",
+    "CLICOLOR_FORCE": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+}
+"""What ipykernel sets in the environment of its process."""
+
+
+def _flush() -> None:  # pragma: no cover
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextStream):
+            stream.drain()
+        elif stream is not None:  # a cell has put its own in place
+            stream.flush()
+
+
+class _Compiler(CachingCompiler):  # pragma: no cover (runs in the worker)
+    """Names cells as ipykernel does: the name shows in warnings and in `inspect`."""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:  # noqa: ARG002
+        """Returns the file name of a cell.
+
+        Args:
+            raw_code: the cell.
+            transformed_code: what IPython made of it.
+            number: of the cell.
+        """
+        name = zlib.crc32(raw_code.encode("utf-8", "replace"))
+        return f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{name}.py"
+
+
+class _Hook(DisplayHook):  # pragma: no cover (runs in the worker)
+    """Sends the value of a cell's last expression."""
+
+    content: dict[str, Any] | None = None
+
+    def start_displayhook(self) -> None:
+        """Called before all others, for each value."""
+        self.content = {"data": {}, "metadata": {}}
+
+    def write_output_prompt(self) -> None:
+        """Adds the number of the cell."""
+        if self.content is not None:
+            self.content["execution_count"] = self.prompt_count
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        """Adds the value.
+
+        Args:
+            format_dict: media type to content.
+            md_dict: media type to metadata.
+        """
+        if self.content is not None:
+            self.content["data"] = format_dict
+            self.content["metadata"] = md_dict
+
+    def finish_displayhook(self) -> None:
+        """Sends it."""
+        _flush()
+        content, self.content = self.content, None
+        if content and content["data"] and self.shell is not None:
+            self.shell.channel.send("execute_result", content)
+
+
+class _Publisher(DisplayPublisher):  # pragma: no cover (runs in the worker)
+    """Sends what cells display."""
+
+    def publish(  # type: ignore[override]
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        """Sends one bundle.
+
+        Args:
+            data: media type to content.
+            metadata: media type to metadata.
+            transient: holds the `display_id`, if it has one.
+            update: whether it replaces the bundle that has that id.
+
+        Raises:
+            TypeError: the data are no dict.
+        """
+        _flush()
+        metadata = {} if metadata is None else metadata
+        self._validate_data(data, metadata)  # type: ignore[no-untyped-call]
+        content = {"data": data, "metadata": metadata, "transient": transient or {}}
+        self.shell.channel.send("update_display_data" if update else "display_data", content)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Clears the outputs of the cell.
+
+        Args:
+            wait: whether to do so only when the next one comes.
+        """
+        _flush()
+        self.shell.channel.send("clear_output", {"wait": bool(wait)})
+
+
+class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the worker)
+    """The shell of one worker; made once, before the fork, and then given to each.
+
+    Libraries find out by the name of this class that they draw in a notebook: it has to be
+    ipykernel's.
+    """
+
+    displayhook_class = Type(_Hook)
+    display_pub_class = Type(_Publisher)
+    compiler_class = Type(_Compiler)
+    exiter = Instance(ZMQExitAutocall)
+    channel = AnyTrait()
+    kernel = AnyTrait()
+    """Nothing; but libraries tell a notebook from a terminal by its being there."""
+    autoindent = CBool(False)
+    keepkernel_on_exit: bool | None = None
+    last_traceback: list[str] | None = None
+    has_failed_display = False
+    ledger = AnyTrait()
+    """Of what its cells do to the data; made before the fork, which copies it."""
+
+    @default("exiter")
+    def _default_exiter(self) -> ZMQExitAutocall:
+        return ZMQExitAutocall(self)  # type: ignore[no-untyped-call]
+
+    def attach(self, channel: WorkerChannel, home: Path) -> None:
+        """Makes this the shell of the current process, after the fork.
+
+        Args:
+            channel: where outputs go.
+            home: a folder for settings, of which nothing is read.
+        """
+        self.channel = channel
+        self.ipython_dir = str(home / "ipython")
+        self.profile_dir = ProfileDir(location=str(home / "ipython" / "profile_default"))
+        self.home_dir = str(home)
+        self.starting_dir = str(Path.cwd())
+        if self.history_manager is not None:
+            self.history_manager.dir_hist[:] = [Path.cwd()]
+        self.init_environment()
+
+    def init_environment(self) -> None:
+        """Called by IPython, and after the fork: what ipykernel tells libraries and programs."""
+        os.environ.update(_VARIABLES)
+
+    def init_virtualenv(self) -> None:
+        """Called by IPython: a kernel looks for no virtual environment."""
+
+    def init_display_formatter(self) -> None:
+        """Called by IPython: figures are told in words, too."""
+        super().init_display_formatter()  # type: ignore[no-untyped-call]
+        tell_figures(self.display_formatter)
+
+    def init_hooks(self) -> None:
+        """Called by IPython: help texts go to a pager that nobody looks at."""
+        super().init_hooks()  # type: ignore[no-untyped-call]
+        self.set_hook("show_in_pager", page.as_hook(lambda *_, **__: None), 99)  # type: ignore[no-untyped-call]
+
+    def init_magics(self) -> None:
+        """Called by IPython: adds the magics that say that they are not there."""
+        super().init_magics()  # type: ignore[no-untyped-call]
+        for name in _UNAVAILABLE:
+            self.register_magic_function(_refusal(name), "line", name)
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Called by magics such as `%matplotlib`.
+
+        Args:
+            gui: the windowing system; `None` and `inline` need none.
+
+        Raises:
+            UsageError: it is another one.
+        """
+        if gui not in (None, "inline"):
+            raise UsageError(f"there is no screen for {gui}: use %matplotlib inline")
+
+    def ask_exit(self) -> None:
+        """Called by `exit` and `quit`: the process ends after the cell."""
+        self.exit_now = not self.keepkernel_on_exit
+
+    def set_next_input(self, text: str, replace: bool = False) -> None:
+        """Called by magics that propose a next cell: there is nobody to propose it to."""
+
+    def run_cell(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs one cell, with ipykernel's marks of how it went.
+
+        Args:
+            *args: as IPython takes them.
+            **kwargs: as IPython takes them.
+        """
+        self.last_traceback = None
+        self.has_failed_display = False
+        return super().run_cell(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        """Called by IPython with a formatted error."""
+        _flush()
+        if getattr(self.displayhook, "content", None) is not None:
+            self.has_failed_display = True
+        self.channel.send_error(str(etype.__name__), str(evalue), stb)
+        self.last_traceback = stb
+
+
+def _refusal(name: str) -> Any:  # pragma: no cover
+    def magic(line: str) -> NoReturn:  # noqa: ARG001 (IPython's signature)
+        raise UsageError(f"%{name} is not available here")
+
+    magic.__doc__ = f"Not available here: %{name} needs a person at the screen."
+    return magic
+
+
+def make_shell() -> ZMQInteractiveShell:  # pragma: no cover
+    """Returns the one shell of this process, not yet attached."""
+    config = Config()
+    config.HistoryManager.enabled = False  # a database file and a thread, read by nobody
+    # Libraries look for this to find out that they draw in a notebook.
+    config.IPKernelApp.connection_file = ""
+    shell = ZMQInteractiveShell.instance(config=config)
+    shell.ledger = Ledger(shell)
+    return shell
+
+
+def no_input(prompt: object = "") -> NoReturn:  # noqa: ARG001
+    """Stands for `input`: nobody answers.
+
+    Args:
+        prompt: not shown.
+
+    Raises:
+        StdinNotImplementedError: always.
+    """
+    raise StdinNotImplementedError(
+        "raw_input was called, but this frontend does not support input requests."
+    )
+
+
+def no_getpass(prompt: str = "", stream: Any = None, *, echo_char: Any = None) -> NoReturn:  # noqa: ARG001
+    """Stands for `getpass.getpass`: nobody answers.
+
+    Args:
+        prompt: not shown.
+        stream: not used.
+        echo_char: not used.
+
+    Raises:
+        StdinNotImplementedError: always.
+    """
+    raise StdinNotImplementedError(
+        "getpass was called, but this frontend does not support input requests."
+    )

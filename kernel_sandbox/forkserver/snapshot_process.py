@@ -1,0 +1,169 @@
+"""A state of a tree as a process: forked by the state before it, not by the zygote."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from kernel_sandbox.aio import run_shielded
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.files.removal import empty_folder, remove_tree
+from kernel_sandbox.forkserver.forked_kernel import ForkedKernel
+from kernel_sandbox.forkserver.forking import BRANCHES, TEMPORARY
+from kernel_sandbox.forkserver.snapshot_context import SnapshotContext
+from kernel_sandbox.types import Limits
+from kernel_sandbox.watch import process_tree
+from kernel_sandbox.watch.watchdog import Watchdog, disk_use
+
+__all__ = ["SnapshotProcess"]
+
+FORK_TIMEOUT_S = 10.0
+"""A library that a fork has broken may hang: the state is then built by running its cells."""
+
+
+class SnapshotProcess(ForkedKernel):
+    """A running state; ended by `stop`, or with the first state of its tree."""
+
+    def __init__(self, folder: Path, ground: SnapshotContext) -> None:
+        """Starts nothing; `fork` does.
+
+        Args:
+            folder: where it works; it is made by the process itself.
+            ground: of its tree.
+        """
+        super().__init__()
+        self._cell = ExitStack()
+        self._limits = Limits()
+        self._before = ground.before
+        self.folder = folder
+        """Its working folder."""
+        self.ground = ground
+        """What it shares with the other states of its tree."""
+
+    @classmethod
+    async def fork(
+        cls, parent: ForkedKernel, folder: Path, limits: Limits, ground: SnapshotContext
+    ) -> SnapshotProcess | None:
+        """Returns a fork of a process; `None` where that one is gone or can't be forked.
+
+        Args:
+            parent: nothing runs in it, and nothing is asked of it meanwhile.
+            folder: for the new one to work in.
+            limits: what the new one may use.
+            ground: of their tree.
+
+        Raises:
+            KernelStartError: this process can open no connection to it.
+        """
+        state = cls(folder, ground)
+        try:
+            async with asyncio.timeout(FORK_TIMEOUT_S):
+                with ground.busy(parent.kernel_pid or 0):
+                    if await state._start(parent, limits):
+                        return state
+        except TimeoutError:
+            pass
+        except OSError as error:
+            await run_shielded(state.stop())
+            raise KernelStartError(f"a state could not be forked: {error}") from error
+        except BaseException:
+            await run_shielded(state.stop())
+            raise
+        await run_shielded(state.stop())
+        return None
+
+    async def _start(self, parent: ForkedKernel, limits: Limits) -> bool:
+        if not parent.is_alive:
+            return False
+        with self._connection() as descriptors:
+            asking = asyncio.create_task(parent.wire.fork(str(self.folder), descriptors))
+            dying = asyncio.create_task(parent.dead.wait())
+            try:
+                await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done() or asking.result():
+                    return False
+            finally:
+                asking.cancel()
+                dying.cancel()
+        try:
+            await self._await_ready(self.wire)
+        except KernelStartError:
+            return False
+        asyncio.get_running_loop().add_reader(self._handle, self._ended)
+        self.ground.add(self.kernel_pid or 0)
+        self._limits = limits
+        copied = await asyncio.to_thread(disk_use, (self.folder,), threading.Event())
+        self._before = self.ground.before.plus(copied)
+        return True
+
+    def begin_cell(self) -> None:
+        """A cell is about to run: watch it. Afterwards its children are states, not programs.
+
+        What counts is how its folder has grown since it was forked, whichever of its cells did
+        it, and how the home folder has since the tree began.
+        """
+        if self.kernel_pid is not None:
+            pid, ground = self.kernel_pid, self.ground
+            self._cell.enter_context(ground.busy(pid))
+            folders = (self.folder, ground.home)
+            find = partial(ground.of_cell, pid)
+            self._watch(Watchdog(find, pid, self._limits, folders, before=self._before))
+        super().begin_cell()
+
+    def finish_cell(self) -> int | None:
+        """The cell has ended; returns its peak of memory in bytes."""
+        peak = super().finish_cell()
+        self._cell.close()
+        self._watchdog = None
+        for task in self._tasks:
+            task.cancel()
+        return peak
+
+    def _signal(self) -> None:
+        """Kills the process; one that never got ready has ended by itself."""
+        super()._signal()
+        if self._handle < 0:
+            self._died()
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether what its cell has started may go on: it would do so unwatched."""
+        if self.kernel_pid is None:
+            return False
+        try:
+            return self.ground.leaves_programs(self.kernel_pid)
+        except OSError:  # it can't be seen that there are none
+            return True
+
+    def _ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._handle)
+        self._died()
+
+    def _died(self) -> None:
+        self.ground.remove(self.kernel_pid or 0)
+        super()._died()
+
+    async def kill(self) -> None:
+        """Ends the process and the programs that it started; returns when it is gone."""
+        if self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
+            with contextlib.suppress(OSError):  # what can't be found now is ended with the strays
+                process_tree.end_all(partial(self.ground.programs, self.kernel_pid or 0))
+            self._signal()
+            await self.dead.wait()
+
+    async def stop(self) -> None:
+        """Ends the process and removes its folder. Safe to call again."""
+        await self.kill()
+        if self._handle >= 0:
+            asyncio.get_running_loop().remove_reader(self._handle)
+        await self._release()
+        # The folders of the states after it stay.
+        await asyncio.to_thread(empty_folder, self.folder, keep=BRANCHES)
+        await asyncio.to_thread(remove_tree, self.folder / TEMPORARY)

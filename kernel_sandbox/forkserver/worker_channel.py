@@ -1,0 +1,223 @@
+"""The worker's end of the socket, and the standard streams that write to it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Literal
+
+from kernel_sandbox.forkserver.frames import Decoder, FrameError, Message, encode
+
+__all__ = ["TextStream", "WorkerChannel"]
+
+PIECE_CHARACTERS = 8 * 1024
+PROMPT_LINES = 200
+"""So many pieces of a cell are sent line by line: they arrive even when the process is killed."""
+PAUSE_S = 0.05
+"""Afterwards a line is sent when the last piece is this old."""
+ERROR_CHARACTERS = 128 * 1024
+"""The parent keeps half of that; a text of many megabytes would not fit into a message."""
+
+DESCRIPTORS_AT_ONCE = 3
+_READ_BYTES = 64 * 1024
+_HELD = (signal.SIGINT, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
+
+
+class WorkerChannel:
+    """Sends and receives messages; each is sent whole or not at all, whatever interrupts.
+
+    A process that a cell has forked off owns no channel: what it sends is dropped, and its
+    streams write to the file descriptors, which the parent reads too.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Takes over the socket.
+
+        Args:
+            connection: blocking: a parent that can't keep up holds the worker back.
+        """
+        self.adopt(connection)
+
+    def let_go(self) -> None:
+        """Leaves the connection to another process; the descriptor stays open."""
+        self._connection.detach()
+
+    def adopt(self, connection: socket.socket) -> None:
+        """Makes the current process the owner, with a connection of its own.
+
+        Args:
+            connection: as for the first owner.
+        """
+        self._connection = connection
+        self._decoder = Decoder()
+        self._arrived: list[Message] = []
+        self._descriptors: list[int] = []
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether the current process is the worker, and not one that it forked off."""
+        return os.getpid() == self._owner
+
+    def send(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Sends one message; one that is too long is told, not sent.
+
+        Args:
+            kind: what it is.
+            content: as `frames.encode` takes it.
+
+        Raises:
+            OSError: the parent is gone.
+            ValueError: the content has no form in JSON.
+        """
+        if not self.is_owned:
+            return
+        try:
+            data = encode(kind, content)
+        except FrameError:
+            data = encode("cut", {"bytes": _weight(content)})
+        try:
+            # A handler that raises in the middle of a message would cut it in two.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+            with self._lock:
+                self._connection.sendall(data)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+
+    def send_error(self, name: str, message: str, lines: list[str]) -> None:
+        """Sends the exception that ended a cell.
+
+        Args:
+            name: its class.
+            message: its text.
+            lines: its traceback.
+
+        Raises:
+            OSError: the parent is gone.
+        """
+        texts = [message, *lines]
+        lost = sum(max(0, len(text) - ERROR_CHARACTERS) for text in texts)
+        if lost:
+            self.send("cut", {"bytes": lost})
+        message, *lines = (text[:ERROR_CHARACTERS] for text in texts)
+        self.send("error", {"ename": name, "evalue": message, "traceback": lines})
+
+    def receive(self) -> Message | None:
+        """Returns the next message; `None` when the parent is gone.
+
+        Raises:
+            FrameError: what came is no message.
+            OSError: the socket was closed here.
+        """
+        while not self._arrived:
+            data, descriptors, _, _ = socket.recv_fds(
+                self._connection, _READ_BYTES, DESCRIPTORS_AT_ONCE
+            )
+            self._descriptors += descriptors
+            if not data:
+                return None
+            self._arrived += self._decoder.feed(data)
+        return self._arrived.pop(0)
+
+    def take_descriptors(self) -> list[int]:
+        """Returns the descriptors that came with the messages so far; they are the caller's."""
+        taken, self._descriptors = self._descriptors, []
+        return taken
+
+
+def _weight(content: Mapping[str, Any]) -> int:
+    data = content.get("data", content)
+    return sum(len(value) for value in data.values() if isinstance(value, str | bytes))
+
+
+class TextStream(io.TextIOBase):
+    """`sys.stdout` or `sys.stderr` of a worker."""
+
+    encoding = "UTF-8"
+
+    def __init__(self, channel: WorkerChannel, name: Literal["stdout", "stderr"]) -> None:
+        """Writes nothing yet.
+
+        Args:
+            channel: where it sends to.
+            name: which of the two it is.
+        """
+        self._channel = channel
+        self.name = name
+        self._descriptor = 1 if name == "stdout" else 2
+        self._parts: list[str] = []
+        self._size = 0
+        self._begun = 0.0
+        self._sent = 0.0
+        self._pieces = 0
+
+    def begin_cell(self) -> None:
+        """Lines are sent one by one again."""
+        self._pieces = 0
+
+    def fileno(self) -> int:
+        """The descriptor on which other programs may write: the parent reads it as well."""
+        return self._descriptor
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Takes some text; it is sent at the end of the line, or a little later.
+
+        Args:
+            text: as it is.
+
+        Raises:
+            TypeError: it is no text.
+            OSError: the parent is gone.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text)}")
+        if not self._channel.is_owned:
+            os.write(self._descriptor, text.encode("utf-8", "replace"))
+            return len(text)
+        now = monotonic()
+        if not self._parts:
+            self._begun = now
+        self._parts.append(text)
+        self._size += len(text)
+        is_due = self._pieces < PROMPT_LINES or now - self._sent > PAUSE_S
+        if self._size >= PIECE_CHARACTERS or (is_due and text.endswith("\n")):
+            self._send(is_flush=False)
+        return len(text)
+
+    def flush(self) -> None:
+        """Sends what has been gathered, and that it was flushed: programs may have printed, too.
+
+        Raises:
+            OSError: the parent is gone.
+        """
+        if self._channel.is_owned:
+            self._send(is_flush=True)
+
+    def drain(self) -> None:
+        """Sends what has been gathered; the parent flushes by itself before what comes next.
+
+        Raises:
+            OSError: the parent is gone.
+        """
+        if self._channel.is_owned and self._parts:
+            self._send(is_flush=False)
+
+    def _send(self, is_flush: bool) -> None:
+        text, self._parts, self._size = "".join(self._parts), [], 0
+        self._sent = monotonic()
+        self._pieces += 1
+        at = self._begun if text else self._sent
+        size = 8 * PIECE_CHARACTERS  # a text of any length, a piece at a time
+        for start in range(0, max(1, len(text)), size):
+            piece = {"name": self.name, "text": text[start : start + size], "at": at}
+            self._channel.send("stream", {**piece, "is_flush": is_flush})

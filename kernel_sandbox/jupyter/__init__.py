@@ -1,0 +1,1 @@
+"""A restricted kernel as Jupyter starts it, and the notebook's own kernel."""

@@ -1,0 +1,171 @@
+"""The IPython kernel of the sandbox, and the program that runs it.
+
+Covered: an interrupt reaches the cell, and nothing but the cell; the channels are sockets that
+were bound outside; all confinement stands before the first line that a person or a model wrote,
+start-up files among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import zmq
+from ipykernel.heartbeat import Heartbeat
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQInteractiveShell as Shell
+from traitlets import Type
+
+from kernel_sandbox.cells.figures import tell_figures
+from kernel_sandbox.ledger.facts import LEDGER
+from kernel_sandbox.ledger.hook import Ledger
+from kernel_sandbox.watch.open_files import CellFiles
+
+__all__ = ["InterruptibleKernel", "RestrictedApp"]
+
+
+class ZMQInteractiveShell(Shell):
+    """ipykernel's shell; libraries look for one of this name."""
+
+    def init_ipython_dir(self, ipython_dir: str | None) -> None:  # noqa: ARG002 (IPython's)
+        """Takes the folder as it is: IPython would look for another, as it can't write this one.
+
+        Args:
+            ipython_dir: as IPython passes it.
+        """
+        self.ipython_dir = os.environ["IPYTHONDIR"]
+
+    def init_display_formatter(self) -> None:
+        """Called by IPython: figures are told in words, too."""
+        super().init_display_formatter()
+        tell_figures(self.display_formatter)
+
+
+class InterruptibleKernel(IPythonKernel):
+    """Listens to SIGINT exactly while code runs.
+
+    ipykernel 7.4 listens during the whole handling of a message, and for a moment outside of any
+    `try`: an interrupt that comes a little late or early then stops its event loop, and the kernel
+    is neither dead nor does it answer.
+    """
+
+    shell_class = Type(ZMQInteractiveShell)
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Made once, before the first cell.
+
+        Args:
+            **kwargs: as ipykernel passes them.
+        """
+        super().__init__(**kwargs)
+        self._files = CellFiles()
+        self._ledger = Ledger(self.shell)
+
+    def pre_handler_hook(self) -> None:
+        """Called by ipykernel before each message; listening starts later, with the code."""
+
+    def post_handler_hook(self) -> None:
+        """Called by ipykernel after each message; listening has stopped by then."""
+
+    @contextmanager
+    def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
+        """Cancels a cell that awaits, at every interrupt.
+
+        ipykernel 7.4 does so at the first one only, and without waking an event loop that sleeps:
+        most interrupts of such a cell come to nothing.
+        """
+        loop = asyncio.get_running_loop()
+
+        def cancel(*_: object) -> None:
+            loop.call_soon_threadsafe(future.cancel)
+
+        listening = signal.signal(signal.SIGINT, cancel)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, listening)
+
+    async def do_execute(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Runs one cell; always gives a reply.
+
+        Args:
+            *args: as ipykernel passes them.
+            **kwargs: as ipykernel passes them.
+        """
+        asked = kwargs.get("cell_meta")
+        is_wanted = isinstance(asked, dict) and asked.get(LEDGER) is True
+        with self._files.of_a_cell(), self._ledger.of_a_cell(is_wanted):
+            reply = await self._execute(*args, **kwargs)
+        return {**reply, LEDGER: self._ledger.facts} if is_wanted else reply
+
+    async def _execute(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                reply: dict[str, Any] = await super().do_execute(*args, **kwargs)
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except (
+            KeyboardInterrupt,
+            asyncio.CancelledError,
+        ):  # outside of the cell's own code, just before or after it
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return {
+                "status": "error",
+                "ename": "KeyboardInterrupt",
+                "evalue": "",
+                "traceback": [],
+                "execution_count": self.execution_count,
+                "user_expressions": {},
+                "payload": [],
+            }
+        return reply
+
+
+class _BoundHeartbeat(Heartbeat):
+    """The heartbeat on a socket that is bound already."""
+
+    listener = -1
+
+    def _try_bind_socket(self) -> None:
+        self.socket.setsockopt(zmq.USE_FD, self.listener)
+        super()._try_bind_socket()
+
+
+class RestrictedApp(IPKernelApp):
+    """ipykernel's program, on sockets that were bound for it."""
+
+    _listeners: tuple[int, ...] = ()
+
+    def take(self, listeners: Sequence[int], settle: Callable[[], None]) -> None:
+        """Says what `initialize` needs; called before it.
+
+        Args:
+            listeners: descriptors of the bound sockets, that of port 1 first.
+            settle: closes what is still open; called before any configured code runs.
+        """
+        self._listeners = tuple(listeners)
+        self._settle = settle
+
+    def _try_bind_socket(self, socket: Any, port: int) -> int:
+        # libzmq then makes no file of its own, and takes none away.
+        socket.setsockopt(zmq.USE_FD, self._listeners[port - 1])
+        return int(super()._try_bind_socket(socket, port))
+
+    def init_heartbeat(self) -> None:
+        """Starts the heartbeat; called by ipykernel."""
+        address = (self.transport, self.ip, self.hb_port)
+        heartbeat = _BoundHeartbeat(zmq.Context(), address)
+        heartbeat.listener = self._listeners[self.hb_port - 1]
+        self.heartbeat = heartbeat
+        heartbeat.start()
+
+    def init_path(self) -> None:
+        """Called by ipykernel when its own parts stand, before extensions and start-up files."""
+        self._settle()
+        super().init_path()

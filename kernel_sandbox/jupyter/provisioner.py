@@ -1,0 +1,411 @@
+"""The Jupyter kernel provisioner `dm-sandbox`: the one way in which a restricted kernel starts.
+
+Covered: kernels of a kernelspec that names this provisioner, and those of `KernelSession`.
+Not covered: every other kernel of the server; clock time, output and resident memory of a cell,
+which whoever runs the cell has to watch (`KernelSession` does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from traitlets import Bool, Enum, Float, Int, List, Unicode
+
+from kernel_sandbox import environment
+from kernel_sandbox.aio import run_shielded
+from kernel_sandbox.confine.fence import Fence
+from kernel_sandbox.confine.layers import Containment, Layer, LayerState
+from kernel_sandbox.confine.plan import KernelPaths, plan
+from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.confine.run_folder import furnish, make_run_folder
+from kernel_sandbox.confine.spec import ConfinementSpec, Report
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.errors import KernelStartError
+from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.jupyter.launch_pipes import CHANNELS, LaunchPipes
+from kernel_sandbox.types import Limits
+from kernel_sandbox.watch import processes
+
+__all__ = ["SandboxProvisioner"]
+
+_NO_FENCE = Layer("cgroup", LayerState.OFF, "the kernel is not confined")
+_ADMIN_ONLY = (
+    "max_memory_bytes",
+    "max_cpu_s",
+    "max_processes",
+    "max_file_bytes",
+    "max_disk_bytes",
+    "allow_network",
+    "isolate",
+    "profile",
+)
+_OFF = (
+    'a kernel starts without any restriction, because SandboxProvisioner.profile is "off": its '
+    "code can do all that this user can"
+)
+_KILL_WAIT_S = 5.0
+_SOCKETS = "k"
+"""What the names of a kernel's sockets start with."""
+_DEFAULTS = Limits()
+
+
+class SandboxProvisioner(LocalProvisioner):
+    """Starts a kernel inside the sandbox, with its channels on sockets in a private folder."""
+
+    memory_bytes = Int(_DEFAULTS.memory_bytes, help="Memory of the kernel, bytes.").tag(config=True)
+    cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
+    processes = Int(_DEFAULTS.processes, help="Processes of the kernel.").tag(config=True)
+    file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
+    disk_bytes = Int(_DEFAULTS.disk_bytes, help="Growth of its folders, bytes.").tag(config=True)
+    packages = List(
+        Unicode(), help="Importable packages that the kernel may read wherever they lie."
+    ).tag(config=True)
+    overlay = Unicode(help="Folder of added packages that the kernel may import.").tag(config=True)
+    network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
+
+    max_memory_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    max_cpu_s = Int(24 * 3600, help="No kernelspec gets more.").tag(config=True)
+    max_processes = Int(4096, help="No kernelspec gets more.").tag(config=True)
+    max_file_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    max_disk_bytes = Int(64 * 1024**3, help="No kernelspec gets more.").tag(config=True)
+    allow_network = Bool(True, help="Whether a kernelspec may ask for the network.").tag(
+        config=True
+    )
+    isolate = Bool(True, help="Whether to put kernels into namespaces of their own.").tag(
+        config=True
+    )
+    profile = Enum(
+        [Strictness.INTERACTIVE.value, Strictness.OFF.value],
+        Strictness.INTERACTIVE.value,
+        help="How strictly kernels are confined; `off`: not at all.",
+    ).tag(config=True)
+    stop_wait_s = Float(2.0, help="Time for a polite end before the kill, seconds.").tag(
+        config=True
+    )
+
+    def __init__(
+        self, inputs: Sequence[Path] = (), private: Sequence[Path] = (), **kwargs: Any
+    ) -> None:
+        """Makes a provisioner.
+
+        Args:
+            inputs: real files that the kernel may read where they are.
+            private: folders that go away with the kernel, or that were made for it.
+            **kwargs: what Jupyter passes, and the `config` of the kernelspec. A kernelspec, which
+                a user can edit, beats the server's own settings: hence what only an
+                administrator may set is dropped from it.
+        """
+        for name in _ADMIN_ONLY:
+            kwargs.pop(name, None)
+        super().__init__(**kwargs)
+        self.inputs = tuple(inputs)
+        self.private_folders = tuple(private)
+        self._folder: PrivateFolder | None = None
+        self.exit_status: int | None = None
+        self._pipes: LaunchPipes | None = None
+        self._kernel_pid: int | None = None
+        self._fence: Fence | None = None
+        self._layer: WorkspaceLayer | None = None
+        self._tending: asyncio.Task[None] | None = None
+        self.workspace: Path | None = None
+        """The folder in which the kernel works and which it may write, once it is started."""
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The kernel's private folder, from the first start until the last end."""
+        return self._folder.path if self._folder else None
+
+    @property
+    def written_folders(self) -> tuple[Path, ...]:
+        """Where what the running kernel writes takes room."""
+        layer = self.layer
+        own = self.workspace if layer is None else layer.upper
+        return tuple(folder for folder in (own, self.run_dir) if folder is not None)
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether anything confines the kernel."""
+        return Strictness(self.profile) is not Strictness.OFF
+
+    @property
+    def limits(self) -> Limits:
+        """The limits asked for, cut down to what the administrator allows."""
+        return Limits(
+            memory_bytes=min(self.memory_bytes, self.max_memory_bytes),
+            cpu_s=min(self.cpu_s, self.max_cpu_s),
+            processes=min(self.processes, self.max_processes),
+            file_bytes=min(self.file_bytes, self.max_file_bytes),
+            disk_bytes=min(self.disk_bytes, self.max_disk_bytes),
+            network=self.network and self.allow_network,
+        )
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Prepares the private folder, the environment and the command line.
+
+        Called by the kernel manager before each start, also a restart.
+
+        Raises:
+            KernelStartError: the path of the private folder is too long for a socket.
+        """
+        if self._folder is None:
+            self._folder = make_run_folder()
+        else:
+            await asyncio.to_thread(furnish, self._folder.path)
+        run_dir = self._folder.path
+        self._kernel_pid = self.exit_status = None
+        self._use_sockets(run_dir)
+        workspace = self.workspace = self._workspace(kwargs.get("cwd"), run_dir)
+        variables = environment.kernel_environment(workspace, run_dir)
+        if not self.is_confined:
+            self.log.warning("%s", _OFF)
+            variables[environment.OFF_VARIABLE] = "1"
+        kwargs |= {"cwd": str(workspace), "env": variables}
+        prepared: dict[str, Any] = await super().pre_launch(**kwargs)
+        await self._finish_layer()
+        places = KernelPaths(
+            workspace,
+            run_dir,
+            self._readable(),
+            self._packages(),
+            self._overlay_folder(),
+            is_shared=self.is_shared(workspace),
+        )
+        policy = await asyncio.to_thread(self._planned, places, tuple(prepared["env"]))
+        self._close_pipes()
+        self._pipes = LaunchPipes(policy, str(run_dir / _SOCKETS))
+        return {
+            **prepared,
+            "cmd": [*prepared["cmd"], self._pipes.theirs.to_argument()],
+            "pass_fds": self._pipes.inherited,
+        }
+
+    async def _finish_layer(self) -> None:
+        tending, self._tending = self._tending, None
+        if tending is not None:
+            tending.cancel()
+        layer, self._layer = self._layer, None
+        if layer is not None:
+            await run_shielded(asyncio.to_thread(layer.finish))
+
+    @property
+    def layer(self) -> WorkspaceLayer | None:
+        """The layer above the folder of the running kernel; `None` where it has none."""
+        return self._layer if self.containment.is_active("workspace_layer") else None
+
+    def _close_pipes(self) -> None:
+        if self._pipes is not None:
+            self._pipes.close()
+            self._pipes = None
+
+    def _planned(self, places: KernelPaths, names: tuple[str, ...]) -> ConfinementSpec:
+        self._remove_fence()
+        if places.is_shared and self.is_confined and self.isolate and probe().has_view:
+            self._layer = WorkspaceLayer(places.workspace, Path(tempfile.gettempdir()))
+            places = replace(places, layer=self._layer.path)
+        if self.is_confined:
+            self._fence = Fence(places.run_dir.name, self.limits)
+        policy = plan(
+            self.limits,
+            places,
+            names,
+            isolate=self.isolate,
+            confined=self.is_confined,
+            counts=self._fence is not None and self._fence.counts,
+        )
+        if self._fence is not None:
+            self._fence.user_number = policy.user_number
+        return policy
+
+    def _remove_fence(self) -> None:
+        if self._fence is not None:
+            self._fence.remove()
+            self._fence = None
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Starts the process, in a control group where the machine grants one.
+
+        Args:
+            cmd: the command line that `pre_launch` made.
+            **kwargs: what Jupyter passes on to the process.
+        """
+        try:
+            info = await super().launch_kernel(cmd, **kwargs)
+        finally:
+            if self._pipes is not None:
+                self._pipes.let_go()
+        if self._fence is not None and self.process is not None:
+            self._fence.add(self.process.pid)
+        if self._pipes is not None:
+            self._pipes.begin()
+        if self._layer is not None and self._pipes is not None:
+            self._layer.refresh = self._pipes.refresh
+            self._tending = asyncio.create_task(self._layer.tend())
+        return info
+
+    def out_of_memory(self) -> Callable[[], bool]:
+        """Returns what tells whether the system itself ended this kernel for want of memory.
+
+        It goes on telling of this kernel when another one has been started.
+        """
+        return self._fence.ran_out if self._fence is not None else lambda: False
+
+    def _use_sockets(self, run_dir: Path) -> None:
+        manager = self.parent
+        if manager is None:
+            return
+        manager.transport, manager.ip = "ipc", str(run_dir / _SOCKETS)
+        manager.connection_file = manager.connection_file or str(run_dir / "connection.json")
+        for number, name in enumerate(CHANNELS, start=1):
+            setattr(manager, f"{name}_port", number)
+
+    def is_shared(self, workspace: Path) -> bool:
+        """Whether a working folder is somebody's own: neither private, nor made for the kernel."""
+        private = (self.run_dir, *self.private_folders)
+        return not any(one is not None and workspace.is_relative_to(one) for one in private)
+
+    def _workspace(self, folder: str | None, run_dir: Path) -> Path:
+        """The notebook's folder, unless writing there would mean writing to a whole home."""
+        asked = Path(folder or run_dir / "work").resolve()
+        guarded = (Path.home(), Path(sys.prefix), run_dir)
+        if folder is not None and not any(path.is_relative_to(asked) for path in guarded):
+            return asked
+        private = run_dir / "work"
+        if private.is_symlink():  # the kernel before has laid it, where no view held the folder
+            private.unlink()
+        private.mkdir(exist_ok=True)
+        return private
+
+    def _overlay_folder(self) -> Path | None:
+        """The folder of added packages: one that is made after the start is never seen."""
+        if not self.overlay:
+            return None
+        folder = Path(self.overlay)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.log.warning("kernels start without the packages in %s: %s", folder, error)
+            return None
+        return folder
+
+    def _packages(self) -> tuple[Path, ...]:
+        return tuple(map(_package_folder, self.packages))
+
+    def _readable(self) -> tuple[Path, ...]:
+        connection = (Path(self.parent.connection_file),) if self.parent else ()
+        return (*self.inputs, *connection)
+
+    def report(self) -> Report | None:
+        """Returns what the launcher reported from inside the sandbox, once it has; never waits."""
+        return self._pipes.report() if self._pipes is not None else None
+
+    @property
+    def containment(self) -> Containment:
+        """The layers that hold around the running kernel."""
+        report = self.report()
+        if report is None:
+            return Containment()
+        fence, around = self._fence, report.containment
+        layer = fence.layer(around) if fence is not None else _NO_FENCE
+        return around.with_layers([layer])
+
+    @property
+    def kernel_pid(self) -> int | None:
+        """The kernel's process id on this machine: not that of its monitor, which `pid` is."""
+        report = self.report()
+        if self._kernel_pid is None and report is not None and self.process is not None:
+            self._kernel_pid = processes.find_kernel(self.process.pid, report.pid)
+        return self._kernel_pid
+
+    async def send_signal(self, signum: int) -> None:
+        """Sends a signal to the kernel and what its cell started, wherever they run.
+
+        Args:
+            signum: the signal; 0 asks only whether the kernel lives, SIGKILL ends everything.
+        """
+        process = self.process
+        if process is None:
+            return
+        if signum == signal.SIGKILL:
+            if self._fence is not None:
+                await asyncio.to_thread(self._fence.end)
+            if process.poll() is None:
+                processes.end(process.pid, is_monitor=self.is_confined)
+        elif signum == 0:
+            process.send_signal(0)
+        elif (target := self.kernel_pid) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(target, signum)
+
+    async def kill(self, restart: bool = False) -> None:  # noqa: ARG002 (Jupyter's signature)
+        """Kills the kernel with all that it started, and waits until it is gone.
+
+        Args:
+            restart: whether another start follows; nothing differs here.
+        """
+        process = self.process
+        if process is None:
+            return
+        await self.send_signal(signal.SIGKILL)
+        try:
+            async with asyncio.timeout(_KILL_WAIT_S):
+                await self.wait()
+        except TimeoutError:
+            process.kill()
+        if not self.is_confined and self.run_dir is not None:
+            await asyncio.to_thread(processes.sweep, self.run_dir)
+
+    def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
+        """Returns how long a polite end may take, seconds.
+
+        Args:
+            recommended: what Jupyter would wait.
+        """
+        return min(recommended, self.stop_wait_s)
+
+    async def wait(self) -> int | None:
+        """Waits for the end of the kernel, without polling where the system can tell."""
+        if self.process is None:
+            return self.exit_status
+        await processes.exited(self.process)
+        status = self.process.poll() if self.process else None
+        if status is not None:
+            self.exit_status = status
+        await super().wait()
+        return self.exit_status
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Removes the private folder, unless another start follows.
+
+        Args:
+            restart: whether another start follows.
+        """
+        await super().cleanup(restart)
+        await asyncio.to_thread(self._remove_fence)
+        await self._finish_layer()
+        if not restart and self._folder is not None:
+            if not self.is_confined:
+                await asyncio.to_thread(processes.sweep, self._folder.path)
+            self._folder.remove()
+            self._folder = None
+        if not restart:
+            self._close_pipes()
+
+
+def _package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name.partition(".")[0])
+    if spec is None or spec.origin is None:
+        raise KernelStartError(f"the kernelspec names a package that is not installed: {name}")
+    return Path(spec.origin).parent

@@ -1,0 +1,231 @@
+"""Packages that were added to an environment: a folder beside it, which kernels only read.
+
+The contract with whoever starts a kernel: they make the folder `Overlay.site` where it is missing,
+and it keeps its place; it is bound read-only; it is appended to the END of `sys.path`, as text
+(not by `site.addsitedir`, which would run `.pth` files). So nothing in it can take the place of a
+module of the environment, and a kernel that already runs can import what is installed meanwhile.
+
+Covered: wheels only, since a source distribution would run code outside of the sandbox; packages
+that the environment has are never installed again, nor is one of the overlay ever replaced; an
+install that fails, is cancelled or is killed leaves the packages as they were.
+Not covered: what an installed package does inside a kernel, where the kernel's own limits hold;
+a kernel without the file view, whose code can write to the folder as the user can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernel_sandbox.aio import run_shielded
+from kernel_sandbox.errors import PackageError
+from kernel_sandbox.packages.lock_file import LockFile
+from kernel_sandbox.packages.overlay_place import overlay_site
+from kernel_sandbox.packages.overlay_state import OverlayState, Package
+from kernel_sandbox.packages.pip_process import Pip, Wheel, ask, canonical, check_requirement
+
+__all__ = ["Overlay"]
+
+_LOCK_POLL_S = 0.05
+_STAGING = "staging-"
+
+
+class Overlay:
+    """The added packages of one environment; many tasks and processes may use it at once."""
+
+    def __init__(
+        self,
+        root: Path,
+        python: Path | None = None,
+        lock: Path | None = None,
+        timeout_s: float = 300.0,
+    ) -> None:
+        """Makes nothing yet; asking another interpreter blocks for a tenth of a second.
+
+        Args:
+            root: where the overlays of all environments lie.
+            python: the interpreter of the environment; `None` stands for the one that runs this.
+            lock: a file with the versions and hashes that may be installed; `None` allows any.
+            timeout_s: how long one installation may take, waiting for others included, seconds.
+
+        Raises:
+            PackageError: the interpreter does not run, or the lock file can't be used.
+        """
+        self._python = Path(sys.executable if python is None else python)
+        self._lock = None if lock is None else LockFile(lock)
+        self._timeout_s = timeout_s
+        self.site = overlay_site(root, "" if python is None else str(ask(python, "name")))
+        """The folder for the end of the kernels' `sys.path`; the first installation makes it."""
+        self._home = self.site.parent
+        self._record = self._home / "installed.json"
+
+    def _make(self) -> None:
+        try:
+            self.site.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PackageError(f"the folder {self.site} can't be made: {error}") from error
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        """All packages of the overlay, oldest first.
+
+        Raises:
+            PackageError: the record of them can't be read.
+        """
+        return OverlayState.read(self._record).packages
+
+    async def importable(self, names: Iterable[str]) -> frozenset[str]:
+        """Returns which of the modules the environment or the overlay has.
+
+        Args:
+            names: of top-level modules.
+
+        Raises:
+            PackageError: the interpreter can't be asked.
+        """
+        found = await asyncio.to_thread(ask, self._python, "find", str(self.site), *names)
+        return frozenset(found)
+
+    async def install(
+        self, requirements: Iterable[str], on_progress: Callable[[str], None] = lambda _: None
+    ) -> tuple[Package, ...]:
+        """Adds packages with what they need, all or none; returns those that this call added.
+
+        Args:
+            requirements: names, with versions or without.
+            on_progress: gets a line for a person now and then.
+
+        Raises:
+            PackageError: they were not installed; the message says why.
+            asyncio.CancelledError: the caller was cancelled; pip has ended.
+        """
+        wanted = tuple(dict.fromkeys(check_requirement(text) for text in requirements))
+        try:
+            async with asyncio.timeout(self._timeout_s), self._alone():
+                return await self._install(wanted, on_progress)
+        except TimeoutError as error:
+            message = f"the installation took longer than {self._timeout_s:g} s and was stopped"
+            raise PackageError(f"{', '.join(wanted)}: {message}") from error
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                message = f"the disk of {self._home} is full: make room and try again"
+                raise PackageError(message) from error
+            raise PackageError(f"the overlay {self._home} can't be changed: {error}") from error
+        except PackageError as error:
+            raise PackageError(f"{', '.join(wanted)} was not installed: {error}") from error
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Holds the lock that tasks and processes share; the system frees it if we die."""
+        self._make()
+        descriptor = os.open(self._home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            while not _is_locked(descriptor):  # noqa: ASYNC110 (no event crosses processes)
+                await asyncio.sleep(_LOCK_POLL_S)
+            yield
+        finally:
+            os.close(descriptor)
+
+    async def _install(
+        self, wanted: tuple[str, ...], on_progress: Callable[[str], None]
+    ) -> tuple[Package, ...]:
+        state = await asyncio.to_thread(self._recover)
+        missing = [text for text in wanted if text not in state.requirements]
+        if not missing:
+            return ()
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._home))
+        try:
+            pip = Pip(self._python, staging, on_progress)
+            on_progress(f"Looking for {', '.join(missing)}")
+            wheels = await self._resolve(pip, missing, state)
+            if wheels:
+                names = ", ".join(f"{one.name} {one.version}" for one in wheels)
+                on_progress(f"Installing {names}")
+                await pip.unpack(wheels, staging / "site")
+            # Nothing is awaited from here on: a cancellation comes before, or finds all done.
+            added = self._merge(staging / "site", wheels, state) if wheels else ()
+            state.with_requirements(missing).with_packages(added).write(self._record)
+            return added
+        finally:  # also of what a merge that failed has moved
+            await run_shielded(asyncio.to_thread(self._recover))
+
+    async def _resolve(
+        self, pip: Pip, missing: list[str], state: OverlayState
+    ) -> tuple[Wheel, ...]:
+        """The wheels that neither the environment nor the overlay has."""
+        versions = await asyncio.to_thread(ask, self._python, "versions")
+        # pip does not see the overlay: it would load modules from it, outside the sandbox. What
+        # is there already comes back in the same version, and is left out.
+        there = {canonical(one.name): one.version for one in state.packages}
+        pins: Mapping[str, str] = {
+            **(self._lock.versions if self._lock else {}),
+            **there,
+            **{canonical(name): version for name, version in versions.items()},
+        }
+        resolved = await pip.resolve(missing, pins)
+        wheels = tuple(one for one in resolved if canonical(one.name) not in there)
+        if self._lock is not None:
+            self._lock.check(wheels)
+        return wheels
+
+    def _merge(
+        self, source: Path, wheels: tuple[Wheel, ...], state: OverlayState
+    ) -> tuple[Package, ...]:
+        """Moves what was unpacked into the overlay; the next record that is written keeps it.
+
+        The record first names what will appear: a process that dies between the two records
+        leaves a list of what to remove.
+        """
+        shutil.rmtree(source / "bin", ignore_errors=True)  # kernels start no programs
+        plan = tuple(_new_entries(source, self.site, Path()))
+        replace(state, pending=tuple(map(str, plan))).write(self._record)
+        for entry in plan:
+            (source / entry).rename(self.site / entry)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return tuple(Package(one.name, one.version, one.sha256, now) for one in wheels)
+
+    def _recover(self) -> OverlayState:
+        """Removes what is not the record's, of this installation or an older one that died."""
+        for abandoned in self._home.glob(f"{_STAGING}*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        state = OverlayState.read(self._record)
+        if not state.pending:
+            return state
+        for entry in state.pending:
+            path = self.site / entry
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        state = replace(state, pending=())
+        state.write(self._record)
+        return state
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _new_entries(source: Path, target: Path, folder: Path) -> Iterable[Path]:
+    """The topmost paths that the overlay lacks; a file that it has stays as it is."""
+    for path in sorted((source / folder).iterdir()):
+        entry = folder / path.name
+        there = target / entry
+        if not there.exists():
+            yield entry
+        elif path.is_dir() and there.is_dir():  # a folder that packages share
+            yield from _new_entries(source, target, entry)

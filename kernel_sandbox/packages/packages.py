@@ -1,0 +1,292 @@
+"""Installs the packages that a cell imports and the environment lacks (DataMind §4).
+
+Covered: only packages of a list; wheels only (`--only-binary :all:`), because a source
+distribution would run its own code outside of the sandbox; into an overlay that kernels only read.
+Not covered: the dependencies of a listed package, which come with it unlisted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import tomllib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kernel_sandbox.cells.screen import screen
+from kernel_sandbox.errors import PackageError
+from kernel_sandbox.packages.imports import missing_imports
+from kernel_sandbox.packages.overlay import Overlay
+from kernel_sandbox.packages.overlay_state import Package
+from kernel_sandbox.packages.pip_process import check_requirement
+from kernel_sandbox.types import CellResult, CellRunner, CellStatus
+
+__all__ = ["AllowList", "Missing", "PackageInstaller", "Prepared", "WithPackages"]
+
+
+class AllowList(Mapping[str, str]):
+    """What may be installed: from the name of a module to what pip is asked for."""
+
+    def __init__(self, requirements: Mapping[str, str]) -> None:
+        """Keeps the list.
+
+        Args:
+            requirements: from each module's name to a package, with versions or without.
+
+        Raises:
+            PackageError: a name is no module's, or a requirement is more than a package.
+        """
+        for name, requirement in requirements.items():
+            if not (name.isidentifier() and isinstance(requirement, str)):
+                raise PackageError(f"the list of packages has an odd entry: {name!r}")
+            check_requirement(requirement)
+        self._requirements = dict(requirements)
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> AllowList:
+        """Reads a list: a TOML file with one table, `imports`.
+
+        Args:
+            path: `None` stands for the list that comes with this package.
+
+        Raises:
+            PackageError: the file can't be read, or holds anything else.
+        """
+        path = path or Path(__file__).parents[1] / "packages.toml"
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise PackageError(f"the list of packages {path} can't be read: {error}") from error
+        unknown = sorted(set(raw) - {"imports"})
+        if unknown or not isinstance(raw.get("imports"), dict):
+            what = (
+                f"has unknown keys: {', '.join(unknown)}" if unknown else "has no table `imports`"
+            )
+            raise PackageError(f"the list of packages {path} {what}")
+        return cls(raw["imports"])
+
+    def __getitem__(self, name: str) -> str:
+        return self._requirements[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._requirements)
+
+    def __len__(self) -> int:
+        return len(self._requirements)
+
+    def refusal(self, name: str) -> str:
+        """Returns why a module that is not on the list is not installed, and what to do."""
+        by_case = {known.lower(): known for known in self._requirements}
+        close = [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case)]
+        remedy = (
+            "use one of " + ", ".join(f"`{one}`" for one in close)
+            if close
+            else ("do it with the packages that are there")
+        )
+        return f"`{name}` is not among the packages that may be installed; {remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a cell imports and its kernel lacks."""
+
+    allowed: Mapping[str, str] = field(default_factory=dict)
+    """From each module that may be installed to its package, in the order of the cell."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """The name of each other module, and why."""
+
+    @property
+    def message(self) -> str:
+        """Why modules can't be had; empty when none is refused."""
+        return Prepared(refused=self.refused).message
+
+    def without(self, names: Iterable[str], why: str) -> Missing:
+        """Returns the same with some modules refused.
+
+        Args:
+            names: of those modules, installable or not.
+            why: what to say after the name of each.
+        """
+        out = [name for name in self.allowed if name in set(names)]
+        allowed = {name: text for name, text in self.allowed.items() if name not in out}
+        return Missing(allowed, (*self.refused, *((name, f"`{name}` {why}") for name in out)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was done before a cell ran."""
+
+    installed: tuple[Package, ...] = ()
+    """With the dependencies."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """The name of each module that is still missing, and why."""
+
+    @property
+    def message(self) -> str:
+        """What whoever wrote the cell should know; empty when nothing was missing."""
+        names = ", ".join(f"{package.name} {package.version}" for package in self.installed)
+        reasons = [reason for _, reason in self.refused]
+        return " ".join(f"{text}." for text in ([f"Installed {names}"] if names else []) + reasons)
+
+
+async def _nobody(_: Sequence[str]) -> bool:
+    return False
+
+
+class PackageInstaller:
+    """Finds what a cell lacks and installs what is allowed; may serve many kernels at once."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        allow: AllowList,
+        decide: Callable[[Sequence[str]], Awaitable[bool]] = _nobody,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Installs nothing yet.
+
+        Args:
+            overlay: where packages go.
+            allow: which may go there.
+            decide: whether `prepare` installs these packages now; asks a person, or agrees.
+            on_progress: gets a line for a person now and then.
+        """
+        self._overlay = overlay
+        self._allow = allow
+        self._decide = decide
+        self._on_progress = on_progress
+        self._known: set[str] = set()
+        self._declined: set[str] = set()
+
+    @property
+    def site(self) -> Path:
+        """The folder that a kernel must see to import what is installed."""
+        return self._overlay.site
+
+    async def prepare(self, source: str, workspace: Path | None = None) -> Prepared:
+        """Installs what the cell lacks; what can't be installed is a refusal, not an exception.
+
+        Args:
+            source: the cell. One that the screen refuses gets nothing: it will not run.
+            workspace: the folder whose own files the cell may import.
+
+        Raises:
+            PackageError: the environment's interpreter can't be asked.
+            asyncio.CancelledError: the caller was cancelled; nothing was left half done.
+        """
+        missing = Missing() if screen(source) else await self.missing(source, workspace)
+        allowed = missing.allowed
+        asked = [package for name, package in allowed.items() if name not in self._declined]
+        if asked and not await self._decide(asked):
+            self._declined.update(allowed)
+        why = "was not installed, as it was declined: do without it"
+        return await self.install(missing.without(self._declined, why))
+
+    async def missing(self, source: str, workspace: Path | None = None) -> Missing:
+        """Returns what the cell imports and neither the environment nor the overlay has.
+
+        Args:
+            source: the cell.
+            workspace: the folder whose own files the cell may import.
+
+        Raises:
+            PackageError: the environment's interpreter can't be asked.
+        """
+        known = self._known
+        names = missing_imports(source, lambda name: name in known or _is_in(workspace, name))
+        if names:
+            known |= await self._overlay.importable(names)
+        lacking = [name for name in names if name not in known]
+        allow = self._allow
+        return Missing(
+            {name: allow[name] for name in lacking if name in allow},
+            tuple((name, allow.refusal(name)) for name in lacking if name not in allow),
+        )
+
+    async def install(
+        self, missing: Missing, on_progress: Callable[[str], None] | None = None
+    ) -> Prepared:
+        """Installs what is missing and allowed, whatever `decide` would say.
+
+        Args:
+            missing: what `missing` returned.
+            on_progress: gets a line now and then, instead of the installer's own.
+
+        Raises:
+            asyncio.CancelledError: the caller was cancelled; nothing was left half done.
+        """
+        installed: list[Package] = []
+        refused = list(missing.refused)
+        for name, package in missing.allowed.items():
+            try:
+                installed += await self._overlay.install(
+                    [package], on_progress or self._on_progress
+                )
+                self._known.add(name)
+            except PackageError as error:
+                refused.append((name, str(error)))
+        return Prepared(tuple(installed), tuple(refused))
+
+
+def _is_in(workspace: Path | None, name: str) -> bool:
+    return workspace is not None and any((workspace / x).exists() for x in (name, f"{name}.py"))
+
+
+class WithPackages:
+    """A `CellRunner` that installs, before each cell, what the cell lacks."""
+
+    def __init__(
+        self, runner: CellRunner, installer: PackageInstaller, workspace: Path | None = None
+    ) -> None:
+        """Wraps a runner.
+
+        Args:
+            runner: runs the cells; its kernel sees the installer's overlay.
+            installer: what to install with.
+            workspace: the folder whose own files the cells may import.
+        """
+        self._runner = runner
+        self._installer = installer
+        self._workspace = workspace
+        self._preparing: asyncio.Task[Prepared] | None = None
+
+    async def run(self, source: str) -> CellResult:
+        """Prepares for one cell and runs it; the result's message starts with what was done.
+
+        Args:
+            source: the code.
+
+        Raises:
+            PackageError: the environment's interpreter can't be asked.
+            SandboxError: whatever the wrapped runner raises.
+            asyncio.CancelledError: the caller was cancelled.
+        """
+        self._preparing = asyncio.create_task(self._installer.prepare(source, self._workspace))
+        try:
+            prepared = await self._preparing
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            message = "the installation of packages was interrupted; the cell did not run"
+            return CellResult(CellStatus.INTERRUPTED, message=message)
+        finally:
+            self._preparing = None
+        result = await self._runner.run(source)
+        return replace(result, message=f"{prepared.message} {result.message}".strip())
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell, or the installation before it."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+        else:
+            await self._runner.interrupt()
+
+    async def restart(self) -> None:
+        """Ends the kernel and starts an empty one; installed packages stay."""
+        await self._runner.restart()
+
+    async def close(self) -> None:
+        """Ends the kernel; installed packages stay."""
+        await self._runner.close()

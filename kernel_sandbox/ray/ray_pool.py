@@ -1,0 +1,255 @@
+"""A pool over several machines: a `SandboxPool` on every node of a Ray cluster.
+
+Ray places and carries; what runs where is decided here, by the number of open trajectories. The
+actors are the driver's: they end with it, and their workers with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from kernel_sandbox.aio import AsyncResource
+from kernel_sandbox.errors import (
+    NodeLostError,
+    RayMissingError,
+    SandboxError,
+    SessionClosedError,
+)
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.packages.packages import PackageInstaller
+from kernel_sandbox.ray.ray_node import RayNode, load_ray
+from kernel_sandbox.ray.ray_runner import RayRunner
+from kernel_sandbox.ray.staging import Contents
+from kernel_sandbox.runners.pool import PoolMetrics, PoolSettings
+from kernel_sandbox.types import Limits
+
+__all__ = ["NodeLostError", "RayMetrics", "RayMissingError", "RayPool", "RayRunner"]
+
+AGAIN_S = 120.0
+"""By then Ray has noticed if a node died; one that lives gets a new pool for the one it lost."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RayMetrics:
+    """What the nodes do at one moment, and have done."""
+
+    total: PoolMetrics
+    """Their sum; `queued` counts those that wait for a place on any node."""
+    nodes: Mapping[str, PoolMetrics]
+    """Of each node, by Ray's id of it."""
+    refused: Mapping[str, str]
+    """Why a node takes none, by Ray's id of it: it was lost, or its pool did not start."""
+
+
+class RayPool(AsyncResource):
+    """A pool on every node, used as a `SandboxPool` is; an async context manager.
+
+    Covered: nodes that join and nodes that die; a driver that is killed leaves no worker. Not
+    covered: a state does not outlive its node, a trajectory does not move to another, and the
+    inputs stay in Ray's object store until the pool is closed.
+    """
+
+    def __init__(
+        self,
+        settings: PoolSettings | None = None,
+        limits: Limits | None = None,
+        *,
+        options: WorkerOptions | None = None,
+        make_installer: Callable[[], PackageInstaller] | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            settings: how much each node takes on; `None` for as many cells at once as it has cores.
+            limits: what each trajectory may use.
+            options: how workers are started.
+            make_installer: called on each node, it makes what gets there, unasked, what cells
+                import and the environment lacks; `None` for nothing. Ray carries the function.
+        """
+        self.settings = settings
+        self.limits = limits or Limits()
+        self.options = options or WorkerOptions()
+        self._make_installer = make_installer
+        self._places_each = (settings or PoolSettings()).trajectories_at_once
+        self._places = asyncio.Semaphore(0)
+        self._queued = 0
+        self._nodes: dict[str, RayNode] = {}
+        self._tried: set[str] = set()
+        self._refused: dict[str, str] = {}
+        self._contents = Contents(lambda data: load_ray().put(data))
+        self._is_open = False
+
+    async def _open(self) -> None:
+        """Starts a pool on every node that has cores to give; ends all of them when one fails.
+
+        Raises:
+            RayMissingError: Ray is not installed.
+            SandboxError: Ray is not initialised.
+            NodeLostError: no node has cores to give, or all of them died.
+            KernelStartError: a zygote did not come up.
+            ContainmentError: a node can't confine workers as the profile asks.
+            PackageError: the installer can't be made on a node.
+        """
+        if not load_ray().is_initialized():
+            raise SandboxError("Ray is not initialised: call ray.init(...) before the pool starts")
+        self._is_open = True
+        for error in await self._look():
+            if not isinstance(error, NodeLostError):  # Ray lists dead nodes for a while
+                raise error
+        self._refuse()
+
+    async def close(self) -> None:
+        """Ends every trajectory and every actor. Safe to call again."""
+        self._is_open = False
+        self._places.release()  # wakes the first that waits, and that one the next
+        async with asyncio.TaskGroup() as group:
+            for node in self._nodes.values():
+                group.create_task(node.end())
+
+    async def _look(self) -> list[SandboxError]:
+        """Starts a pool on the nodes that have none yet; returns what kept some from it."""
+        entries = await asyncio.to_thread(load_ray().nodes)
+        new = [entry for entry in entries if self._is_new(entry)]
+        self._tried.update(entry["NodeID"] for entry in new)
+        async with asyncio.TaskGroup() as group:
+            starts = [group.create_task(self._start(RayNode(entry))) for entry in new]
+        return [error for start in starts if (error := start.result()) is not None]
+
+    def _is_new(self, entry: Mapping[str, Any]) -> bool:
+        if not entry["Alive"] or entry["Resources"].get("CPU", 0) <= 0:
+            return False
+        node = self._nodes.get(entry["NodeID"])
+        if node is not None and node.lost and time.monotonic() - node.lost_at > AGAIN_S:
+            del self._nodes[node.id]
+            return True
+        return entry["NodeID"] not in self._tried
+
+    async def _start(self, node: RayNode) -> SandboxError | None:
+        settings = self.settings or PoolSettings(cells_at_once=max(1, int(node.cores)))
+        try:
+            await node.start(settings, self.limits, self.options, self._make_installer)
+        except SandboxError as error:
+            log.warning("no pool on node %s: %s", node.name, error)
+            if isinstance(error, NodeLostError):
+                self._nodes[node.id] = node
+            else:
+                self._refused[node.id] = str(error)
+            return error
+        except asyncio.CancelledError:
+            self._tried.discard(node.id)  # whoever comes next starts it
+            raise
+        if not self._is_open:
+            await node.end()
+            return SessionClosedError("the pool is closed")
+        self._nodes[node.id] = node
+        for _ in range(self._places_each):
+            self._places.release()
+        return None
+
+    @asynccontextmanager
+    async def runner(self, inputs: Mapping[str, Path] | None = None) -> AsyncIterator[RayRunner]:
+        """Opens a trajectory on the node with the fewest by its cores, once one has a place.
+
+        A node that joined since is started first.
+
+        Args:
+            inputs: the files that its code may read, by the names under which it does.
+
+        Raises:
+            SessionClosedError: the pool is closed.
+            NodeLostError: no node is left.
+            WorkspaceError: an input can't be used.
+        """
+        runner = await self._opened(dict(inputs or {}))
+        try:
+            yield runner
+        finally:
+            try:
+                await runner.close()
+            finally:
+                self._leave(runner.node)
+
+    async def _opened(self, inputs: dict[str, Path]) -> RayRunner:
+        while True:
+            node = await self._place()
+            try:
+                digests = {}
+                for name, path in inputs.items():
+                    digests[name] = digest = await self._contents.add(name, path)
+                    await node.stage(digest, self._contents.reference(digest))
+                return await RayRunner.opened(node, "open", digests)
+            except NodeLostError:  # nothing has run yet: another does as well
+                self._leave(node)
+            except BaseException:
+                self._leave(node)
+                raise
+
+    async def _place(self) -> RayNode:
+        """Waits for a place and takes it."""
+        self._queued += 1
+        try:
+            while True:
+                if self._is_open:
+                    await self._look()
+                self._refuse()
+                await self._places.acquire()
+                if (node := self._best()) is not None:
+                    node.open += 1
+                    return node
+                # the place was one of a lost node, and goes with it
+        finally:
+            self._queued -= 1
+
+    def _refuse(self) -> None:
+        """Raises when waiting is of no use, and wakes the next that waits to do so too."""
+        if self._left():
+            return
+        self._places.release()
+        if not self._is_open:
+            raise SessionClosedError("the pool is closed, or was not started")
+        reasons = " ".join((*self._refused.values(), *(x.lost for x in self._nodes.values())))
+        raise NodeLostError(f"no node is left. {reasons or 'None of them has cores to give.'}")
+
+    def _left(self) -> list[RayNode]:
+        return [node for node in self._nodes.values() if not node.lost] if self._is_open else []
+
+    def _best(self) -> RayNode | None:
+        free = [node for node in self._left() if node.open < self._places_each]
+        return min(free, key=lambda node: (node.open / node.cores, -node.cores), default=None)
+
+    def _leave(self, node: RayNode) -> None:
+        node.open -= 1
+        self._places.release()
+
+    async def metrics(self) -> RayMetrics:
+        """Returns what the nodes do now; those that were lost count no more.
+
+        Raises:
+            SessionClosedError: the pool is closed.
+        """
+        found = {}
+        for node in self._left():
+            with suppress(NodeLostError):  # it is listed with its reason
+                found[node.id] = await node.call("metrics")
+        lost = {node.id: node.lost for node in self._nodes.values() if node.lost}
+        return RayMetrics(_sum(found.values(), self._queued), found, {**self._refused, **lost})
+
+
+def _sum(nodes: Iterable[PoolMetrics], queued: int) -> PoolMetrics:
+    parts = tuple(nodes)
+    kills: Counter[str] = Counter()
+    for part in parts:
+        kills.update(part.kills)
+    names = [item.name for item in fields(PoolMetrics) if item.name != "kills"]
+    total: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in names}
+    return PoolMetrics(**{**total, "queued": total["queued"] + queued, "kills": dict(kills)})

@@ -1,0 +1,1 @@
+"""What runs cells for the layers above: sessions, workers, snapshots, pools."""

@@ -1,0 +1,292 @@
+"""What holds the state of one trajectory in a pool: a process, a tree of them, or text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from kernel_sandbox.aio import AsyncResource
+from kernel_sandbox.confine.layers import Containment
+from kernel_sandbox.errors import SessionClosedError
+from kernel_sandbox.forkserver.worker_process import WorkerOptions
+from kernel_sandbox.forkserver.zygote_client import Zygote
+from kernel_sandbox.runners.history import CellHistory
+from kernel_sandbox.runners.replay import ReplayRunner
+from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
+from kernel_sandbox.runners.snapshots import Snapshot, SnapshotTree
+from kernel_sandbox.runners.worker import CellWorker
+from kernel_sandbox.types import CellResult, CellRunner, Limits
+from kernel_sandbox.watch.state_budget import StateBudget
+
+__all__ = ["BackendContext", "PersistentSeat", "ReplaySeat", "SnapshotSeat", "StateBackend"]
+
+
+class BackendContext(Protocol):
+    """What a seat needs of its pool."""
+
+    zygote: Zygote
+    limits: Limits
+    options: WorkerOptions
+    budget: StateBudget
+    replayed_cells: int
+
+
+class StateBackend(CellRunner, Protocol):
+    """The state of one trajectory; called by one `PooledRunner`, a cell at a time."""
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around the process that was started last."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Starts what has to be there before the first cell."""
+        ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends it."""
+        ...
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files that its cells have made; returns where the copies lie."""
+        ...
+
+    def branch(self) -> StateBackend:
+        """Returns a seat, not entered yet, whose state begins as this one's is."""
+        ...
+
+
+class PersistentSeat(AsyncResource):
+    """One worker that lives on, ended when others need its memory and then built again."""
+
+    def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
+        """Starts nothing; the first cell does.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+        """
+        self._host = host
+        self._inputs = dict(inputs)
+        self._worker: CellWorker | None = None
+        self._history = CellHistory()
+        self._notice = ""
+        self._is_closed = False
+        self.containment = Containment()
+        """The layers around the worker that was started last."""
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell, after those before it where the worker was ended meanwhile."""
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        with self._host.budget.using(self):
+            worker = await self._ready()
+            try:
+                result = await worker.run(source)
+            except BaseException:  # what it had done by then, nothing can do again
+                self._history.has_gap = True
+                raise
+            finally:
+                self._keep(worker)
+            self._history.record(source, result)
+        notice, self._notice = self._notice, ""
+        return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files, after running the cells again where the worker was ended meanwhile."""
+        if self._is_closed:
+            raise SessionClosedError("the trajectory is closed")
+        if self._worker is None and not self._history.cells:
+            return ()
+        with self._host.budget.using(self):
+            worker = await self._ready()
+            try:
+                return await worker.collect(folder)
+            finally:
+                self._keep(worker)
+
+    def _keep(self, worker: CellWorker) -> None:
+        """Counts what the worker takes, unless it was ended meanwhile."""
+        if self._worker is worker:
+            self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
+
+    async def _ready(self) -> CellWorker:
+        """The worker, in the state after the cells before; made where there is none."""
+        if self._worker is not None and self._worker.pid is None and self._history.cells:
+            await self._end()  # it has died since: an empty one would go on without the state
+        return self._worker or await self._built()
+
+    async def _built(self) -> CellWorker:
+        host = self._host
+        options = host.options
+        worker = CellWorker(
+            host.zygote,
+            host.limits,
+            self._inputs,
+            isolate=options.isolate,
+            overlay=options.overlay,
+            keeps_ledger=options.keeps_ledger,
+        )
+        self._worker = worker  # from here on, who ends the seat ends it too
+        try:
+            await worker.__aenter__()
+            self.containment = worker.containment
+            host.replayed_cells += len(self._history.cells)
+            self._notice = await self._history.replay(worker.run)
+        except BaseException:  # half a state is none
+            await self._end()
+            raise
+        return worker
+
+    async def evict(self) -> None:
+        """Ends the worker; the text stays."""
+        await self._end()
+
+    def branch(self) -> PersistentSeat:
+        """Returns a seat that builds this state again with its first cell."""
+        other = PersistentSeat(self._host, self._inputs)
+        other._history = self._history.copy()
+        return other
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell."""
+        if self._worker is not None:
+            await self._worker.interrupt()
+
+    async def restart(self) -> None:
+        """Forgets the state."""
+        self._history = CellHistory()
+        await self._end()
+
+    async def close(self) -> None:
+        """Ends the worker."""
+        self._is_closed = True
+        await self._end()
+
+    async def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        self._host.budget.forget(self)
+        if worker is not None:
+            await worker.close()
+
+
+class SnapshotSeat(AsyncResource):
+    """A way through a tree of states; its branches share the tree."""
+
+    def __init__(
+        self, host: BackendContext, inputs: Mapping[str, Path], way: SnapshotRunner | None = None
+    ) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+            way: where to go on, in the tree of another seat.
+        """
+        self._host = host
+        self._inputs = dict(inputs)
+        self._tree: SnapshotTree | None = None
+        self._way = way
+
+    async def _open(self) -> None:
+        """Starts the tree, unless it is another's."""
+        if self._way is None:
+            host = self._host
+            tree = SnapshotTree(
+                host.zygote, host.limits, self._inputs, budget=host.budget, options=host.options
+            )
+            self._tree = await tree.__aenter__()
+            self._way = SnapshotRunner(tree)
+
+    @property
+    def way(self) -> SnapshotRunner:
+        """The way; there is one once the seat was entered."""
+        if self._way is None:
+            raise RuntimeError("the seat was not entered")
+        return self._way
+
+    @property
+    def node(self) -> Snapshot:
+        """The state after the last cell."""
+        return self.way.node
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around every state."""
+        return self.way.containment
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell in a fork of the state."""
+        with self._counting():
+            return await self.way.run(source)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        before = self.way.tree.replayed_cells
+        try:
+            yield
+        finally:
+            self._host.replayed_cells += self.way.tree.replayed_cells - before
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of the state."""
+        with self._counting():
+            return await self.way.collect(folder)
+
+    def branch(self) -> SnapshotSeat:
+        """Returns a seat that goes on from the same node."""
+        return SnapshotSeat(self._host, self._inputs, self.way.branch())
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell."""
+        await self.way.interrupt()
+
+    async def restart(self) -> None:
+        """Goes back to the empty state."""
+        await self.way.restart()
+
+    async def close(self) -> None:
+        """Ends the tree with all its states, if it is this seat's."""
+        if self._way is not None:
+            await self._way.close()
+        if self._tree is not None:
+            await self._tree.close()
+
+
+class ReplaySeat(ReplayRunner):
+    """Text alone."""
+
+    def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+        """
+        super().__init__(host.zygote, host.limits, inputs, options=host.options)
+        self._host = host
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the cells before, silently, and then this one."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().run(source)
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Runs all cells once more and copies the files that they make."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().collect(folder)
+
+    def branch(self) -> ReplaySeat:
+        """Returns a seat with a copy of the text."""
+        other = ReplaySeat(self._host, self._inputs)
+        other.history = self.history.copy()
+        return other

@@ -1,0 +1,1 @@
+"""What a kernel uses: memory, time, processes and open files, and what ends it."""

@@ -1,0 +1,141 @@
+"""What hangs below a process: found from the system's lists, and ended all at once.
+
+It imports little: a monitor uses it when the machine has no time to spare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+
+from kernel_sandbox.watch.open_files import is_shortage
+
+__all__ = [
+    "KNOWS_CHILDREN",
+    "children",
+    "end_all",
+    "is_ended",
+    "read_at_once",
+    "refuse_shortage",
+    "signal_each",
+    "walk",
+]
+
+KNOWS_CHILDREN = Path("/proc/thread-self/children").exists()
+"""Whether the system lists the children of a process, which most Linux systems do."""
+_SWEEPS = 20
+
+
+def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
+    """Yields the processes from these on down, each once.
+
+    Args:
+        roots: the tops of the trees.
+        closed: processes that are left out, and with them what is below them.
+
+    Raises:
+        OSError: nothing more can be opened, so there may be more of them.
+    """
+    waiting, seen = list(roots), set(closed)
+    while waiting:
+        pid = waiting.pop()
+        if pid in seen:
+            continue
+        seen.add(pid)
+        below = children(pid)
+        if below is not None:
+            yield pid
+            waiting += below
+
+
+def children(pid: int) -> list[int] | None:
+    """Returns the children of a process; `None` when it is gone.
+
+    Args:
+        pid: the process.
+
+    Raises:
+        OSError: nothing more can be opened, so there may be more of them.
+    """
+    if not KNOWS_CHILDREN:
+        return _children_by_psutil(pid)
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError as error:
+        refuse_shortage(error)
+        return None
+    found: list[int] = []
+    for task in tasks:
+        try:
+            found += map(int, read_at_once(f"/proc/{pid}/task/{task}/children").split())
+        except OSError as error:
+            refuse_shortage(error)
+    return found
+
+
+def _children_by_psutil(pid: int) -> list[int] | None:
+    import psutil  # noqa: PLC0415 (looks at all of the machine, each time)
+
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.NoSuchProcess:
+        return None
+
+
+def refuse_shortage(error: OSError) -> None:
+    """Raises the error where nothing more can be opened: what was not seen may be there."""
+    if is_shortage(error):
+        raise error
+
+
+def read_at_once(path: str) -> bytes:
+    """Returns what the system tells in a file of `/proc`.
+
+    Raises:
+        OSError: the process is gone, or nothing more can be opened.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 (many times a second)
+        return file.read()
+
+
+def is_ended(pid: int) -> bool:
+    """Returns whether a process is gone, or has ended and waits for its parent to notice."""
+    try:
+        return read_at_once(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError as error:
+        refuse_shortage(error)
+        return True
+
+
+def end_all(find: Callable[[], Iterable[int]]) -> bool:
+    """Kills processes of which some may start others meanwhile; returns whether there were any.
+
+    All are stopped before the first is killed: what is stopped starts nothing.
+
+    Args:
+        find: returns them, as they are now.
+    """
+    found: set[int] = set()
+    for _ in range(_SWEEPS):
+        new = set(find()) - found
+        if not new:
+            break
+        found |= new
+        signal_each(new, signal.SIGSTOP)
+    signal_each(found, signal.SIGKILL)
+    return bool(found)
+
+
+def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    """Sends a signal to each process that is still there.
+
+    Args:
+        pids: the processes.
+        number: the signal.
+    """
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)

@@ -1,0 +1,89 @@
+/**
+ * What the person is writing, one draft for each notebook.
+ */
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+import type { IAsk } from '../protocol.gen';
+import type { IQuestion } from './tokens';
+
+/** A question that is not sent yet. */
+export interface IDraft {
+  readonly text: string;
+  readonly files: readonly string[];
+  readonly variables: readonly string[];
+}
+
+const EMPTY: IDraft = { text: '', files: [], variables: [] };
+
+/** Keeps drafts, so that looking at another notebook loses none. */
+export class Drafts {
+  get changed(): ISignal<this, string> {
+    return this._changed;
+  }
+
+  get(path: string): IDraft {
+    return this._drafts.get(path) ?? EMPTY;
+  }
+
+  change(path: string, part: Partial<IDraft>): void {
+    this._drafts.set(path, { ...this.get(path), ...part });
+    this._changed.emit(path);
+  }
+
+  /** A question was not sent: it need not be written again, unless another one is by now. */
+  putBack(path: string, ask: IAsk): void {
+    if (!this.get(path).text) {
+      const { files = [], question, variables = [] } = ask;
+      this.change(path, { text: question, files, variables });
+    }
+  }
+
+  addFile(path: string, file: string): void {
+    const { files } = this.get(path);
+    if (!files.includes(file)) {
+      this.change(path, { files: [...files, file] });
+    }
+  }
+
+  addVariable(path: string, variable: string): void {
+    const { variables } = this.get(path);
+    if (!variables.includes(variable)) {
+      this.change(path, { variables: [...variables, variable] });
+    }
+  }
+
+  /** The notebook's file has another name now. */
+  rename(from: string, to: string): void {
+    const draft = this._drafts.get(from);
+    if (draft) {
+      this._drafts.delete(from);
+      this._drafts.set(to, draft);
+      this._changed.emit(to);
+    }
+  }
+
+  clear(path: string): void {
+    this._drafts.delete(path);
+    this._changed.emit(path);
+  }
+
+  private _drafts = new Map<string, IDraft>();
+  private _changed = new Signal<this, string>(this);
+}
+
+/** A question as it was asked, to be asked again later. */
+export function questionOf(ask: IAsk, cursor: string | undefined): IQuestion {
+  const { approval = 'risky', model = '' } = ask;
+  const { dialect, temperature, turn_tokens } = ask;
+  return {
+    text: ask.question,
+    files: ask.files,
+    variables: ask.variables,
+    withoutData: ask.without_data,
+    tries: ask.tries,
+    agreed: ask.agreed,
+    chosen: { model, approval, dialect, temperature, turn_tokens },
+    cursor
+  };
+}

@@ -1,0 +1,151 @@
+/**
+ * What happens between Enter and the question's way to the server: what it names is looked up, and
+ * where no notebook is open one is made.
+ */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { PathExt } from '@jupyterlab/coreutils';
+
+import type { IDraft } from './draft';
+import type { ICandidate } from '../protocol.gen';
+import type { IAnalyst } from './tokens';
+import type { IUnclear } from '../panel/whichdata';
+import { folderOf } from './workspace';
+import type { Workspace } from './workspace';
+
+/** Where a question is asked. */
+export interface IPlace {
+  readonly analyst: IAnalyst;
+  readonly workspace: Workspace;
+  readonly trans: TranslationBundle;
+  /** The notebook's; empty where none is open. */
+  readonly path: string;
+}
+
+/** Returns the folder in which names are looked up first. */
+export function folderFor(path: string, workspace: Workspace): string {
+  return path ? folderOf(path) : workspace.folder;
+}
+
+/**
+ * Sends a draft, which is cleared meanwhile and put back when it could not be sent.
+ *
+ * @returns What must be made clear before; `null` when nothing need be.
+ */
+export async function sendDraft(
+  place: IPlace,
+  draft: IDraft,
+  withoutData = false
+): Promise<IUnclear | null> {
+  const { analyst, path } = place;
+  let target = path;
+  analyst.drafts.clear(path);
+  const putBack = () => {
+    if (!analyst.drafts.get(target).text) {
+      analyst.drafts.change(target, draft);
+    }
+  };
+  try {
+    // While a run works its kernel can't say what it holds; the server looks names up later.
+    const mustWait = path !== '' && analyst.queue.isBusy(path);
+    const meant = mustWait
+      ? draft
+      : await withMeaning(place, draft, withoutData);
+    if ('sentence' in meant) {
+      putBack();
+      return meant;
+    }
+    target = path || (await newNotebook(place, meant));
+    const { files, text, variables } = meant;
+    const question = { text: text.trim(), files, variables };
+    const isSent = await analyst.ask(
+      target,
+      withoutData ? { ...question, withoutData } : question
+    );
+    if (!isSent) {
+      putBack();
+    }
+  } catch (error) {
+    putBack();
+    analyst.model.settle(target);
+    analyst.model.notify(target, (error as Error).message ?? String(error));
+  }
+  return null;
+}
+
+/** Returns the draft with what was chosen for it. */
+export function chosenFor(
+  draft: IDraft,
+  unclear: IUnclear,
+  candidate: ICandidate
+): IDraft {
+  const { kind, name } = candidate;
+  const label = kind === 'file' ? PathExt.basename(name) : name;
+  const { files, variables } = draft;
+  return {
+    text: unclear.word
+      ? draft.text.replace(`@${unclear.word}`, () => label)
+      : draft.text,
+    files: kind === 'file' ? withOne(files, name) : files,
+    variables: kind === 'variable' ? withOne(variables, name) : variables
+  };
+}
+
+async function withMeaning(
+  place: IPlace,
+  draft: IDraft,
+  withoutData: boolean
+): Promise<IDraft | IUnclear> {
+  const { analyst, path, trans, workspace } = place;
+  if (path && !draft.text.includes('@')) {
+    // The server looks up the rest; it knows what was asked before.
+    return draft;
+  }
+  const near = folderFor(path, workspace);
+  const { files, unclear, variables } = await analyst.rest.meaning({
+    question: draft.text,
+    notebook: path,
+    near,
+    files: draft.files
+  });
+  const open = unclear.find(one => !draft.variables.includes(one.word));
+  if (open) {
+    return open;
+  }
+  const meant: IDraft = {
+    text: draft.text,
+    files: files.reduce(withOne, draft.files),
+    variables: variables.reduce(withOne, draft.variables)
+  };
+  if (path || withoutData || meant.files.length > 0) {
+    return meant;
+  }
+  // A notebook is made beside the file: without one nothing is made yet.
+  const found = await analyst.rest.files('', near);
+  return {
+    word: '',
+    sentence:
+      found.length > 0
+        ? trans.__('Which data is the question about?')
+        : trans.__(
+            'Which data is the question about? There is no data file here: drop one on the panel, or upload it in the file browser.'
+          ),
+    candidates: found.map(name => ({ kind: 'file', name }))
+  };
+}
+
+async function newNotebook(place: IPlace, meant: IDraft): Promise<string> {
+  const { trans, workspace } = place;
+  const folder =
+    meant.files.length > 0 ? folderOf(meant.files[0]) : workspace.folder;
+  const panel = await workspace.newNotebook(folder);
+  if (!panel) {
+    throw new Error(
+      trans.__('The new notebook is open in another page: ask there.')
+    );
+  }
+  return panel.context.localPath;
+}
+
+function withOne(names: readonly string[], name: string): readonly string[] {
+  return names.includes(name) ? names : [...names, name];
+}

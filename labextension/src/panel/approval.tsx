@@ -1,0 +1,167 @@
+import { useId, useLayoutEffect, useRef, useState } from 'react';
+import type { ReactElement, RefObject } from 'react';
+
+import { liveSource } from '../notebook/cells';
+import { usePanel } from './context';
+import { FileList } from './filechanges';
+import { countWords } from '../model/filewords';
+import { Code } from './markdown';
+import type { IFileChange } from '../protocol.gen';
+import { asSentence } from '../model/wording';
+
+/** Asks the person about a cell that waits: run it, run it changed, or leave it out. */
+export function Approval(props: {
+  runId: string;
+  cellId: string;
+  because: string;
+  source: string;
+  language: string;
+  /** Takes the focus when the person has decided, and the buttons go. */
+  focusAfter: RefObject<HTMLElement>;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { because, cellId, focusAfter, language, runId, source } = props;
+  const [edited, setEdited] = useState<string | null>(null);
+  const reasonId = useId();
+  const isEditing = edited !== null;
+  const group = useRef<HTMLDivElement>(null);
+  useFocusPassedOn(group, focusAfter);
+
+  const edit = () => {
+    const panel = analyst.panel(analyst.model.pathOf(runId) ?? '');
+    setEdited(liveSource(panel, cellId) ?? source);
+  };
+  const reason = asSentence(because).replace(/\.?$/, '.');
+  const approve = () =>
+    analyst.decide(runId, cellId, 'approve', edited ?? undefined);
+
+  return (
+    <div
+      ref={group}
+      role="group"
+      aria-labelledby={reasonId}
+      className="jp-dm-Approval"
+    >
+      <p id={reasonId}>{trans.__('Run this cell? %1', reason)}</p>
+      {edited === null ? (
+        <Code source={source} language={language} />
+      ) : (
+        <CellEditor text={edited} onEdit={setEdited} />
+      )}
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button jp-mod-accept"
+          data-testid="dm-approve"
+          onClick={approve}
+        >
+          {isEditing ? trans.__('Run the edited cell') : trans.__('Run')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-edit"
+          onClick={() => (isEditing ? setEdited(null) : edit())}
+        >
+          {isEditing ? trans.__('Leave as it was') : trans.__('Edit')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-skip"
+          onClick={() => analyst.decide(runId, cellId, 'skip')}
+        >
+          {trans.__('Skip')}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** Asks the person whether what a cell did to files may reach their folder. */
+export function FilesApproval(props: {
+  runId: string;
+  cellId: string;
+  files: readonly IFileChange[];
+  /** Takes the focus when the person has decided, and the buttons go. */
+  focusAfter: RefObject<HTMLElement>;
+}): ReactElement {
+  const { analyst, trans } = usePanel();
+  const { cellId, files, focusAfter, runId } = props;
+  const reasonId = useId();
+  const group = useRef<HTMLDivElement>(null);
+  useFocusPassedOn(group, focusAfter);
+  const counts = countWords(files, waits, trans);
+  return (
+    <div
+      ref={group}
+      role="group"
+      aria-labelledby={reasonId}
+      className="jp-dm-Approval"
+      data-testid="dm-files-approval"
+    >
+      <p id={reasonId}>
+        {trans.__(
+          'What this cell did to files waits for you: %1. Your folder has none of it yet.',
+          counts
+        )}
+      </p>
+      <FileList runId={runId} files={files} fateOf={waits} />
+      <div className="jp-dm-Buttons">
+        <button
+          type="button"
+          className="jp-dm-Button jp-mod-accept"
+          data-testid="dm-files-apply"
+          onClick={() => analyst.decideFiles(runId, cellId, true)}
+        >
+          {trans.__('Apply')}
+        </button>
+        <button
+          type="button"
+          className="jp-dm-Button"
+          data-testid="dm-files-discard"
+          onClick={() => analyst.decideFiles(runId, cellId, false)}
+        >
+          {trans.__('Discard')}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const waits = () => 'waits' as const;
+
+/** Keeps the focus from falling to the page's body when what holds it is taken away. */
+function useFocusPassedOn(
+  from: RefObject<HTMLElement>,
+  to: RefObject<HTMLElement>
+): void {
+  useLayoutEffect(() => {
+    const node = from.current;
+    return () => {
+      if (node?.contains(document.activeElement)) {
+        to.current?.focus();
+      }
+    };
+  }, [from, to]);
+}
+
+/** The cell's text, to change. */
+function CellEditor(props: {
+  text: string;
+  onEdit: (text: string) => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { onEdit, text } = props;
+  return (
+    <textarea
+      autoFocus
+      aria-label={trans.__('Text of the cell')}
+      className="jp-dm-Code"
+      rows={Math.min(16, text.split('\n').length + 1)}
+      spellCheck={false}
+      value={text}
+      onChange={event => onEdit(event.target.value)}
+    />
+  );
+}

@@ -1,0 +1,1 @@
+"""A model that marks answers: asked, remembered, read."""

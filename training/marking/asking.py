@@ -1,0 +1,170 @@
+"""One question to a model by a prompt file: asked once, read strictly, kept on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
+from dm_jupyter.models.protocols import Policy, SampleRequest
+from training.marking.cache import ReplyCache, cache_key
+from training.marking.errors import JudgeError, JudgeUnreachableError, UnusableReplyError
+from training.prompts import load_prompt
+
+__all__ = ["Asked", "AskedModel"]
+
+T = TypeVar("T")
+_OF_ONE_REQUEST = (400, 413, 422)
+"""What an endpoint answers to a single request that it can't take, such as one too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What came of a question."""
+
+    value: T
+    reply: str
+    """The model's words."""
+    is_cached: bool
+    """Whether they were there already, or came to somebody who asked the same a moment before."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question that is being asked, and everybody who waits for the answer."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    askers: int = 0
+    fault: JudgeError | None = None
+
+
+class AskedModel:
+    """A model asked at temperature 0 and seed 0. Not bound to a number of questions at a time.
+
+    The same question asked twice at the same time through one object is sent once; the caller
+    that is cancelled leaves it to the next.
+    """
+
+    def __init__(self, policy: Policy, cache: Path, max_tokens: int) -> None:
+        self._policy = policy
+        self._cache = ReplyCache(cache)
+        self._max_tokens = max_tokens
+        self._questions: dict[str, _Question] = {}
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def ask(
+        self, prompt: str, fields: Mapping[str, str], read: Callable[[str], T]
+    ) -> Asked[T]:
+        """Returns what a reply says; an unusable one is asked for once more, with a reminder.
+
+        Args:
+            prompt: name of the prompt file.
+            fields: what the prompt is filled with.
+            read: gives the meaning of a reply, or raises `UnusableReplyError`.
+
+        Raises:
+            JudgeError: the model can't be asked, its words are unusable twice, or the reply can't
+                be kept.
+            FileNotFoundError: there is no such prompt.
+            KeyError: the prompt has a field that `fields` lacks.
+        """
+        request = self._request(load_prompt(prompt).fill(fields))
+        key = cache_key(self.name, load_prompt(prompt).fingerprint, request)
+        question = self._questions.setdefault(key, _Question())
+        question.askers += 1
+        try:
+            async with question.lock:
+                kept = await self._kept(key, read)
+                if kept is not None:
+                    return kept
+                if question.fault is not None:
+                    raise type(question.fault)(str(question.fault)) from question.fault
+                return await self._fresh(prompt, key, request, read)
+        except JudgeError as fault:
+            question.fault = fault
+            raise
+        finally:
+            question.askers -= 1
+            if not question.askers:
+                del self._questions[key]
+
+    def _request(self, text: str) -> SampleRequest:
+        sendable = text.encode("utf-8", "replace").decode()  # half a surrogate pair can't be sent
+        return SampleRequest(
+            (Message("user", sendable),),
+            temperature=0.0,
+            top_p=1.0,
+            max_tokens=self._max_tokens,
+            seed=0,
+        )
+
+    async def _kept(self, key: str, read: Callable[[str], T]) -> Asked[T] | None:
+        reply = await asyncio.to_thread(self._cache.read, key)
+        if reply is None:
+            return None
+        try:
+            return Asked(read(reply), reply, is_cached=True)
+        except UnusableReplyError:  # damaged, or kept by a release that read otherwise
+            return None
+
+    async def _fresh(
+        self, prompt: str, key: str, request: SampleRequest, read: Callable[[str], T]
+    ) -> Asked[T]:
+        reply = await self._sampled(request)
+        try:
+            value = read(reply)
+        except UnusableReplyError as problem:
+            reply = await self._sampled(_reminded(request, reply, str(problem)))
+            try:
+                value = read(reply)
+            except UnusableReplyError as still:
+                raise JudgeError(
+                    f"{self.name} gave no usable reply to {prompt}, asked twice: {still}; "
+                    "a larger model keeps to the form more often"
+                ) from still
+        await self._keep(prompt, key, reply)
+        return Asked(value, reply, is_cached=False)
+
+    async def _sampled(self, request: SampleRequest) -> str:
+        try:
+            return (await self._policy.sample(request, lambda _: None)).text
+        except PolicyError as error:
+            kind = JudgeUnreachableError if _concerns_all(error) else JudgeError
+            raise kind(f"the judge can't be asked: {error}") from error
+
+    async def _keep(self, prompt: str, key: str, reply: str) -> None:
+        about = {
+            "model": self.name,
+            "prompt": prompt,
+            "fingerprint": load_prompt(prompt).fingerprint,
+        }
+        try:
+            await asyncio.to_thread(self._cache.write, key, reply, about)
+        except OSError as error:
+            raise JudgeUnreachableError(
+                f"the reply of {self.name} can't be kept in {self._cache.folder}: {error}; "
+                "free the disk, or name another folder"
+            ) from error
+
+
+def _concerns_all(error: PolicyError) -> bool:
+    """Whether other questions would be refused as well."""
+    if isinstance(error, EndpointRefusedError):
+        return error.status not in _OF_ONE_REQUEST
+    return isinstance(error, EndpointUnreachableError)
+
+
+def _reminded(request: SampleRequest, reply: str, problem: str) -> SampleRequest:
+    """The request with the unusable reply and what is wrong with it."""
+    reminder = load_prompt("judge_reminder").fill({"problem": problem})
+    said = reply if reply.strip() else "(no reply)"  # endpoints refuse an empty message
+    told = (Message("assistant", said), Message("user", reminder))
+    return replace(request, messages=(*request.messages, *told))

@@ -1,0 +1,1 @@
+"""What a run leaves of each try: records, read again, salvaged."""

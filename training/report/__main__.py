@@ -1,0 +1,92 @@
+"""Writes one page about evaluation runs: `python -m training.report RUN… --html FILE`.
+
+`--serve` shows it at an address of this machine instead, where it follows a run that goes on, and
+keeps notes beside the run.
+
+A run is a folder with `records.jsonl` and, where it has one, `run.json`. The page holds everything
+itself: it opens from a disk, without a network, and shows every question with its notebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from training.atomic import write_whole
+from training.records.read_run import RunError
+from training.report.page import page_of
+from training.report.server import LivePage, ReportServer
+from training.report.source import read_report_runs, title_of
+
+__all__ = ["main", "write_page"]
+
+
+def write_page(runs: Sequence[Path], file: Path, title: str | None = None) -> int:
+    """Writes the page, all at once, and returns its size in bytes.
+
+    Args:
+        runs: folders of the runs, in the order in which they are shown.
+        file: where the page goes.
+        title: of the page; `None` names the runs.
+
+    Raises:
+        RunError: a run can't be read; the message names the file, and the line where there is one.
+        OSError: the page can't be written; an old one is then as it was.
+    """
+    read = read_report_runs(runs)
+    # A model may write half of a pair of surrogates, which is no character and can't be written.
+    page = page_of(read, title or title_of(read)).encode("utf-8", "replace")
+    write_whole(page, file)
+    return len(page)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.report", description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--html", type=Path, metavar="FILE", help="write the page")
+    where.add_argument(
+        "--serve", action="store_true", help="show the page, follow the runs and keep notes"
+    )
+    parser.add_argument("--port", type=int, default=0, help="of --serve (default: a free one)")
+    parser.add_argument("--title", help="of the page (default: the runs' names)")
+    return parser
+
+
+def _serve(runs: Sequence[Path], title: str | None, port: int) -> int:
+    """Shows the page until Ctrl+C.
+
+    Raises:
+        RunError: there is no such run.
+        OSError: the port is taken.
+    """
+    for run in runs:
+        if not run.exists():
+            raise RunError(f"{run} is not there: give the folder of a run")
+    with ReportServer(LivePage(runs, title), port) as server:
+        print(f"{server.url}\nCtrl+C ends it.", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    given = _parser().parse_args(arguments)
+    try:
+        if given.serve:
+            return _serve(given.runs, given.title, given.port)
+        size = write_page(given.runs, given.html, given.title)
+    except (RunError, OSError, OverflowError) as fault:  # the last is a port that none is
+        print(f"report: {fault}", file=sys.stderr)
+        return 1
+    print(f"{given.html} ({size / 1e6:.1f} MB)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

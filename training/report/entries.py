@@ -1,0 +1,225 @@
+"""The list of questions: a line for each try, and what opens below it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from training.compare import RUNS
+from training.metrics.breakdown import UNGROUPED, by_group, group_names
+from training.records.records import EvalRecord
+from training.report.judges import WORDS, JudgeNote, judge_note, opinion_of
+from training.report.notebooks import NotebookPage, notebook_page
+from training.report.pictures import Pictures
+from training.report.search import Tree, VoteCount
+from training.report.search_page import TreePage, VotePage, tree_page, vote_page
+from training.report.source import ReportRun, Tried
+from training.report.svg import cut
+from training.report.verdicts import ShownVerdict, kind_of, verdict_of
+from training.report.words import plain
+
+__all__ = ["Entry", "Filter", "entries_of", "filters_of"]
+
+_TITLE_CHARS = 400
+_ANSWER_CHARS = 120
+VERDICTS = {
+    "right": "right",
+    "wrong": "wrong",
+    "ours": "right by our rules only",
+    "strict": "right by the strict rules only",
+}
+
+NOTED = (("yes", "with a note"), ("no", "without a note"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One try at one question."""
+
+    number: int
+    """Place in the list, from 1."""
+    record: EvalRecord
+    run: str
+    title: str
+    """The question, or its id where the record is compact."""
+    verdict: ShownVerdict
+    word: str
+    """The verdict in words."""
+    keys: tuple[str, ...]
+    """What the filters look for, each `name=value`."""
+    notebook: NotebookPage | None
+    others: tuple[tuple[str, NotebookPage], ...]
+    """The other candidates of a vote, each with a name and what it answered."""
+    vote: VotePage | None
+    tree: TreePage | None
+    judge: JudgeNote | None
+    """What a judge said of the answer."""
+    note: str
+    """What a person wrote on it; empty where nobody did."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others of the page, also of a later one about the same runs."""
+        return json.dumps([self.run, self.record.id, self.record.trial])
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice that narrows the list."""
+
+    name: str
+    label: str
+    options: tuple[tuple[str, str], ...]
+    """Each value with the words for it."""
+
+
+def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[Entry]:
+    """Returns the entries, all tries at a question beside each other.
+
+    Args:
+        runs: whose records are listed.
+        pictures: takes the pictures of their notebooks.
+    """
+    tries: dict[str, list[tuple[ReportRun, Tried]]] = defaultdict(list)
+    for run in runs:
+        for one in run.tries:
+            tries[one.record.id].append((run, one))
+    entries: list[Entry] = []
+    for beside in tries.values():
+        differ = len({one.record.strict for _, one in beside}) > 1
+        won = _winner(runs, beside)
+        for run, one in beside:
+            entry = _entry(len(entries) + 1, run, one, differ, pictures)
+            entries.append(replace(entry, keys=(*entry.keys, *won)))
+    return entries
+
+
+def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]) -> list[str]:
+    """Which of two runs did better at a question, as a key; none where one did not try it."""
+    sides = [[one.record.strict for run, one in beside if run is each] for each in runs]
+    if len(sides) != len(RUNS) or not all(sides):
+        return []
+    first, second = (Fraction(sum(side), len(side)) for side in sides)
+    if first != second:
+        return ["won=a" if first > second else "won=b"]
+    return ["won=both"] if first == 1 else ["won=neither"] if first == 0 else []
+
+
+def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
+    if len(runs) != len(RUNS):
+        return ()
+    first, second = runs
+    is_once = all(one.trial == 0 for run in runs for one in run.records)
+    words = "only {0} right" if is_once else "{0} right more often"
+    return (
+        ("a", words.format(first.name)),
+        ("b", words.format(second.name)),
+        ("both", "both right"),
+        ("neither", "neither right"),
+    )
+
+
+def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Filter]:
+    """Returns the filters that have something to choose between.
+
+    Args:
+        runs: whose records are listed.
+        can_note: whether notes can be written on the page.
+    """
+    records = [record for run in runs for record in run.records]
+    can_note = can_note or any(one.note for run in runs for one in run.tries)
+    filters = [
+        Filter("verdict", "verdict", tuple(_verdicts(records))),
+        Filter(
+            "failure",
+            "failure",
+            _pairs(dict.fromkeys(one.failure for one in records if one.failure)),
+        ),
+        Filter("judge", "judge", tuple(_opinions(runs))),
+        Filter("won", "which run won", _winners(runs)),
+        Filter("note", "note", NOTED if can_note else ()),
+        Filter("run", "run", _pairs([run.name for run in runs])),
+        *(
+            Filter(_group(name), name, _pairs(_values(records, name)))
+            for name in group_names(records)
+        ),
+    ]
+    return [one for one in filters if one.name in {"verdict", "failure"} or len(one.options) > 1]
+
+
+def _verdicts(records: Sequence[EvalRecord]) -> Iterator[tuple[str, str]]:
+    yield "failed", "failures (not right by the strict rules)"
+    kinds = {kind_of(record) for record in records}
+    yield from ((kind, words) for kind, words in VERDICTS.items() if kind in kinds)
+    if len({record.id for record in records}) < len(records):
+        yield "differs", "tries or runs differ"
+
+
+def _opinions(runs: Sequence[ReportRun]) -> Iterator[tuple[str, str]]:
+    found = {opinion_of(one.judged) for run in runs for one in run.tries if one.judged}
+    yield from ((opinion, words) for opinion, words in WORDS.items() if opinion in found)
+
+
+def _values(records: Sequence[EvalRecord], name: str) -> list[str]:
+    return [value for value in by_group(records, name) if value != UNGROUPED]
+
+
+def _pairs(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((_line(value), value) for value in values)
+
+
+def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
+    record = one.record
+    yield f"verdict={kind_of(record)}"
+    if not record.strict:
+        yield "verdict=failed"
+    if differ:
+        yield "verdict=differs"
+    yield f"failure={_line(record.failure)}"
+    yield f"run={_line(run)}"
+    if one.judged is not None:
+        yield f"judge={opinion_of(one.judged)}"
+    yield f"note={'yes' if one.note else 'no'}"
+    for name, values in record.groups.items():
+        yield from (f"{_group(name)}={_line(value)}" for value in values)
+
+
+def _group(name: str) -> str:
+    """The filter of a group: another than that of the verdict, whatever the group is called."""
+    return f"group {_line(name)}"
+
+
+def _line(text: str) -> str:
+    """On one line: the keys of an entry are separated by line breaks."""
+    return " ".join(text.split())
+
+
+def _others(vote: VoteCount, pictures: Pictures) -> Iterator[tuple[str, NotebookPage]]:
+    for place, run in enumerate(vote.runs):
+        if place != vote.chosen:
+            said = cut(_line(plain(run.answer or "")), _ANSWER_CHARS) or "no answer"
+            yield f"Candidate {place + 1}: {said}", notebook_page(run, pictures)
+
+
+def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pictures) -> Entry:
+    record, trajectory, search = one.record, one.trajectory, one.search
+    verdict = verdict_of(record)
+    question = trajectory.task.question if trajectory else ""
+    return Entry(
+        number=number,
+        record=record,
+        run=run.name,
+        title=cut(plain(question), _TITLE_CHARS) or record.id,
+        verdict=verdict,
+        word=VERDICTS[verdict.kind],
+        keys=tuple(_keys(one, run.name, differ)),
+        notebook=notebook_page(trajectory, pictures) if trajectory else None,
+        others=tuple(_others(search, pictures)) if isinstance(search, VoteCount) else (),
+        vote=vote_page(search) if isinstance(search, VoteCount) else None,
+        tree=tree_page(search) if isinstance(search, Tree) else None,
+        judge=judge_note(one.judged) if one.judged else None,
+        note=one.note.text if one.note else "",
+    )

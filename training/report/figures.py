@@ -1,0 +1,151 @@
+"""The figures of a run as the page needs them: the one place that knows the shape of a summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from training.evaluation.summary import summary_of
+from training.metrics.accuracy import Rules
+from training.metrics.breakdown import by_group
+from training.records.records import EvalRecord
+
+__all__ = ["Figures", "Share", "figures_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share between 0 and 1 with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+    right: float
+    """Of how many runs it is so; 0 where that is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The summary of one run."""
+
+    name: str
+    summary: Mapping[str, Any]
+    records: Sequence[EvalRecord]
+
+    @property
+    def questions(self) -> int:
+        """Questions asked."""
+        return int(self.summary["all"]["questions"])
+
+    @property
+    def tries(self) -> int:
+        """Tries at them together."""
+        return int(self.summary["all"]["runs"])
+
+    @property
+    def answered(self) -> int:
+        """Tries that gave an answer."""
+        return int(self.summary["all"]["answered"])
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """Tries by their kind of failure, the most frequent first."""
+        found: Mapping[str, int] = self.summary["failures"]
+        return found
+
+    @property
+    def self_debugging(self) -> Share | None:
+        """Of the tries in which a cell raised, how many ended with one that ran."""
+        found = self.summary["self_debugging"]
+        return _share(found) if found else None
+
+    @property
+    def grades(self) -> Mapping[str, Mapping[str, Any]]:
+        """Graded scores by name: `mean`, `interval`, `questions`, `ungraded`."""
+        found: Mapping[str, Mapping[str, Any]] = self.summary["grades"]
+        return found
+
+    @property
+    def costs(self) -> Mapping[str, Mapping[str, float]]:
+        """What a try took, by name: `mean`, `median`, `total`."""
+        found: Mapping[str, Mapping[str, float]] = self.summary["costs"]
+        return found
+
+    def right(self, rules: Rules) -> Share:
+        """The share of right answers."""
+        return _share(self.summary["all"][rules])
+
+    def group_values(self) -> dict[str, list[str]]:
+        """The values of each group that has several."""
+        groups: Mapping[str, Mapping[str, Any]] = self.summary["groups"]
+        return {name: list(values) for name, values in groups.items() if len(values) > 1}
+
+    def group_size(self, name: str, value: str) -> int:
+        """Questions of a group."""
+        found = self.summary["groups"].get(name, {}).get(value)
+        return int(found["questions"]) if found else 0
+
+    def group_right(self, name: str, value: str, rules: Rules) -> Share | None:
+        """The share of right answers in a group; `None` where this run has none of it."""
+        found = self.summary["groups"].get(name, {}).get(value)
+        return _share(found[rules]) if found else None
+
+    def group_failures(self, name: str) -> dict[str, tuple[int, Counter[str]]]:
+        """The tries of each value of a group, and of these how many failed in which way."""
+        return {
+            value: (len(members), Counter(one.failure for one in members if one.failure))
+            for value, members in by_group(self.records, name).items()
+        }
+
+    def passes(self, rules: Rules) -> dict[int, Share]:
+        """pass@k by k; empty where each question was tried once."""
+        found = self.summary["pass_at"].get(rules, {})
+        return {int(k): _share(one) for k, one in found.items()}
+
+    def any_try(self, rules: Rules) -> Share | None:
+        """The share of questions that any try solved; `None` where each was tried once."""
+        found = self.summary["any_try"].get(rules)
+        return _share(found) if found else None
+
+    @property
+    def parts(self) -> Mapping[str, Share]:
+        """Of how many tries each part of the verdict is so; empty where parts are sub-answers."""
+        return {name: _share(one) for name, one in self.summary["parts"].items()}
+
+    def sub_answers(self, rules: Rules) -> Mapping[str, Any]:
+        """`abq`, `pasq` with `pasq_interval`, `uasq`; empty where no answer has several parts."""
+        found: Mapping[str, Any] = self.summary["sub_answers"].get(rules, {})
+        return found
+
+
+def figures_of(name: str, records: Sequence[EvalRecord], kept: Mapping[str, Any]) -> Figures:
+    """Returns the figures of a run.
+
+    Args:
+        name: of the run.
+        records: what the figures are made of.
+        kept: the summary that the run wrote, which alone tells what its tokens cost.
+    """
+    summary = summary_of(records)
+    summary["costs"] |= _dollars(kept, summary["costs"])
+    return Figures(name, summary, records)
+
+
+def _dollars(kept: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, Any]:
+    """The dollars of a summary that was made of the same records; else nothing."""
+    match kept:
+        case {
+            "costs": {
+                "dollars": {"mean": float(), "median": float(), "total": float()} as dollars,
+                **others,
+            }
+        } if others == costs:
+            return {"dollars": dollars}
+    return {}
+
+
+def _share(found: Mapping[str, Any]) -> Share:
+    low, high = found["interval"]
+    return Share(float(found["share"]), float(low), float(high), float(found.get("right", 0)))

@@ -1,0 +1,136 @@
+"""A trajectory as the page shows it: a notebook to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dm_jupyter.agent.notebook_words import closing_words, question_words
+from dm_jupyter.core.trajectory import RunCell, Step, StopReason, Trajectory, Void
+from kernel_sandbox.confine.layers import Containment
+from kernel_sandbox.types import CellResult, CellStatus
+from training.report.highlight import highlight
+from training.report.outputs import Shown, shown_outputs
+from training.report.pictures import Pictures
+from training.report.words import markdown, plain
+
+_STATUS_CHARS = 300
+
+__all__ = ["NotebookPage", "Turn", "notebook_page", "sandbox_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a run."""
+
+    number: int
+    """Counted from 1."""
+    facts: str
+    """What it took, on one line."""
+    thought: Markup
+    code: Markup
+    """Empty where the turn ran no cell."""
+    execution_count: int | None
+    status: str
+    """How the cell ended; empty where it ended well, or there was none."""
+    outputs: list[Shown]
+    void: str
+    """Why the turn came to nothing; empty where it didn't."""
+    said: str
+    """The whole turn as sampled, where neither thought nor code shows it."""
+    told: str
+    """What the model was told next."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookPage:
+    """A run from its question to its answer."""
+
+    facts: tuple[tuple[str, str], ...]
+    question: Markup
+    brief: str
+    """What the model was shown of the data."""
+    turns: tuple[Turn, ...]
+    closing: Markup
+
+
+def notebook_page(trajectory: Trajectory, pictures: Pictures) -> NotebookPage:
+    """Returns a run as a notebook to read.
+
+    Args:
+        trajectory: the run.
+        pictures: takes the pictures that its cells showed.
+    """
+    return NotebookPage(
+        facts=tuple(_facts(trajectory)),
+        question=markdown(question_words(trajectory.task)),
+        brief=plain(trajectory.brief.text),
+        turns=tuple(
+            _turn(number, step, pictures) for number, step in enumerate(trajectory.steps, 1)
+        ),
+        closing=_closing(trajectory),
+    )
+
+
+def _facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
+    stop = trajectory.stop.value.replace("_", " ") if trajectory.stop else "not ended"
+    detail = f" ({plain(trajectory.stop_detail, 400)})" if trajectory.stop_detail else ""
+    yield "ended by", stop + detail
+    yield "model", trajectory.answered_by
+    yield "dialect", trajectory.dialect
+    yield "turns", str(trajectory.turns)
+    yield "cells", str(trajectory.cells)
+    yield "tokens of this path", f"{trajectory.tokens:,}"
+    if words := sandbox_words(trajectory):
+        yield "sandbox", words
+
+
+def sandbox_words(trajectory: Trajectory) -> str:
+    """Returns how many layers held the kernel, and which did not; empty where nobody noted it."""
+    try:
+        containment = Containment.from_json(trajectory.containment)
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return containment.summary()
+
+
+def _turn(number: int, step: Step, pictures: Pictures) -> Turn:
+    action, result = step.turn.action, step.result
+    code = highlight(action.source, action.language) if isinstance(action, RunCell) else Markup()
+    return Turn(
+        number=number,
+        facts=_turn_facts(step),
+        thought=markdown(step.turn.thought),
+        code=code,
+        execution_count=result.execution_count if result else None,
+        status=_status(result) if result and not result.ok else "",
+        outputs=shown_outputs(result, pictures) if result else [],
+        void=action.reason if isinstance(action, Void) else "",
+        said="" if code or step.turn.thought else plain(step.completion.text),
+        told=plain(step.observation),
+    )
+
+
+def _turn_facts(step: Step) -> str:
+    completion = step.completion
+    facts = [f"{completion.completion_tokens:,} tokens", f"{completion.seconds:.1f} s sampling"]
+    if step.result:
+        facts.append(f"{step.result.seconds:.1f} s in the cell")
+    if completion.finish_reason != "stop":
+        facts.append(f"cut off: {completion.finish_reason}")
+    return " · ".join(facts)
+
+
+def _status(result: CellResult) -> str:
+    if result.error is None or result.status is not CellStatus.ERROR:
+        return f"The cell ended with: {result.status.value}"
+    return plain(f"{result.error.name}: {result.error.message}", _STATUS_CHARS)
+
+
+def _closing(trajectory: Trajectory) -> Markup:
+    """The words below the last cell; an answer keeps its lines and is no markdown."""
+    if trajectory.stop is StopReason.ANSWERED and trajectory.task.is_closed_form:
+        return Markup("<h4>Answer</h4><pre>{}</pre>").format(plain(trajectory.answer or ""))
+    return markdown(closing_words(trajectory))

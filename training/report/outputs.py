@@ -1,0 +1,83 @@
+"""What a cell left, as the page shows it: pictures, tables, words and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from kernel_sandbox.types import CellError, CellResult, Display, Output, Stream
+from training.report.pictures import Picture, Pictures
+from training.report.sanitize import clean_html
+from training.report.words import markdown, plain
+
+__all__ = ["Shown", "shown_outputs"]
+
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One output."""
+
+    kind: str
+    """`text`, `stderr`, `error`, `rich`, `picture` or `note`."""
+    text: str = ""
+    rich: Markup | None = None
+    picture: Picture | None = None
+
+
+def shown_outputs(result: CellResult, pictures: Pictures) -> list[Shown]:
+    """Returns the outputs of a cell in order, and below them what became of it.
+
+    Args:
+        result: what became of the cell.
+        pictures: takes the pictures among them.
+    """
+    shown = [_shown(output, pictures) for output in result.outputs]
+    if result.cut_bytes:
+        shown.append(Shown("note", f"{result.cut_bytes:,} more bytes of output were not kept."))
+    if result.message:
+        shown.append(Shown("note", plain(result.message)))
+    if result.state_lost:
+        shown.append(Shown("note", "The kernel lost its variables here."))
+    return [one for one in shown if one.text or one.rich or one.picture]
+
+
+def _shown(output: Output, pictures: Pictures) -> Shown:
+    if isinstance(output, Stream):
+        return Shown("text" if output.name == "stdout" else "stderr", plain(output.text))
+    if isinstance(output, CellError):
+        return Shown("error", _traceback(output))
+    return _display(output, pictures)
+
+
+def _display(output: Display, pictures: Pictures) -> Shown:
+    """The richest of its forms that is safe: a picture, a table, markdown, else plain text."""
+    words = plain(_content(output.data, "text/plain"))
+    for kind in _PICTURES:
+        if content := _content(output.data, kind):
+            if picture := pictures.add(kind, content):
+                return Shown("picture", words, picture=picture)
+            return Shown("note", f"A picture ({kind}) of {len(content):,} characters, not shown.")
+    if (html := _content(output.data, "text/html")) and (cleaned := clean_html(html)):
+        return Shown("rich", rich=cleaned)
+    if text := _content(output.data, "text/markdown"):
+        return Shown("rich", rich=markdown(text))
+    return Shown("text", words or f"[shown as {', '.join(output.data)}]")
+
+
+def _content(data: Mapping[str, Any], kind: str) -> str:
+    """Content of a media type; nbformat allows a list of lines as well."""
+    content = data.get(kind, "")
+    if isinstance(content, list):
+        return "".join(str(line) for line in content)
+    return content if isinstance(content, str) else ""
+
+
+def _traceback(error: CellError) -> str:
+    last = f"{error.name}: {error.message}"
+    lines = plain("\n".join(error.traceback))
+    return lines if error.name in lines else plain(f"{lines}\n{last}")

@@ -1,0 +1,195 @@
+"""Puts the page together.
+
+*Covered*: what a cell or a model wrote stands in the page as text, as a picture, or as tags from a
+short list (`words`, `sanitize`). The page's own policy, in its head, lets a browser run the one
+script and use the one style sheet whose hashes it names, load nothing, send nothing and follow no
+`<base>`; notebooks lie in `<template>` elements, which are inert until they are opened. A page that
+a server keeps up to date may ask that server alone.
+*Not covered*: faults of the browser itself, and words that pretend to be the page's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from training.compare import RUNS, comparison_of, verdict_lines
+from training.records.read_run import RunError
+from training.report import plots, tables
+from training.report.entries import Entry, entries_of, filters_of
+from training.report.figures import Figures, figures_of
+from training.report.judges import judge_table
+from training.report.notebooks import sandbox_words
+from training.report.notes import MAX_NOTE_CHARS
+from training.report.pictures import Pictures
+from training.report.source import ReportRun
+from training.report.words import plain
+
+__all__ = ["page_of"]
+
+_FOLDER = Path(__file__).parent
+_STYLES = ("page.css", "plots.css", "notebook.css")
+_FACT_CHARS = 1_000
+
+
+def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
+    """Returns the whole page.
+
+    Args:
+        runs: at least one.
+        title: of the page.
+        version: of the data, where a server follows the runs and keeps notes; else empty.
+    """
+    style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
+    names = ("page.js", "live.js") if version else ("page.js",)
+    script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+    figures = [figures_of(run.name, run.records, run.summary) for run in runs]
+    pictures = Pictures()
+    entries = entries_of(runs, pictures)
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            title=title,
+            policy=_policy(style, script, is_live=bool(version)),
+            version=version,
+            max_note_chars=MAX_NOTE_CHARS,
+            style=Markup(style),  # noqa: S704  (our own file)
+            script=Markup(script),  # noqa: S704  (our own file)
+            runs=figures,
+            facts=_facts(runs),
+            sections=_sections(figures, judge_table(runs), _difference(runs)),
+            entries=entries,
+            failed=sum(not entry.record.strict for entry in entries),
+            filters=filters_of(runs, can_note=bool(version)),
+            has_notebooks=any(entry.notebook for entry in entries),
+            several_tries=_has_several_tries(entries),
+            pictures=pictures,
+        )
+    )
+
+
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _policy(style: str, script: str, *, is_live: bool) -> str:
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            *(["connect-src 'self'"] if is_live else []),
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _has_several_tries(entries: Sequence[Entry]) -> bool:
+    return any(entry.record.trial for entry in entries)
+
+
+def _difference(runs: Sequence[ReportRun]) -> list[str]:
+    """What `training.compare` says of two runs, in words; nothing of one or of more."""
+    if len(runs) != len(RUNS):
+        return []
+    first, second = runs
+    try:
+        found = comparison_of(first.records, second.records)
+    except RunError:  # they have no question in common
+        return []
+    return [
+        f"A is {first.name}, B is {second.name}; right by the benchmark's rules.",
+        *verdict_lines(found),
+    ]
+
+
+def _sections(
+    figures: Sequence[Figures], judged: tables.FigureTable, notes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The parts of the page that show figures: name, heading, notes, plots and tables."""
+    parts: list[tuple[str, str, list[plots.Plot | None], list[tables.FigureTable]]] = [
+        ("overall", "Overall", [plots.pass_plot(figures)], [tables.overall(figures), judged]),
+        ("groups", "By group", [plots.accuracy_plot(figures)], [tables.groups(figures)]),
+        ("failures", "Failures", [plots.failure_plot(figures)], [tables.failures(figures)]),
+        ("costs", "Costs", [plots.token_plot(figures)], [tables.costs(figures)]),
+    ]
+    return [
+        {
+            "name": name,
+            "heading": heading,
+            "notes": notes if name == "overall" else [],
+            "plots": [plot for plot in drawn if plot],
+            "tables": [table for table in shown if table.rows],
+        }
+        for name, heading, drawn, shown in parts
+    ]
+
+
+def _facts(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
+    """What the runs were made with: name, a value for each run, and whether these differ."""
+    found = [dict(_flat(_shown(run.manifest))) for run in runs]
+    for one, run in zip(found, runs, strict=True):
+        one |= {name: words for name, words in _seen(run) if name not in one}
+    names = dict.fromkeys(name for one in found for name in one)
+    rows = []
+    for name in names:
+        values = [plain(one.get(name, tables.NOTHING), _FACT_CHARS) for one in found]
+        rows.append((name, values, len(set(values)) > 1))
+    return rows
+
+
+def _shown(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The manifest with one line for all data files: what differs is still seen to differ."""
+    data = manifest.get("data")
+    if not isinstance(data, Mapping):
+        return manifest
+    hashes = json.dumps(
+        {name: one.get("sha256") for name, one in data.items() if isinstance(one, Mapping)},
+        sort_keys=True,
+    )
+    digest = hashlib.sha256(hashes.encode()).hexdigest()[:12]
+    return {**manifest, "data": f"{len(data)} files, sha256 of all {digest}"}
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of nested objects, each by its path."""
+    for name, one in value.items():
+        if isinstance(one, Mapping):
+            yield from _flat(one, f"{prefix}{name}.")
+        elif isinstance(one, str):
+            yield f"{prefix}{name}", one
+        else:
+            yield f"{prefix}{name}", json.dumps(one, ensure_ascii=False)
+
+
+def _seen(run: ReportRun) -> Iterator[tuple[str, str]]:
+    """What the first trajectory says, beside the manifest or in its stead."""
+    trajectory = next((one.trajectory for one in run.tries if one.trajectory), None)
+    if trajectory is not None:
+        yield "model", trajectory.policy
+        yield "dialect", trajectory.dialect
+        yield from _flat(trajectory.prompts, "prompts.")
+        yield "sandbox of the first try", sandbox_words(trajectory)

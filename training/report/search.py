@@ -1,0 +1,168 @@
+"""The votes or the tree that an answer was chosen from, read from a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Trajectory
+
+__all__ = [
+    "Search",
+    "SearchError",
+    "ShownNode",
+    "Tree",
+    "VoteCount",
+    "VoteGroup",
+    "search_from_json",
+]
+
+
+class SearchError(ValueError):
+    """Stored votes or a stored tree is not as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteGroup:
+    """Candidates that say the same."""
+
+    answer: str | None
+    count: int
+    trials: tuple[int, ...]
+    """Places of the candidates, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCount:
+    """Who voted for what."""
+
+    groups: tuple[VoteGroup, ...]
+    chosen: int
+    """Place of the candidate whose answer was taken."""
+    runs: tuple[Trajectory, ...] = ()
+    """The candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNode:
+    """A node of a search tree: a path that was taken so far."""
+
+    id: int
+    parent: int | None
+    depth: int
+    visits: int
+    value_sum: float
+    prior: float
+    reward: float | None
+    terminal: bool
+    answer: str | None
+    errors: int
+    messages: tuple[tuple[str, str], ...] = ()
+    """What its turn added to the conversation, each with who said it; the root's is the prompt."""
+
+    @property
+    def value(self) -> float:
+        """The mean of the values seen below it; 0 where it was never visited."""
+        return self.value_sum / self.visits if self.visits else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A search tree; parents stand before their children."""
+
+    nodes: tuple[ShownNode, ...]
+    chosen: int
+    """Id of the node whose answer was taken."""
+
+    @property
+    def best_path(self) -> tuple[int, ...]:
+        """The ids from the root to the chosen node."""
+        parents = {node.id: node.parent for node in self.nodes}
+        path = [self.chosen]
+        while (parent := parents[path[-1]]) is not None:
+            path.append(parent)
+        return tuple(reversed(path))
+
+
+Search = VoteCount | Tree
+
+
+def search_from_json(raw: Mapping[str, Any]) -> Search:
+    """Returns the votes or the tree that a record holds; fields it has beyond are left alone.
+
+    Raises:
+        SearchError: a field is missing or of another kind, or the nodes are no tree.
+    """
+    try:
+        kind = raw["kind"]
+        if kind == "vote":
+            return _vote(raw)
+        if kind == "search":
+            return _tree(raw)
+    except KeyError as error:
+        raise SearchError(f"{error} is missing") from error
+    except (AttributeError, TypeError, ValueError, OverflowError, TrajectoryError) as error:
+        raise SearchError(f"{error}") from error
+    raise SearchError(f"the kind is {kind!r}; expected 'vote' or 'search'")
+
+
+def _vote(raw: Mapping[str, Any]) -> VoteCount:
+    groups = tuple(
+        VoteGroup(
+            _words(group["answer"]), int(group["count"]), tuple(int(one) for one in group["trials"])
+        )
+        for group in raw["groups"]
+    )
+    runs = tuple(Trajectory.from_json(run) for run in raw.get("runs", ()))
+    return VoteCount(groups, int(raw["chosen"]), runs)
+
+
+def _tree(raw: Mapping[str, Any]) -> Tree:
+    tree = Tree(tuple(_node(node) for node in raw["nodes"]), int(raw["chosen"]))
+    _check_order(tree.nodes)
+    if all(node.id != tree.chosen for node in tree.nodes):
+        raise ValueError(f"the chosen node {tree.chosen} is not among the nodes")
+    return tree
+
+
+def _check_order(nodes: Sequence[ShownNode]) -> None:
+    """Refuses what is no tree: with each parent before its children there can be no circle."""
+    seen: set[int] = set()
+    for node in nodes:
+        if node.id in seen:
+            raise ValueError(f"node {node.id} stands twice")
+        if (node.parent is None) != (not seen):
+            raise ValueError(f"node {node.id}: the first node, and no other, has no parent")
+        if node.parent is not None and node.parent not in seen:
+            raise ValueError(f"node {node.id}: its parent {node.parent} does not stand before it")
+        seen.add(node.id)
+
+
+def _node(raw: Mapping[str, Any]) -> ShownNode:
+    return ShownNode(
+        id=int(raw["id"]),
+        parent=None if raw["parent"] is None else int(raw["parent"]),
+        depth=int(raw["depth"]),
+        visits=int(raw["visits"]),
+        value_sum=_finite(raw["value_sum"]),
+        prior=_finite(raw["prior"]),
+        reward=None if raw["reward"] is None else _finite(raw["reward"]),
+        terminal=bool(raw["terminal"]),
+        answer=_words(raw.get("answer")),
+        errors=int(raw.get("errors", 0)),
+        messages=tuple((str(one["role"]), str(one["content"])) for one in raw.get("messages", ())),
+    )
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is no finite number")
+    return number
+
+
+def _words(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,144 @@
+"""What a page is made of: the records of a run, each with its trajectory, and what lies beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Trajectory
+from training.judge.judged import JudgedRecord, read_column
+from training.records.read_run import RunError, read_run
+from training.records.records import EvalRecord
+from training.report.notes import Note, notes_file, read_notes
+from training.report.search import Search, SearchError, search_from_json
+
+__all__ = ["ReportRun", "Tried", "read_report_runs", "title_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One record, its stored parts read."""
+
+    record: EvalRecord
+    trajectory: Trajectory | None
+    """`None` for a compact record."""
+    search: Search | None
+    """The votes or the tree; `None` for a single try."""
+    judged: JudgedRecord | None = None
+    """What a judge said of this very answer; `None` where none was asked."""
+    note: Note | None = None
+    """What a person wrote on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRun:
+    """One run."""
+
+    name: str
+    """Its folder's; different for each run of a page."""
+    manifest: Mapping[str, Any]
+    """Empty where the run has none."""
+    summary: Mapping[str, Any]
+    """As the run wrote it; empty where it did not come to its end."""
+    tries: tuple[Tried, ...]
+
+    @property
+    def records(self) -> list[EvalRecord]:
+        """The records alone."""
+        return [one.record for one in self.tries]
+
+
+def read_report_runs(folders: Sequence[Path], *, are_running: bool = False) -> list[ReportRun]:
+    """Returns the runs in the order given; nothing in the folders is changed.
+
+    Args:
+        folders: of the runs; a file of records stands for a run without a manifest.
+        are_running: whether the runs may be writing their last lines, which are then left out.
+
+    Raises:
+        RunError: a file is missing or not as it should be; the message names it, and the line.
+    """
+    names = _names([folder.resolve() for folder in folders])
+    return [_read(folder, name, are_running) for folder, name in zip(folders, names, strict=True)]
+
+
+def title_of(runs: Sequence[ReportRun]) -> str:
+    """Returns the title of a page that was given none."""
+    return f"Evaluation: {', '.join(run.name for run in runs)}"
+
+
+def _read(path: Path, name: str, is_running: bool) -> ReportRun:
+    file = path / "records.jsonl" if path.is_dir() else path
+    records = read_run(path, is_running=is_running)
+    lines = file.read_text(encoding="utf-8").split("\n")
+    numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
+    tries = tuple(
+        _tried(record, f"{file}, line {number}")
+        for record, number in zip(records, numbers, strict=False)
+    )
+    return ReportRun(
+        name=name,
+        manifest=_read_object(file.parent / "run.json"),
+        summary=_read_object(file.parent / "summary.json"),
+        tries=_noted(_judged(tries, file.parent), notes_file(path)),
+    )
+
+
+def _noted(tries: Sequence[Tried], file: Path) -> tuple[Tried, ...]:
+    try:
+        notes = read_notes(file)
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+    return tuple(replace(one, note=notes.get(one.record.key)) for one in tries)
+
+
+def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:
+    """The tries with what a judge said of their answers; of another answer it says nothing."""
+    try:
+        rows = read_column(folder)
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+    beside = ((one, rows.get(one.record.key)) for one in tries)
+    return tuple(
+        replace(one, judged=row) if row is not None and row.answer == one.record.answer else one
+        for one, row in beside
+    )
+
+
+def _tried(record: EvalRecord, place: str) -> Tried:
+    try:
+        trajectory = Trajectory.from_json(record.trajectory) if record.trajectory else None
+        search = search_from_json(record.search) if record.search else None
+    except TrajectoryError as error:
+        raise RunError(f"{place}, field 'trajectory': {error}") from error
+    except SearchError as error:
+        raise RunError(f"{place}, field 'search': {error}") from error
+    return Tried(record, trajectory, search)
+
+
+def _read_object(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} can't be read: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path}: expected a JSON object, found {type(found).__name__}")
+    return found
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names; where two are the same, with their parents', and then numbered."""
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{path.parent.name}/{path.name}" for path in paths]
+    counts = {name: names.count(name) for name in names}
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if counts[name] > 1 else name
+        for place, name in enumerate(names)
+    ]

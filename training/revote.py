@@ -1,0 +1,242 @@
+"""Takes a run of votes or of searches apart: `python -m training.revote RUN --split DIR`.
+
+Each try of a vote and each answer of a search is scored as if it had been alone. They are put to
+the vote again, by the rules of this release, and what that chooses is written to
+`RUN/tries/vote.jsonl`, or with `--choose` to `mode.jsonl` or `value.jsonl` beside it; the best of
+them, a right one where there is any, to `RUN/tries/any.jsonl`. The tries of a vote go to
+`RUN/tries/N.jsonl`, the first as 0. That one is the single try as it would have been, so that
+`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says what the vote gains on the
+same draws. Of a compact record, which holds no tries, those that lie in `RUN/tries` already are
+kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from dm_jupyter.agent.candidates import (
+    Agree,
+    Candidate,
+    best_by_mode,
+    best_by_value,
+    best_by_vote,
+)
+from training.atomic import write_lines
+from training.evaluation.arguments import CHOICES
+from training.evaluation.run import item_folder, outcome_of
+from training.metrics.accuracy import is_right
+from training.metrics.questions import share_of
+from training.metrics.tables import number_table, percent_range, wide_console
+from training.records.failures import Failure
+from training.records.read_run import RunError, read_run
+from training.records.records import EvalRecord, Usage
+from training.records.stored_candidates import stored_candidates
+from training.suites.registry import find_suite
+from training.suites.suite import Sample, Suite
+
+__all__ = ["Revote", "main", "revote"]
+
+_NAMES = {"vote": "the vote", "mode": "the mode", "value": "by value", "any": "any of them"}
+
+
+@dataclass(frozen=True, slots=True)
+class Revote:
+    """A vote, and what it was held among."""
+
+    tries: tuple[EvalRecord, ...]
+    """Those of a vote, each as a record of its own; empty for a search, and where none was made."""
+    best: EvalRecord
+    """A right one where there is any, else what was chosen; at the cost of all."""
+    chosen: EvalRecord
+    """What a choice by today's rules takes, at the cost of all."""
+
+
+def revote(
+    record: EvalRecord, item: Sample, suite: Suite, folder: Path, choose: str = "vote"
+) -> Revote:
+    """Holds a vote again, among the tries of the first one or the answers of a search.
+
+    Args:
+        record: of a vote or of a search, not a compact one.
+        item: what was asked.
+        suite: scores the answers; what needs a judge is scored without.
+        folder: where the files of the tries lie, each in a folder named by its number.
+        choose: `vote`, `mode` or `value`, as in `training.evaluate`.
+
+    Raises:
+        RunError: the record holds neither votes nor a tree, or by `value` no values.
+    """
+    if record.failure == Failure.FAULT:  # its data could not be read: nothing was tried
+        return Revote((), record, record)
+    candidates = stored_candidates(record, folder)
+    scored = [_scored_alone(record, item, suite, folder, one) for one in candidates]
+    scored = scored or [replace(record, search={})]
+    chosen = _chosen(
+        candidates,
+        lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
+        choose,
+    )
+    _refuse_lost_files(record, scored, folder)
+    best = next((one for one in scored if one.strict), scored[chosen])
+    is_vote = record.search["kind"] == "vote"
+    return Revote(
+        tuple(scored) if is_vote else (),
+        _at_the_cost_of(record, best),
+        _at_the_cost_of(record, scored[chosen]),
+    )
+
+
+def _chosen(candidates: Sequence[Candidate], agree: Agree, choose: str) -> int:
+    if choose == "value":
+        if any(one.value is None for one in candidates):
+            raise RunError("its answers have no values: run the search with --value-model URL")
+        return best_by_value(candidates)
+    return (best_by_mode if choose == "mode" else best_by_vote)(candidates, agree)
+
+
+def _scored_alone(
+    record: EvalRecord, item: Sample, suite: Suite, folder: Path, candidate: Candidate
+) -> EvalRecord:
+    run = candidate.trajectory
+    score = suite.score(item, outcome_of(candidate, folder))
+    read = sum(step.completion.prompt_tokens for step in run.steps)
+    return EvalRecord.of(
+        item, record.trial, run, score, Usage(run.tokens, read, run.cells, run.seconds)
+    )
+
+
+def _at_the_cost_of(whole: EvalRecord, one: EvalRecord) -> EvalRecord:
+    return replace(
+        one,
+        tokens=whole.tokens,
+        prompt_tokens=whole.prompt_tokens,
+        sampled_cells=whole.sampled_cells,
+        seconds=whole.seconds,
+    )
+
+
+def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: Path) -> None:
+    """Some suites score files: without them, each answer would be a wrong one.
+
+    Raises:
+        RunError: the vote was right, its files are gone, and no try is right any more.
+    """
+    if record.strict and not folder.is_dir() and not any(one.strict for one in tries):
+        raise RunError(f"{record.id}: its files are gone, so it can't be scored again: {folder}")
+
+
+def main() -> int:
+    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    parser = argparse.ArgumentParser(prog="python -m training.revote", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="its folder")
+    parser.add_argument("--split", type=Path, required=True, help="the folder of the split")
+    parser.add_argument("--suite", help="as in training.evaluate (default: what the run names)")
+    parser.add_argument("--choose", choices=CHOICES, default="vote",
+        help="how an answer is chosen, as in training.evaluate")  # fmt: skip
+    arguments = parser.parse_args()
+    try:
+        asked = _Asked(arguments.run, arguments.split, arguments.suite, arguments.choose)
+        _take_apart(asked)
+    except (ValueError, OSError) as fault:
+        print(f"votes: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of the command."""
+
+    run: Path
+    split: Path
+    suite: str | None
+    choose: str
+
+
+def _take_apart(asked: _Asked) -> None:
+    records = read_run(asked.run)
+    folder = asked.run / "tries"
+    known = _kept(folder, records, asked.choose)
+    fresh = [record for record in records if record.trajectory or record.key not in known]
+    known |= _scored(fresh, asked)
+    held = [known[record.key] for record in records]
+    count = max(len(one.tries) for one in held)
+    by_place = zip(*(one.tries or (one.chosen,) * count for one in held), strict=True)
+    rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
+    rows |= {asked.choose: [one.chosen for one in held], "any": [one.best for one in held]}
+    folder.mkdir(exist_ok=True)
+    for name, tries in rows.items():
+        write_lines(map(asdict, tries), folder / f"{name}.jsonl")
+    _print(rows, records, asked.choose)
+    print(f"records: {folder}")
+
+
+def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int], Revote]:
+    """Each vote, held again."""
+    if not records:
+        return {}
+    suite = find_suite(asked.suite or _suite_name(records[0]))
+    items = {item.task.id: item for item in suite.load(asked.split)}
+    scored = {}
+    for record in records:
+        if record.id not in items:
+            raise RunError(
+                f"{record.id} is not in {asked.split}: was the run made with another split?"
+            )
+        files = item_folder(asked.run, record.id, record.trial)
+        item = items[record.id]
+        scored[record.key] = revote(record, item, suite, files, asked.choose)
+    return scored
+
+
+def _kept(
+    folder: Path, records: Sequence[EvalRecord], choose: str
+) -> dict[tuple[str, int], Revote]:
+    """What was taken apart before: a run that goes on elsewhere has no more of it."""
+    tries: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
+    for place in range(len(list(folder.glob("[0-9]*.jsonl")))):
+        for record in read_run(folder / f"{place}.jsonl"):
+            tries[record.key].append(record)
+    best, chosen = _by_key(folder / "any.jsonl"), _by_key(folder / f"{choose}.jsonl")
+    kept = {}
+    for record in records:
+        own = tuple(tries[record.key])
+        if (own and choose == "vote") or record.key in chosen:
+            taken = chosen.get(record.key, record)
+            right = next((one for one in own if one.strict), taken)
+            kept[record.key] = Revote(own, best.get(record.key, right), taken)
+    return kept
+
+
+def _by_key(file: Path) -> dict[tuple[str, int], EvalRecord]:
+    return {record.key: record for record in read_run(file)} if file.exists() else {}
+
+
+def _suite_name(record: EvalRecord) -> str:
+    if not record.trajectory:
+        raise RunError("compact records hold no tries: give the run's own folder")
+    return str(record.trajectory["task"]["metadata"].get("suite"))
+
+
+def _print(
+    rows: Mapping[str, Sequence[EvalRecord]], as_run: Sequence[EvalRecord], choose: str
+) -> None:
+    """Prints which share of the questions each is right on, by the strict rules."""
+    table = number_table("right by the benchmark's rules", ("",), ("runs", "right", "%", "95 %"))
+    named = {_NAMES.get(name, f"try {name}"): one for name, one in rows.items()}
+    if [one.answer for one in as_run] != [one.answer for one in rows[choose]]:
+        named["as it was run"] = as_run
+    for name, records in named.items():
+        share = share_of(records, lambda record: is_right(record, "strict"))
+        counts = (str(share.runs), f"{share.right:g}")
+        table.add_row(name, *counts, f"{share.share:.1%}", percent_range(share.interval))
+    wide_console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

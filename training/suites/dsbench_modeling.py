@@ -1,0 +1,232 @@
+"""DSBench, data modelling (arXiv 2409.07703): a submission file, scored by its relative gap.
+
+A split is a folder with `questions.jsonl` and, for each competition, `data/ID/train.csv`,
+`test.csv` and `answer.csv`, the last of which the agent does not get. The agent writes
+`submission.csv`. The competitions' data belongs to their hosts and comes with nothing of ours.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dm_jupyter.core.task import Task
+from training.scoring.gap import relative_gap
+from training.scoring.metrics_table import METRICS, MetricError, score_columns
+from training.scoring.reader import Number, parse_number
+from training.scoring.tables import tables_equal
+from training.suites.records import Record, read_records
+from training.suites.suite import ItemScore, Outcome, Sample
+
+__all__ = ["DSBenchModeling", "ModelingLabel"]
+
+SUBMISSION = "submission.csv"
+MAX_SUBMISSION_BYTES = 512 * 2**20
+CONSTRAINTS = (
+    "Train a model on train.csv and predict every row of test.csv. Write submission.csv into the "
+    "working folder, with a header line and without an index: the columns {columns}, one row for "
+    "each row of test.csv, in the same order. It is scored by {metric}."
+)
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelingLabel:
+    """How one competition is scored."""
+
+    metric: str
+    key: str
+    """The column that names a row, the same in the answer and in the submission."""
+    targets: tuple[str, ...]
+    truth: tuple[dict[str, str], ...]
+    """The rows of the answer."""
+    baseline: float
+    best: float
+
+
+class DSBenchModeling:
+    """The modelling competitions; a label is a `ModelingLabel`."""
+
+    name = "dsbench-modeling"
+
+    def load(self, split: Path) -> list[Sample]:
+        """Returns the items of `questions.jsonl`; `metadata["format"]` is the metric's name.
+
+        Raises:
+            RecordError: a record or a file is not as it should be, or scikit-learn is needed and
+                not installed.
+        """
+        return [_item(record) for record in read_records(split / "questions.jsonl")]
+
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
+        """Returns the verdict: right is a submission that can be scored and beats the baseline.
+
+        `parts` has `submitted` and `above_baseline`, `grades` the `score` by the competition's
+        metric and the `gap`, from 0 up. Ours finds rows by their key; strict reads them in the
+        file's order, as the published scripts do, with its gap as `strict_gap`. What can't be
+        scored has no `score` and gaps of 0.
+
+        Raises:
+            ModuleNotFoundError: scikit-learn is not installed.
+        """
+        label: ModelingLabel = item.label
+        rows = _submission(outcome.folder)
+        ours, strict = _scored(label, _by_key(label, rows)), _scored(label, rows)
+        gap, strict_gap = _gap(label, ours), _gap(label, strict)
+        return ItemScore(
+            right=gap > 0,
+            strict=strict_gap > 0,
+            parts={"submitted": ours is not None, "above_baseline": gap > 0},
+            strict_parts={"submitted": strict is not None, "above_baseline": strict_gap > 0},
+            grades={
+                **({} if ours is None else {"score": ours}),
+                "gap": gap,
+                "strict_gap": strict_gap,
+            },
+        )
+
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
+        """Returns whether the two submissions predict the same; its columns are the format's."""
+        label: ModelingLabel = item.label
+        tables = []
+        for outcome in (one, other):
+            rows = _submission(outcome.folder)
+            columns = (label.key, *label.targets)
+            if not rows or any(column not in rows[0] for column in columns):
+                return False
+            tables.append([[row[column] for column in columns] for row in rows])
+        return tables_equal(tables[0], tables[1])
+
+
+def _scored(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> float | None:
+    """The metric of rows in the truth's order; None where it has none or a target is missing."""
+    if not rows or any(target not in rows[0] for target in label.targets):
+        return None
+    try:
+        return score_columns(label.metric, _columns(label, label.truth), _columns(label, rows))
+    except MetricError:
+        return None
+
+
+def _gap(label: ModelingLabel, score: float | None) -> float:
+    return 0.0 if score is None else relative_gap(score, label.baseline, label.best)
+
+
+def _columns(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[list[str]]:
+    return [[row[target] for row in rows] for target in label.targets]
+
+
+def _by_key(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows in the truth's order; none where a key is missing, new or there twice.
+
+    Keys that fit as written are taken so, since a code `007` may stand beside `7`.
+    """
+    for read in (str, _folded_key):
+        found = {read(row.get(label.key, "")): row for row in rows}
+        wanted = [read(row[label.key]) for row in label.truth]
+        if len(found) == len(rows) == len(wanted) and found.keys() == set(wanted):
+            return [found[key] for key in wanted]
+    return []
+
+
+def _folded_key(text: str) -> Number | str:
+    """What a key says: 0 for `0.0`, as pandas writes whole numbers beside a missing one."""
+    number = parse_number(text)
+    return text.strip() if number is None else number
+
+
+def _submission(folder: Path) -> list[dict[str, str]]:
+    """The rows of the submission; none where there is no such file or it is no table."""
+    file = folder / SUBMISSION
+    try:
+        if file.is_symlink() or file.stat().st_size > MAX_SUBMISSION_BYTES:
+            return []
+        return _table(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+
+
+def _table(text: str) -> list[dict[str, str]]:
+    """The rows of a csv text by column.
+
+    Raises:
+        ValueError: the text is no table with different column names and rows of their number.
+    """
+    try:
+        lines = [line for line in csv.reader(io.StringIO(text.removeprefix("\ufeff"))) if line]
+    except csv.Error as error:
+        raise ValueError(f"not csv: {error}") from error
+    header = lines[0] if lines else []
+    if len(set(header)) < len(header) or any(len(line) != len(header) for line in lines):
+        raise ValueError("not a table: its rows or column names don't fit")
+    return [dict(zip(header, line, strict=True)) for line in lines[1:]]
+
+
+def _item(record: Record) -> Sample:
+    name = record.text("id")
+    if not _SAFE_ID.fullmatch(name):
+        raise record.fault("id", f"{name!r} is no folder name")
+    label = _label(record, name)
+    files = [record.inside("id", f"data/{name}/{file}") for file in ("train.csv", "test.csv")]
+    columns = ", ".join((label.key, *label.targets))
+    task = Task(
+        id=name,
+        question=record.text("question"),
+        files=tuple(files),
+        constraints=CONSTRAINTS.format(columns=columns, metric=label.metric),
+        metadata={
+            "suite": DSBenchModeling.name,
+            "evaluation_only": True,
+            "format": label.metric,
+        },
+    )
+    return Sample(task, label)
+
+
+def _label(record: Record, name: str) -> ModelingLabel:
+    metric = record.text("metric")
+    if metric not in METRICS:
+        known = ", ".join(sorted(METRICS))
+        raise record.fault("metric", f"{metric!r} is none of: {known}")
+    baseline, best = record.number("baseline"), record.number("best")
+    if baseline == best:
+        raise record.fault("best", "is the baseline, so that no gap lies between them")
+    targets = record.texts("targets")
+    if not targets:
+        raise record.fault("targets", "expected a list with at least one column name")
+    key = record.text("key")
+    truth = _truth(record, name, (key, *targets))
+    label = ModelingLabel(metric, key, targets, truth, baseline, best)
+    if relative_gap(_own_score(record, label, name), baseline, best) == 0:
+        raise record.fault("best", "the expected values gain nothing: is it swapped with baseline?")
+    return label
+
+
+def _own_score(record: Record, label: ModelingLabel, name: str) -> float:
+    """What the expected values themselves score."""
+    columns = _columns(label, label.truth)
+    try:
+        return score_columns(label.metric, columns, columns)
+    except (MetricError, ModuleNotFoundError) as error:
+        file = f"data/{name}/answer.csv"
+        raise record.fault(
+            "metric", f"{label.metric} can't score {file} itself: {error}"
+        ) from error
+
+
+def _truth(record: Record, name: str, columns: Sequence[str]) -> tuple[dict[str, str], ...]:
+    file = record.inside("id", f"data/{name}/answer.csv")
+    try:
+        rows = _table(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise record.fault("id", f"{file} can't be read: {error}") from error
+    if not rows or any(column not in rows[0] for column in columns):
+        raise record.fault("targets", f"{file} has no rows with the columns {', '.join(columns)}")
+    if len({row[columns[0]] for row in rows}) < len(rows):
+        raise record.fault("key", f"{file} names a row twice")
+    return tuple({column: row[column] for column in columns} for row in rows)

@@ -1,0 +1,72 @@
+"""Short questions about workbooks with titles, merged cells and notes (RealHiTBench's kind).
+
+A split is a folder with `questions.jsonl` and the workbooks it names. The golds are weak (a few
+are wrong or name half of what was asked): a score here is a smoke test and no result to report.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dm_jupyter.core.task import Task
+from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.values import kind_of
+from training.suites.records import Record, read_records
+from training.suites.suite import ItemScore, Outcome, Sample
+
+__all__ = ["XlsxQuestions"]
+
+ANSWER_FORMAT = (
+    '@answer[value] where "value" is the short answer alone: a number, a name, or several of them '
+    "separated by commas in the order asked for."
+)
+
+
+class XlsxQuestions:
+    """The workbook questions; a label is the short answer as text."""
+
+    name = "xlsx"
+
+    def load(self, split: Path) -> list[Sample]:
+        """Returns the items of `questions.jsonl`.
+
+        `metadata["format"]` is what the label is: `number`, `list` or `text`.
+
+        Raises:
+            RecordError: a record is not as it should be.
+        """
+        return [_item(record) for record in read_records(split / "questions.jsonl")]
+
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
+        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+
+        Strict is the label letter for letter, the narrowest reading there is.
+        """
+        said = final_answer(outcome.answer)
+        label: str = item.label
+        right = bool(said) and answers_equal(label, said)
+        strict = bool(said) and said == label.strip()
+        return ItemScore(right, strict, {"answer": right}, {"answer": strict})
+
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
+        """Returns whether the two short answers say the same."""
+        said = final_answer(one.answer)
+        return bool(said) and answers_equal(said, final_answer(other.answer))
+
+
+def _item(record: Record) -> Sample:
+    label = record.text("answer")
+    task = Task(
+        id=record.text("id"),
+        question=record.text("question"),
+        files=(record.data_file("file"),),
+        answer_format=ANSWER_FORMAT,
+        concepts=tuple(filter(None, (record.text("qtype", ""), record.text("qsubtype", "")))),
+        metadata={
+            "suite": XlsxQuestions.name,
+            "evaluation_only": True,
+            "format": kind_of(label),
+            "structure": record.text("structure", ""),
+        },
+    )
+    return Sample(task, label)
