@@ -34,7 +34,7 @@ from training.metrics.questions import share_of
 from training.metrics.tables import number_table, percent_range, wide_console
 from training.records.failures import Failure
 from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord, Usage
+from training.records.records import EvalRecord, RunUsage
 from training.records.stored_candidates import stored_candidates
 from training.suites.registry import find_suite
 from training.suites.suite import Sample, Suite
@@ -106,7 +106,7 @@ def _scored_alone(
     score = suite.score(item, outcome_of(candidate, folder))
     read = sum(step.completion.prompt_tokens for step in run.steps)
     return EvalRecord.of(
-        item, record.trial, run, score, Usage(run.tokens, read, run.cells, run.seconds)
+        item, record.trial, run, score, RunUsage(run.tokens, read, run.cells, run.seconds)
     )
 
 

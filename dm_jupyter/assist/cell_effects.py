@@ -27,7 +27,7 @@ from dm_jupyter.assist.cell_names import (
 )
 from dm_jupyter.core.parsed import parsed
 
-__all__ = ["CHANGES", "WRITES", "Effects", "Known", "effects_of"]
+__all__ = ["CHANGES", "WRITES", "Effects", "KnownNames", "effects_of"]
 
 WRITES = re.compile(
     "to_(?:csv|excel|parquet|feather|pickle|sql|json|html|hdf|stata|latex|markdown)|save\\w*|write"
@@ -88,7 +88,7 @@ class Effects:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownNames:
     """What the cells before one have defined."""
 
     functions: dict[str, Effects] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Known:
     """Names of modules, and of what was imported from them."""
 
 
-def effects_of(source: str, known: Known) -> Effects:
+def effects_of(source: str, known: KnownNames) -> Effects:
     """Returns what a cell takes and leaves.
 
     Args:
@@ -121,7 +121,7 @@ def effects_of(source: str, known: Known) -> Effects:
 class _Flow:
     """Follows the statements of one cell, or of one function."""
 
-    known: Known
+    known: KnownNames
     reads: set[str] = field(default_factory=set)
     may_bind: set[str] = field(default_factory=set)
     changes: set[str] = field(default_factory=set)
@@ -252,7 +252,7 @@ class _Flow:
         """Takes a function or a class; what its code does happens where it is called."""
         for node in made.decorator_list:
             self._look(node, bound)
-        inside = _Flow(Known({**self.known.functions}, {*self.known.modules}))
+        inside = _Flow(KnownNames({**self.known.functions}, {*self.known.modules}))
         own = set[str]()
         if isinstance(made, _FUNCTIONS):
             for default in (*made.args.defaults, *made.args.kw_defaults):

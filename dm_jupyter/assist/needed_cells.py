@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from dm_jupyter.assist.cell_effects import Effects, Known, effects_of
+from dm_jupyter.assist.cell_effects import Effects, KnownNames, effects_of
 from dm_jupyter.assist.loaded_tables import EarlierCell
 
 __all__ = ["made_files", "makes_files", "needed_cells"]
@@ -55,7 +55,7 @@ def made_files(cells: Sequence[EarlierCell]) -> frozenset[str]:
 
 
 def _effects(cells: Iterable[EarlierCell]) -> list[Effects]:
-    known = Known()
+    known = KnownNames()
     return [effects_of(cell.source, known) for cell in cells]
 
 

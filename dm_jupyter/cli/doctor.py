@@ -49,7 +49,7 @@ _ENTER_KEY = "read -rs DM_JUPYTER_API_KEY && export DM_JUPYTER_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PartFound:
     """One line of the report."""
 
     part: str
@@ -102,12 +102,12 @@ def print_checkup(
     return outcome.code
 
 
-def _kernel(profile: Strictness) -> tuple[list[Finding], list[str], Sequence[Weakness]]:
+def _kernel(profile: Strictness) -> tuple[list[PartFound], list[str], Sequence[Weakness]]:
     """What was seen of a restricted kernel, what of the profile it does not meet, what it can."""
     try:
         containment, checks = asyncio.run(check_machine())
     except SandboxError as error:
-        start = Finding("kernel", "start", "failed", str(error), is_blocker=True)
+        start = PartFound("kernel", "start", "failed", str(error), is_blocker=True)
         return [start], ["no restricted kernel starts"], ()
     escapes = [f"{x.name}: {x.detail}" for x in checks if not x.passed and not x.is_needed]
     findings = [*_layers(containment), *map(_check, checks)]
@@ -115,22 +115,22 @@ def _kernel(profile: Strictness) -> tuple[list[Finding], list[str], Sequence[Wea
     return findings, unmet, weaknesses(containment)
 
 
-def _layers(containment: Containment) -> Iterable[Finding]:
+def _layers(containment: Containment) -> Iterable[PartFound]:
     for layer in containment.layers:
         state = "ok" if layer.state is LayerState.ACTIVE else "missing"
-        yield Finding("kernel", layer.name, state, layer.reason)
+        yield PartFound("kernel", layer.name, state, layer.reason)
 
 
-def _check(check: Check) -> Finding:
+def _check(check: Check) -> PartFound:
     if check.passed:
-        return Finding("tried", check.name, "ok", check.detail)
+        return PartFound("tried", check.name, "ok", check.detail)
     if not check.is_needed:
-        return Finding("tried", check.name, "failed", check.detail)
+        return PartFound("tried", check.name, "failed", check.detail)
     detail = f"A restricted kernel can't work here: {check.detail}."
-    return Finding("tried", check.name, "failed", detail, is_blocker=True)
+    return PartFound("tried", check.name, "failed", detail, is_blocker=True)
 
 
-async def _model(choice: ModelChoice) -> list[Finding]:
+async def _model(choice: ModelChoice) -> list[PartFound]:
     """Whether the model that would be asked can answer."""
     if not choice.is_local:
         found = await _remote(choice)
@@ -140,20 +140,20 @@ async def _model(choice: ModelChoice) -> list[Finding]:
 
     name = DEFAULT_MODEL if choice.model == "local" else choice.model
     missing = [
-        Finding("model", name, "missing", x.text, x.command, is_blocker=True)
+        PartFound("model", name, "missing", x.text, x.command, is_blocker=True)
         for x in obstacles(name)
     ]
-    return missing or [Finding("model", name, "ok", "On this machine; nothing leaves it.")]
+    return missing or [PartFound("model", name, "ok", "On this machine; nothing leaves it.")]
 
 
-async def _remote(choice: ModelChoice) -> Finding:
+async def _remote(choice: ModelChoice) -> PartFound:
     import openai  # noqa: PLC0415
 
     address = shown_address(choice.base_url)
     again = ("doctor", "--base-url", address, "--model")
 
-    def failed(detail: str, command: str) -> Finding:
-        return Finding("model", choice.model, "failed", detail, command, is_blocker=True)
+    def failed(detail: str, command: str) -> PartFound:
+        return PartFound("model", choice.model, "failed", detail, command, is_blocker=True)
 
     async with openai.AsyncOpenAI(
         base_url=choice.base_url, api_key=choice.api_key or "none", max_retries=0, timeout=10
@@ -167,18 +167,18 @@ async def _remote(choice: ModelChoice) -> Finding:
                 answered = f"{address} answers {error.status_code}. Look again when it works."
                 return failed(answered, own_command(*again, choice.model))
             untold = f"{address} lists no models. Ask, to see whether it has this one."
-            return Finding("model", choice.model, "missing", untold)
+            return PartFound("model", choice.model, "missing", untold)
         except openai.OpenAIError:
             silent = f"Nothing answers at {address}. Start the server there, and look again."
             return failed(silent, own_command(*again, choice.model))
     if choice.model in names:
-        return Finding("model", choice.model, "ok", f"At {address}.")
+        return PartFound("model", choice.model, "ok", f"At {address}.")
     nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
     has = f"{address} has no model {choice.model}, but {', '.join(names) or 'none at all'}."
     return failed(has, own_command(*again, *nearest) if nearest else "")
 
 
-async def _abilities(choice: ModelChoice) -> list[Finding]:
+async def _abilities(choice: ModelChoice) -> list[PartFound]:
     """What the endpoint can do, which takes two tiny questions where it is not known yet."""
     from dm_jupyter.models.opening import open_policy  # noqa: PLC0415
 
@@ -187,21 +187,21 @@ async def _abilities(choice: ModelChoice) -> list[Finding]:
             rows = (await policy.describe()).described()
     except PolicyError as error:
         again = own_command("doctor", "--base-url", shown_address(choice.base_url), "--model")
-        return [Finding("model", choice.model, "failed", str(error), again, is_blocker=True)]
+        return [PartFound("model", choice.model, "failed", str(error), again, is_blocker=True)]
     states = {True: "ok", False: "missing", None: "unknown"}
-    return [Finding("endpoint", name, states[is_there], how) for name, is_there, how in rows]
+    return [PartFound("endpoint", name, states[is_there], how) for name, is_there, how in rows]
 
 
-def _packages() -> Iterable[Finding]:
+def _packages() -> Iterable[PartFound]:
     for name, (use, extra) in _OPTIONAL.items():
         if find_spec(name):
-            yield Finding("package", name, "ok", use)
+            yield PartFound("package", name, "ok", use)
         else:
-            yield Finding("package", name, "missing", use, install_extra(extra))
+            yield PartFound("package", name, "missing", use, install_extra(extra))
 
 
 def _print_report(
-    findings: Sequence[Finding],
+    findings: Sequence[PartFound],
     profile: Strictness,
     unmet: Sequence[str],
     weak: Sequence[Weakness],

@@ -20,13 +20,13 @@ from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from dm_jupyter.magic.harmless import harmless_markdown
 
-__all__ = ["Answer"]
+__all__ = ["ShownAnswer"]
 
 _as_json: Any = nbformat.writes  # it has no types
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class ShownAnswer:
     """An analysis that has ended, with an answer or without."""
 
     trajectory: Trajectory

@@ -15,7 +15,7 @@ from dm_jupyter.magic.faults import faults_in_one_line
 from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 
 if TYPE_CHECKING:
-    from dm_jupyter.magic.answer import Answer
+    from dm_jupyter.magic.answer import ShownAnswer
     from dm_jupyter.magic.handoff import Handoff
 
 __all__ = ["load", "unload"]
@@ -60,9 +60,9 @@ class _AwaitCalls:
         return [_CALL.sub(r"\1await \2", line) for line in lines]
 
 
-def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[Answer | Handoff]]:
+def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[ShownAnswer | Handoff]]:
     @takes_arguments
-    def analyze(line: str, cell: str | None = None) -> Awaitable[Answer | Handoff]:
+    def analyze(line: str, cell: str | None = None) -> Awaitable[ShownAnswer | Handoff]:
         """Ask data files a question; the value of the cell is the answer.
 
         %%analyze takes the question from the lines below it, %analyze from the end of its line.
@@ -77,7 +77,7 @@ def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[Answer | Handoff]
     return analyze
 
 
-async def _answer(shell: InteractiveShell, request: Request) -> Answer | Handoff:
+async def _answer(shell: InteractiveShell, request: Request) -> ShownAnswer | Handoff:
     from dm_jupyter.analysis import task_about  # noqa: PLC0415  (%load_ext is quick)
     from dm_jupyter.data.kernel_tables import (  # noqa: PLC0415
         alive_from_text,

@@ -20,7 +20,7 @@ from dm_jupyter.config import model_choice
 from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
-from dm_jupyter.magic.answer import Answer
+from dm_jupyter.magic.answer import ShownAnswer
 from dm_jupyter.magic.arguments import Request
 from dm_jupyter.magic.namespace import Copies
 from dm_jupyter.magic.pane import NotebookPane, Pane, TerminalPane
@@ -34,7 +34,7 @@ _TICK_S = 0.5
 
 async def answer_here(
     shell: InteractiveShell, task: Task, request: Request, notice: str = ""
-) -> Answer:
+) -> ShownAnswer:
     """Works on the task in this process, shows the work, and returns the answer.
 
     Args:
@@ -68,7 +68,7 @@ async def answer_here(
             analysis = await analyze(task, policy, settings, show)
     if analysis.fault is not None:
         raise analysis.fault
-    return Answer(analysis.trajectory, analysis.notebook.document)
+    return ShownAnswer(analysis.trajectory, analysis.notebook.document)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.kernel_monitor import KernelMonitor
 from dm_jupyter.server.kernels.handoff import (
-    Found,
+    FoundHandoff,
     Handoffs,
     Handover,
     LaterCells,
@@ -423,7 +423,7 @@ class RunService:
             return {"kind": "refused", "message": "the question can't be worked on"}
         return {"kind": "accepted", "run_id": run.journal.run_id}
 
-    def _files_handed_over(self, kernel_id: str, path: str, handover: Handover) -> Found:
+    def _files_handed_over(self, kernel_id: str, path: str, handover: Handover) -> FoundHandoff:
         kernel: KernelChoice = "restricted" if self.kernels.is_restricted(kernel_id) else "own"
         folder = self.kernels.workspace(kernel_id, self.files.folder_of(path))
         if (layer := self.kernels.layer(kernel_id)) is not None:

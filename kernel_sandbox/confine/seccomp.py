@@ -25,7 +25,7 @@ from pathlib import Path
 from kernel_sandbox.confine import syscall_table, system
 from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.confine.privileges import drop_privileges
-from kernel_sandbox.confine.syscall_table import Condition, Rule, SyscallRule
+from kernel_sandbox.confine.syscall_table import ArgumentCondition, Rule, SyscallRule
 
 __all__ = ["assemble", "early", "early_program", "install", "late", "late_program"]
 
@@ -78,7 +78,7 @@ def _rule(rule: Rule) -> list[Instruction]:
     return [(_EQUAL, 0, len(body), rule.number), *body]
 
 
-def _clause(clause: Sequence[Condition], verdict: SyscallRule) -> list[Instruction]:
+def _clause(clause: Sequence[ArgumentCondition], verdict: SyscallRule) -> list[Instruction]:
     """Returns lines that end with the verdict; when a condition fails, what follows them runs."""
     lines: list[Instruction] = [(_RETURN, 0, 0, verdict)]
     for condition in reversed(clause):

@@ -27,7 +27,7 @@ __all__ = [
     "LAST_KNOWN",
     "LATE",
     "X32",
-    "Condition",
+    "ArgumentCondition",
     "Rule",
     "SyscallRule",
     "early_rules",
@@ -52,7 +52,7 @@ class SyscallRule(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ArgumentCondition:
     """Whether one argument, masked, is one of these values."""
 
     argument: int
@@ -68,7 +68,7 @@ class Rule:
     number: int
     otherwise: SyscallRule
     """When no clause holds."""
-    clauses: tuple[tuple[Condition, ...], ...] = ()
+    clauses: tuple[tuple[ArgumentCondition, ...], ...] = ()
     """A clause holds when all its conditions do."""
     then: SyscallRule = SyscallRule.ALLOW
     """When a clause holds."""
@@ -220,23 +220,25 @@ def early_rules(network: bool) -> tuple[Rule, ...]:
             because ipykernel talks to itself over the loopback device.
     """
     return (
-        _deny(_IOCTL, Condition(1, _TERMINAL)),
-        _deny(_FCNTL, Condition(1, (_SETPIPE_SZ, _SETLEASE, _NOTIFY))),
+        _deny(_IOCTL, ArgumentCondition(1, _TERMINAL)),
+        _deny(_FCNTL, ArgumentCondition(1, (_SETPIPE_SZ, _SETLEASE, _NOTIFY))),
         # On an input it would hold up its owner; told that it does not exist, HDF5 does without.
         Rule(_FLOCK, SyscallRule.ENOSYS),
         # Its pages stay when no process maps them any more: no watchdog sees those.
-        _deny(_MMAP, Condition(3, _SHARED_AND_NAMELESS, _SHARING)),
-        _deny(_PRCTL, Condition(0, (_SET_MM,))),
-        _deny(_SETSOCKOPT, Condition(1, (_SOL_SOCKET,)), Condition(2, _BUFFER_SIZES)),
+        _deny(_MMAP, ArgumentCondition(3, _SHARED_AND_NAMELESS, _SHARING)),
+        _deny(_PRCTL, ArgumentCondition(0, (_SET_MM,))),
+        _deny(
+            _SETSOCKOPT, ArgumentCondition(1, (_SOL_SOCKET,)), ArgumentCondition(2, _BUFFER_SIZES)
+        ),
         *_own_process_only(),
         *_no_ones_rights(),
-        _only(_CLONE, (Condition(0, (0,), _NEW_NAMESPACE),)),
-        _only(_PERSONALITY, (Condition(0, (_ONLY_ASK,)),)),
+        _only(_CLONE, (ArgumentCondition(0, (0,), _NEW_NAMESPACE),)),
+        _only(_PERSONALITY, (ArgumentCondition(0, (_ONLY_ASK,)),)),
         _only(_SOCKET, *_sockets((_STREAM, _DATAGRAM) if network else (_STREAM,))),
-        _only(_SOCKETPAIR, (Condition(0, (_UNIX,)),)),
+        _only(_SOCKETPAIR, (ArgumentCondition(0, (_UNIX,)),)),
         # It connects without `connect`, where Landlock does not look.
         *(
-            _only(number, (Condition(place, (0,), _FASTOPEN),))
+            _only(number, (ArgumentCondition(place, (0,), _FASTOPEN),))
             for number, place in ((_SENDTO, 3), (_SENDMSG, 2), (_SENDMMSG, 3))
         ),
         # Its flags lie behind a pointer; told that it does not exist, the C library uses `clone`.
@@ -248,11 +250,11 @@ def early_rules(network: bool) -> tuple[Rule, ...]:
 def _own_process_only() -> Iterator[Rule]:
     """Limits and priorities of this process, and of no other: 0 stands for itself."""
     for number in (_SCHED_SETPARAM, _SCHED_SETAFFINITY, _PRLIMIT, _SCHED_SETATTR):
-        yield _only(number, (Condition(0, (0,)),))
+        yield _only(number, (ArgumentCondition(0, (0,)),))
     # libzmq gives its threads, by their numbers, the ordinary schedule that they have anyway.
-    yield _only(_SCHED_SETSCHEDULER, (Condition(0, (0,)),), (Condition(1, (0,)),))
-    yield _only(_SETPRIORITY, (Condition(0, (0,)), Condition(1, (0,))))
-    yield _only(_IOPRIO_SET, (Condition(0, (1,)), Condition(1, (0,))))
+    yield _only(_SCHED_SETSCHEDULER, (ArgumentCondition(0, (0,)),), (ArgumentCondition(1, (0,)),))
+    yield _only(_SETPRIORITY, (ArgumentCondition(0, (0,)), ArgumentCondition(1, (0,))))
+    yield _only(_IOPRIO_SET, (ArgumentCondition(0, (1,)), ArgumentCondition(1, (0,))))
 
 
 def _no_ones_rights() -> Iterator[Rule]:
@@ -261,34 +263,46 @@ def _no_ones_rights() -> Iterator[Rule]:
         yield _deny(number, _gives_rights(place))
     for number, place in ((_OPEN, 1), (_OPENAT, 2)):
         clauses = tuple(
-            (Condition(place, (flag,), flag), _gives_rights(place + 1)) for flag in _MAKES_A_FILE
+            (ArgumentCondition(place, (flag,), flag), _gives_rights(place + 1))
+            for flag in _MAKES_A_FILE
         )
         yield Rule(number, SyscallRule.ALLOW, clauses, SyscallRule.EPERM)
     for number, place in ((_MKNOD, 1), (_MKNODAT, 2)):
-        device = (Condition(place, _DEVICES, _FILE_KIND),)
+        device = (ArgumentCondition(place, _DEVICES, _FILE_KIND),)
         yield Rule(number, SyscallRule.ALLOW, (device, (_gives_rights(place),)), SyscallRule.EPERM)
     # Its mode lies behind a pointer; told that it does not exist, callers use `openat`.
     yield Rule(_OPENAT2, SyscallRule.ENOSYS)
 
 
-def _gives_rights(place: int) -> Condition:
-    return Condition(place, _ANOTHERS_RIGHTS, 0o6000)
+def _gives_rights(place: int) -> ArgumentCondition:
+    return ArgumentCondition(place, _ANOTHERS_RIGHTS, 0o6000)
 
 
-def _sockets(ip_types: tuple[int, ...]) -> tuple[tuple[Condition, ...], ...]:
+def _sockets(ip_types: tuple[int, ...]) -> tuple[tuple[ArgumentCondition, ...], ...]:
     return (
-        (Condition(0, (_UNIX,)), Condition(1, (_STREAM, _DATAGRAM, _SEQPACKET), _TYPE)),
-        (Condition(0, (_INET, _INET6)), Condition(1, ip_types, _TYPE), Condition(2, _IP_PROTOCOLS)),
+        (
+            ArgumentCondition(0, (_UNIX,)),
+            ArgumentCondition(1, (_STREAM, _DATAGRAM, _SEQPACKET), _TYPE),
+        ),
+        (
+            ArgumentCondition(0, (_INET, _INET6)),
+            ArgumentCondition(1, ip_types, _TYPE),
+            ArgumentCondition(2, _IP_PROTOCOLS),
+        ),
         # To list the network devices; libzmq aborts the process when it can't.
-        (Condition(0, (_NETLINK,)), Condition(1, (_DATAGRAM, _RAW), _TYPE), Condition(2, (0,))),
+        (
+            ArgumentCondition(0, (_NETLINK,)),
+            ArgumentCondition(1, (_DATAGRAM, _RAW), _TYPE),
+            ArgumentCondition(2, (0,)),
+        ),
     )
 
 
-def _deny(number: int, *clause: Condition) -> Rule:
+def _deny(number: int, *clause: ArgumentCondition) -> Rule:
     return Rule(number, SyscallRule.ALLOW, (clause,), SyscallRule.EPERM)
 
 
-def _only(number: int, *clauses: tuple[Condition, ...]) -> Rule:
+def _only(number: int, *clauses: tuple[ArgumentCondition, ...]) -> Rule:
     return Rule(number, SyscallRule.EPERM, clauses)
 
 
@@ -299,7 +313,10 @@ def _deny_all(numbers: Iterable[int]) -> tuple[Rule, ...]:
 LATE = (
     *_deny_all((_SOCKET, _CONNECT, _BIND, _LISTEN)),
     # One end of a datagram pair can send to any socket that has a path.
-    _only(_SOCKETPAIR, (Condition(0, (_UNIX,)), Condition(1, (_STREAM, _SEQPACKET), _TYPE))),
+    _only(
+        _SOCKETPAIR,
+        (ArgumentCondition(0, (_UNIX,)), ArgumentCondition(1, (_STREAM, _SEQPACKET), _TYPE)),
+    ),
     # A listening socket that is shut down could be sent elsewhere by it.
     *(rule for rule in early_rules(network=False) if rule.number in {_SENDTO, _SENDMSG, _SENDMMSG}),
 )

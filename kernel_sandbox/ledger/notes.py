@@ -21,7 +21,7 @@ from kernel_sandbox.ledger.coverage import coverage_of, coverage_of_query, label
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["Call", "Note", "compared", "gaps_of", "note_shown"]
+__all__ = ["Note", "TableCall", "compared", "gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table that a query gave: the database and the query, as a `sql` cell sets it."""
@@ -38,7 +38,7 @@ _PLACES = ("path_or_buf", "excel_writer", "path")
 
 
 @dataclass(slots=True)
-class Call:
+class TableCall:
     """One call of a wrapped operation; it has returned when it is noted."""
 
     name: str
@@ -67,7 +67,7 @@ class Call:
         return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
 
 
-Note = Callable[[Book, Call], None]
+Note = Callable[[Book, TableCall], None]
 """Writes down what a call did."""
 
 
@@ -79,7 +79,7 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
         form: of the condition in words.
     """
 
-    def note(book: Book, call: Call) -> None:
+    def note(book: Book, call: TableCall) -> None:
         column = call.args[0]
         column = getattr(column, "_orig", column)  # of a `.str`
         wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
@@ -106,7 +106,7 @@ def combined(word: str) -> Note:
         word: that stands for it.
     """
 
-    def note(book: Book, call: Call) -> None:
+    def note(book: Book, call: TableCall) -> None:
         masks = call.args[:2]
         sides = [book.condition_of(mask) or Condition("…") for mask in masks]
         texts = [f"({x.text})" if x.is_compound and word == "or" else x.text for x in sides]
@@ -122,7 +122,7 @@ def combined(word: str) -> Note:
     return note
 
 
-def inverted(book: Book, call: Call) -> None:
+def inverted(book: Book, call: TableCall) -> None:
     """Notes `~`."""
     inner = book.condition_of(call.table)
     if inner is not None:
@@ -146,14 +146,14 @@ def is_mask(key: Any) -> bool:
     return isinstance(key, list) and bool(key) and isinstance(key[0], bool | np.bool_)
 
 
-def selected(book: Book, call: Call) -> None:
+def selected(book: Book, call: TableCall) -> None:
     """Notes `table[mask]`; a column of a table without rows has the table's reason."""
     key = call.args[1]
     if is_mask(key):
         _note_kept(book, call, book.condition_of(key) or Condition(""))
 
 
-def located(book: Book, call: Call) -> None:
+def located(book: Book, call: TableCall) -> None:
     """Notes `.loc[mask]` and `.loc[slice]`."""
     indexer, key = call.args[:2]
     rows = key[0] if isinstance(key, tuple) and key and indexer.ndim == len(key) else key
@@ -170,7 +170,7 @@ def located(book: Book, call: Call) -> None:
         _note_kept(book, call, Condition(text, coverage))
 
 
-def queried(book: Book, call: Call) -> None:
+def queried(book: Book, call: TableCall) -> None:
     """Notes `.query(text)`."""
     expression = call.argument(1, "expr", "")
     text = " ".join(str(expression).split())[:_CONDITION_CHARS]
@@ -182,7 +182,7 @@ def queried(book: Book, call: Call) -> None:
     _note_kept(book, call, Condition(text, coverage))
 
 
-def _note_kept(book: Book, call: Call, condition: Condition) -> None:
+def _note_kept(book: Book, call: TableCall, condition: Condition) -> None:
     result = call.table if call.result is None else call.result
     after = len(result)
     is_void = after == 0 and call.before > 0
@@ -197,7 +197,7 @@ def _note_kept(book: Book, call: Call, condition: Condition) -> None:
     )  # fmt: skip
 
 
-def dropped(book: Book, call: Call) -> None:
+def dropped(book: Book, call: TableCall) -> None:
     """Notes `dropna`, `drop_duplicates` and `drop`, where they took rows out."""
     result = call.table if call.result is None else call.result
     after = len(result)
@@ -210,7 +210,7 @@ def dropped(book: Book, call: Call) -> None:
         book.note(fact)
 
 
-def grouped(book: Book, call: Call) -> None:
+def grouped(book: Book, call: TableCall) -> None:
     """Notes rows that are in no group as their key is missing, and groups of no rows."""
     table, by = call.table, call.argument(1, "by")
     if call.before == 0:
@@ -238,7 +238,7 @@ def _missing(column: Any) -> Any:
     return None if is_slow or len(column) > _MOST_ROWS else column.isna()
 
 
-def merged(book: Book, call: Call) -> None:
+def merged(book: Book, call: TableCall) -> None:
     """Notes `merge` and `join`: rows of both sides and of the result."""
     left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
     if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
@@ -276,7 +276,7 @@ def _unmatched(right: Any, result: Any, how: str) -> int | None:
     return None
 
 
-def concatenated(book: Book, call: Call) -> None:
+def concatenated(book: Book, call: TableCall) -> None:
     """Notes `concat` beside each other where the rows of the parts do not fit."""
     parts = call.args[0]
     sizes = [len(one) for one in parts] if isinstance(parts, list | tuple) else []
@@ -286,7 +286,7 @@ def concatenated(book: Book, call: Call) -> None:
         book.note(fact)
 
 
-def coerced(book: Book, call: Call) -> None:
+def coerced(book: Book, call: TableCall) -> None:
     """Notes values that `to_numeric` and its like, `map` or `reindex` have made NaN."""
     given, result = call.args[0], call.result
     if call.name.startswith("to_") and call.argument(1, "errors", "raise") != "coerce":
@@ -313,7 +313,7 @@ def coerced(book: Book, call: Call) -> None:
     )  # fmt: skip
 
 
-def reindexed(book: Book, call: Call) -> None:
+def reindexed(book: Book, call: TableCall) -> None:
     """Notes labels that `reindex` found no row for."""
     table, result = call.table, call.result
     if len(result) > _TEXT_ROWS or result.index is table.index or not len(result):
@@ -328,7 +328,7 @@ def reindexed(book: Book, call: Call) -> None:
         )  # fmt: skip
 
 
-def looked_up(book: Book, call: Call) -> None:
+def looked_up(book: Book, call: TableCall) -> None:
     """Notes `.get(label)` of a column, such as a table of groups, that has no such label."""
     table, wanted = call.table, call.argument(1, "key")
     if not len(table) or not pd.api.types.is_hashable(wanted) or wanted in table.index:
@@ -352,7 +352,7 @@ def looked_up(book: Book, call: Call) -> None:
     book.note(Fact("kept", "get", len(table), 0, condition=text, coverage=coverage, line=call.line))
 
 
-def reduced(book: Book, call: Call) -> None:
+def reduced(book: Book, call: TableCall) -> None:
     """Notes a figure of no rows, or of missing values alone."""
     table, result = call.table, call.result
     if call.before == 0:
@@ -369,7 +369,7 @@ def reduced(book: Book, call: Call) -> None:
                 book.note(fact)
 
 
-def _note_figure(book: Book, call: Call, table: Any, result: Any) -> None:
+def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
     if not pd.api.types.is_scalar(result):
         return
     condition = book.condition_of(table)
@@ -385,7 +385,7 @@ def _note_figure(book: Book, call: Call, table: Any, result: Any) -> None:
         book.note(fact)
 
 
-def nothing(book: Book, call: Call) -> None:
+def nothing(book: Book, call: TableCall) -> None:
     """Notes an operation on a table without rows."""
     if call.before:
         return
@@ -395,7 +395,7 @@ def nothing(book: Book, call: Call) -> None:
     book.note(Fact("nothing", call.name, 0, 0, condition=why, result=result, line=call.line))
 
 
-def written(book: Book, call: Call) -> None:
+def written(book: Book, call: TableCall) -> None:
     """Notes a saved table: its file, that it has no rows, and why a query gave no more."""
     source = call.table.attrs.get(QUERY)
     if isinstance(source, list | tuple) and len(source) == 2 and is_void(call.table):
@@ -408,7 +408,7 @@ def written(book: Book, call: Call) -> None:
         book.note(Fact("saved", call.name, None, call.before, condition=name, line=call.line))
 
 
-def loaded(book: Book, call: Call) -> None:
+def loaded(book: Book, call: TableCall) -> None:
     """Notes the rows that a file gave."""
     place = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
     name = _file_name(place)
@@ -434,7 +434,7 @@ def gaps_of(table: Any) -> dict[str, int]:
     return {name: int(missing.sum()) for name, missing in gaps.items() if missing is not None}
 
 
-def filled(book: Book, call: Call) -> None:
+def filled(book: Book, call: TableCall) -> None:
     """Notes missing values that `fillna` and its like have filled, for each column."""
     result = call.table if call.result is None else call.result
     for name, left in gaps_of(result).items():
@@ -443,7 +443,7 @@ def filled(book: Book, call: Call) -> None:
             book.note(Fact("filled", call.name, before, left, condition=name, line=call.line))
 
 
-def fetched(book: Book, call: Call) -> None:
+def fetched(book: Book, call: TableCall) -> None:
     """Notes how many rows a query of a database gave, and why it gave no more."""
     if not isinstance(call.result, pd.DataFrame):
         return
@@ -460,7 +460,7 @@ def fetched(book: Book, call: Call) -> None:
     book.note(Fact("kept", call.name, None, after, condition=text, line=call.line))
 
 
-def _note_query(book: Book, call: Call, database: str, query: str) -> bool:
+def _note_query(book: Book, call: TableCall, database: str, query: str) -> bool:
     """Notes a query that selects no row; whether it is one."""
     coverage = coverage_in_file(database, query)
     if coverage is None:

@@ -22,7 +22,7 @@ from pandas.core.strings.accessor import StringMethods
 
 from kernel_sandbox.ledger import notes
 from kernel_sandbox.ledger.book import Book
-from kernel_sandbox.ledger.notes import Call, Note
+from kernel_sandbox.ledger.notes import Note, TableCall
 
 __all__ = ["Wrapping"]
 
@@ -167,7 +167,9 @@ def _layer(book: Book, original: Any, name: str, note: Note) -> Any:
                     kwargs["level"] = kwargs.get("level", 0) + (2 if line else 1)
                 if not line:
                     return original(*args, **kwargs)
-                return _noted(book, original, note, Call(name, line, _rows(args), args, kwargs))
+                return _noted(
+                    book, original, note, TableCall(name, line, _rows(args), args, kwargs)
+                )
             except BaseException as error:
                 error.__traceback__ = _without_layers(error.__traceback__)
                 raise
@@ -190,7 +192,9 @@ def _getitem_layer(book: Book, original: Any, note: Note) -> Any:
             line = 0 if book.is_quiet else _cell_line(book, sys._getframe(1))
             if not line:
                 return original(self, key)
-            return _noted(book, original, note, Call("[]", line, _rows((self,)), (self, key), {}))
+            return _noted(
+                book, original, note, TableCall("[]", line, _rows((self,)), (self, key), {})
+            )
         except BaseException as error:
             error.__traceback__ = _without_layers(error.__traceback__)
             raise
@@ -217,7 +221,7 @@ def _cell_line(book: Book, frame: Any, is_walking: bool = False) -> int:
     return int(frame.f_lineno)
 
 
-def _noted(book: Book, original: Any, note: Note, call: Call) -> Any:
+def _noted(book: Book, original: Any, note: Note, call: TableCall) -> Any:
     """Returns what the original returns; a note that fails is none."""
     book.is_quiet = True
     try:

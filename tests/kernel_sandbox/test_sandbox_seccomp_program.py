@@ -15,7 +15,7 @@ from kernel_sandbox.confine.syscall_table import (
     LAST_KNOWN,
     LATE,
     X32,
-    Condition,
+    ArgumentCondition,
     Rule,
     SyscallRule,
     early_rules,
@@ -128,8 +128,10 @@ def test_the_program_is_well_formed(name):
 
 
 def test_several_values_and_masks_are_all_compared():
-    condition = Condition(5, (1, 2, 3), 0xF)
-    program = seccomp.assemble([Rule(7, SyscallRule.EPERM, ((condition, Condition(0, (9,))),))])
+    condition = ArgumentCondition(5, (1, 2, 3), 0xF)
+    program = seccomp.assemble(
+        [Rule(7, SyscallRule.EPERM, ((condition, ArgumentCondition(0, (9,))),))]
+    )
     for first, last, wanted in [
         (9, 0x11, SyscallRule.ALLOW),
         (9, 2, SyscallRule.ALLOW),

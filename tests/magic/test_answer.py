@@ -14,13 +14,13 @@ from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
-from dm_jupyter.magic.answer import Answer
+from dm_jupyter.magic.answer import ShownAnswer
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
 TASK = Task("t", "How many?", (Path("t.csv"),))
 
 
-async def _answer(*texts: str, answer_format: str = "", turns: int = 3) -> Answer:
+async def _answer(*texts: str, answer_format: str = "", turns: int = 3) -> ShownAnswer:
     task = replace(TASK, answer_format=answer_format)
     start = Trajectory(task, "react" if answer_format else "markdown", Brief("f"))
     notebook = ScriptedNotebook([printed("3\n")])
@@ -29,7 +29,7 @@ async def _answer(*texts: str, answer_format: str = "", turns: int = 3) -> Answe
     kept = HeadlessNotebook(None)  # type: ignore[arg-type]
     kept.ask(task)
     kept.finish(ended)
-    return Answer(ended, kept.document)
+    return ShownAnswer(ended, kept.document)
 
 
 async def test_an_answer_holds_text_and_cells() -> None:

@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 import dm_jupyter
 from dm_jupyter.core.errors import DataFileError, PolicyError, UsageError
-from dm_jupyter.magic.answer import Answer
+from dm_jupyter.magic.answer import ShownAnswer
 from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 
@@ -99,7 +99,7 @@ async def test_a_cell_is_answered_and_remembered_as_it_was_typed(
 ) -> None:
     source = f'%%analyze "my people.csv" {options} --max-turns 3\nHow many rows?'
     answer = await _value(shell, source)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ShownAnswer)
     assert (answer.text, shell.user_ns["_"]) == ("There are **3** rows.", answer)
     assert shell.history_manager.input_hist_raw[-1] == source
     shown = capsys.readouterr()

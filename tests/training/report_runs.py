@@ -20,7 +20,7 @@ from dm_jupyter.core.trajectory import (
     Void,
 )
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Output, Stream
-from training.records.records import EvalRecord, Usage
+from training.records.records import EvalRecord, RunUsage
 from training.suites.suite import ItemScore, Sample
 
 PNG = (
@@ -90,7 +90,7 @@ def a_record(
     trajectory = trajectory or a_trajectory(name=name)
     item = Sample(trajectory.task, [["mass", "4207.3"]])
     score = ItemScore(right, right, {"mass": right}, {"mass": right})
-    spent = Usage(trajectory.tokens, 50, trajectory.cells, 1.5, search or {})
+    spent = RunUsage(trajectory.tokens, 50, trajectory.cells, 1.5, search or {})
     return EvalRecord.of(item, trial, trajectory, score, spent)
 
 

@@ -43,7 +43,7 @@ from training.evaluation.resume_state import ResumeState, standing_of
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
 from training.marking.judge import JudgeError, JudgeUnreachableError
 from training.records.failures import Failure
-from training.records.records import EvalRecord, RecordLog, Usage
+from training.records.records import EvalRecord, RecordLog, RunUsage
 from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample
 
 __all__ = ["SuiteError", "evaluate", "item_folder", "outcome_of", "write_results"]
@@ -196,7 +196,9 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     if solution.notebook is not None:
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
         solution.notebook.save()
-    spent = Usage(solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record)
+    spent = RunUsage(
+        solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record
+    )
     unmarked = EvalRecord.of(item, trial, solution.best.trajectory, ItemScore(False, False), spent)
     if not is_scored:
         return replace(unmarked, fault=fault)

@@ -14,7 +14,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from training.records.failures import failure_of, was_mended
 from training.suites.suite import ItemScore, Sample
 
-__all__ = ["EvalRecord", "RecordLog", "Usage"]
+__all__ = ["EvalRecord", "RecordLog", "RunUsage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class EvalRecord:
 
     @classmethod
     def of(
-        cls, item: Sample, trial: int, trajectory: Trajectory, score: ItemScore, spent: Usage
+        cls, item: Sample, trial: int, trajectory: Trajectory, score: ItemScore, spent: RunUsage
     ) -> EvalRecord:
         """Returns the record of a run that ended.
 
@@ -111,7 +111,7 @@ class EvalRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class RunUsage:
     """What an answer took, all its candidates together."""
 
     tokens: int

@@ -21,7 +21,7 @@ from training.report.svg import cut
 from training.report.verdicts import ShownVerdict, kind_of, verdict_of
 from training.report.words import plain
 
-__all__ = ["Entry", "Filter", "entries_of", "filters_of"]
+__all__ = ["Filter", "PageEntry", "entries_of", "filters_of"]
 
 _TITLE_CHARS = 400
 _ANSWER_CHARS = 120
@@ -36,7 +36,7 @@ NOTED = (("yes", "with a note"), ("no", "without a note"))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     """One try at one question."""
 
     number: int
@@ -76,7 +76,7 @@ class Filter:
     """Each value with the words for it."""
 
 
-def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[Entry]:
+def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]:
     """Returns the entries, all tries at a question beside each other.
 
     Args:
@@ -87,7 +87,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[Entry]:
     for run in runs:
         for one in run.tries:
             tries[one.record.id].append((run, one))
-    entries: list[Entry] = []
+    entries: list[PageEntry] = []
     for beside in tries.values():
         differ = len({one.record.strict for _, one in beside}) > 1
         won = _winner(runs, beside)
@@ -204,11 +204,11 @@ def _others(vote: VoteCount, pictures: Pictures) -> Iterator[tuple[str, Notebook
             yield f"Candidate {place + 1}: {said}", notebook_page(run, pictures)
 
 
-def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pictures) -> Entry:
+def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pictures) -> PageEntry:
     record, trajectory, search = one.record, one.trajectory, one.search
     verdict = verdict_of(record)
     question = trajectory.task.question if trajectory else ""
-    return Entry(
+    return PageEntry(
         number=number,
         record=record,
         run=run.name,

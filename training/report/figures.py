@@ -12,11 +12,11 @@ from training.metrics.accuracy import Rules
 from training.metrics.breakdown import by_group
 from training.records.records import EvalRecord
 
-__all__ = ["Figures", "Share", "figures_of"]
+__all__ = ["Figures", "ShownShare", "figures_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShownShare:
     """A share between 0 and 1 with its 95 % interval."""
 
     share: float
@@ -56,7 +56,7 @@ class Figures:
         return found
 
     @property
-    def self_debugging(self) -> Share | None:
+    def self_debugging(self) -> ShownShare | None:
         """Of the tries in which a cell raised, how many ended with one that ran."""
         found = self.summary["self_debugging"]
         return _share(found) if found else None
@@ -73,7 +73,7 @@ class Figures:
         found: Mapping[str, Mapping[str, float]] = self.summary["costs"]
         return found
 
-    def right(self, rules: Rules) -> Share:
+    def right(self, rules: Rules) -> ShownShare:
         """The share of right answers."""
         return _share(self.summary["all"][rules])
 
@@ -87,7 +87,7 @@ class Figures:
         found = self.summary["groups"].get(name, {}).get(value)
         return int(found["questions"]) if found else 0
 
-    def group_right(self, name: str, value: str, rules: Rules) -> Share | None:
+    def group_right(self, name: str, value: str, rules: Rules) -> ShownShare | None:
         """The share of right answers in a group; `None` where this run has none of it."""
         found = self.summary["groups"].get(name, {}).get(value)
         return _share(found[rules]) if found else None
@@ -99,18 +99,18 @@ class Figures:
             for value, members in by_group(self.records, name).items()
         }
 
-    def passes(self, rules: Rules) -> dict[int, Share]:
+    def passes(self, rules: Rules) -> dict[int, ShownShare]:
         """pass@k by k; empty where each question was tried once."""
         found = self.summary["pass_at"].get(rules, {})
         return {int(k): _share(one) for k, one in found.items()}
 
-    def any_try(self, rules: Rules) -> Share | None:
+    def any_try(self, rules: Rules) -> ShownShare | None:
         """The share of questions that any try solved; `None` where each was tried once."""
         found = self.summary["any_try"].get(rules)
         return _share(found) if found else None
 
     @property
-    def parts(self) -> Mapping[str, Share]:
+    def parts(self) -> Mapping[str, ShownShare]:
         """Of how many tries each part of the verdict is so; empty where parts are sub-answers."""
         return {name: _share(one) for name, one in self.summary["parts"].items()}
 
@@ -146,6 +146,6 @@ def _dollars(kept: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, Any
     return {}
 
 
-def _share(found: Mapping[str, Any]) -> Share:
+def _share(found: Mapping[str, Any]) -> ShownShare:
     low, high = found["interval"]
-    return Share(float(found["share"]), float(low), float(high), float(found.get("right", 0)))
+    return ShownShare(float(found["share"]), float(low), float(high), float(found.get("right", 0)))

@@ -18,11 +18,11 @@ from training.report.words import markdown, plain
 
 _STATUS_CHARS = 300
 
-__all__ = ["NotebookPage", "Turn", "notebook_page", "sandbox_words"]
+__all__ = ["NotebookPage", "ShownTurn", "notebook_page", "sandbox_words"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ShownTurn:
     """One turn of a run."""
 
     number: int
@@ -52,7 +52,7 @@ class NotebookPage:
     question: Markup
     brief: str
     """What the model was shown of the data."""
-    turns: tuple[Turn, ...]
+    turns: tuple[ShownTurn, ...]
     closing: Markup
 
 
@@ -96,10 +96,10 @@ def sandbox_words(trajectory: Trajectory) -> str:
     return containment.summary()
 
 
-def _turn(number: int, step: Step, pictures: Pictures) -> Turn:
+def _turn(number: int, step: Step, pictures: Pictures) -> ShownTurn:
     action, result = step.turn.action, step.result
     code = highlight(action.source, action.language) if isinstance(action, RunCell) else Markup()
-    return Turn(
+    return ShownTurn(
         number=number,
         facts=_turn_facts(step),
         thought=markdown(step.turn.thought),

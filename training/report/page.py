@@ -23,7 +23,7 @@ from markupsafe import Markup
 from training.compare import RUNS, comparison_of, verdict_lines
 from training.records.read_run import RunError
 from training.report import plots, tables
-from training.report.entries import Entry, entries_of, filters_of
+from training.report.entries import PageEntry, entries_of, filters_of
 from training.report.figures import Figures, figures_of
 from training.report.judges import judge_table
 from training.report.notebooks import sandbox_words
@@ -107,7 +107,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-def _has_several_tries(entries: Sequence[Entry]) -> bool:
+def _has_several_tries(entries: Sequence[PageEntry]) -> bool:
     return any(entry.record.trial for entry in entries)
 
 

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from markupsafe import Markup
 
 from training.records.failures import Failure
-from training.report.figures import Figures, Share
+from training.report.figures import Figures, ShownShare
 from training.report.scales import LogScale, ShareScale, share_axis
 from training.report.svg import add, cut, drawing, to_markup
 from training.report.tables import merged_groups
@@ -139,7 +139,7 @@ def _row_label(svg: Element, words: str, y: float) -> None:
         add(label, "title", words)
 
 
-def _group_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[Share | None]]]:
+def _group_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[ShownShare | None]]]:
     """All, then each value of each group; the first of a group names it."""
     yield "all", "", [run.right("strict") for run in runs]
     for name, values in merged_groups(runs).items():
@@ -148,7 +148,7 @@ def _group_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[Share 
             yield value, name if place == 0 else "", shares
 
 
-def _group_gaps(rows: Sequence[tuple[str, str, Sequence[Share | None]]]) -> float:
+def _group_gaps(rows: Sequence[tuple[str, str, Sequence[ShownShare | None]]]) -> float:
     return 24.0 * sum(bool(group) for _, group, _ in rows)
 
 
@@ -160,7 +160,9 @@ def _heading(svg: Element, y: float, group: str) -> float:
     return 24.0
 
 
-def _interval(svg: Element, scale: ShareScale, y: float, share_of: tuple[Share, int, str]) -> None:
+def _interval(
+    svg: Element, scale: ShareScale, y: float, share_of: tuple[ShownShare, int, str]
+) -> None:
     share, place, name = share_of
     mark = add(svg, "g", css=f"c{place % COLOURS}")
     said = f"{name}: {share.share:.1%} ({share.low:.0%} to {share.high:.0%})"

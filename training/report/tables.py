@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from training.metrics.accuracy import Rules
 from training.metrics.tables import COSTS, SUB_ANSWERS
-from training.report.figures import Figures, Share
+from training.report.figures import Figures, ShownShare
 
 __all__ = ["FigureTable", "TableRow", "costs", "failures", "groups", "merged_groups", "overall"]
 
@@ -153,7 +153,7 @@ def _part_words(run: Figures, rules: Rules) -> dict[str, str]:
     }
 
 
-def _right(share: Share) -> str:
+def _right(share: ShownShare) -> str:
     return f"{share.share:.1%}{_ends((share.low, share.high))}"
 
 

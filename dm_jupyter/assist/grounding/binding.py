@@ -16,10 +16,10 @@ from dm_jupyter.assist.grounding.claims import (
 )
 from dm_jupyter.assist.grounding.derived import derivation
 from dm_jupyter.assist.grounding.outputs import Outputs, read
-from dm_jupyter.assist.grounding.pools import Known
+from dm_jupyter.assist.grounding.pools import KnownPools
 from dm_jupyter.assist.grounding.sizes import Held, Index, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
-from dm_jupyter.assist.grounding.tables import Block
+from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words
 from dm_jupyter.core.grounded import Grounded, Verdict
 
@@ -81,7 +81,7 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
     return tuple(_Binder(read(outputs), question).verdicts(answer))
 
 
-def _others(known: list[Known], statement: Statement) -> list[Known]:
+def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
     """The other numbers that outputs bear out, those of the same sentence first."""
     same = [one for one in known if one.statement.sentence == statement.sentence]
     near = sorted(
@@ -130,13 +130,13 @@ class _Binder:
 
     def _known(
         self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
-    ) -> list[Known]:
+    ) -> list[KnownPools]:
         """The numbers that stand in outputs, and those that repeat the question's."""
         found = []
         for statement, (verdict, held) in zip(said, first, strict=True):
             is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
             if held:
-                found.append(Known(held.cell.value, held.cell.text, held.source, statement))
+                found.append(KnownPools(held.cell.value, held.cell.text, held.source, statement))
             elif is_open and restates(statement, self._question):
                 found.append(_known_as_stated(statement, 0))
         return found
@@ -224,7 +224,7 @@ class _Binder:
     def indirect(
         self,
         statement: Statement,
-        others: list[Known],
+        others: list[KnownPools],
         verdict: Grounded | None,
     ) -> Grounded:
         """The verdict where no value fits: counts, what follows from values, the question."""
@@ -275,7 +275,7 @@ def _is_any_row(fit: _Fit, statement: Statement) -> bool:
     return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
 
-def _names_keys(statement: Statement, block: Block) -> bool:
+def _names_keys(statement: Statement, block: TextBlock) -> bool:
     return any(
         word == part or (len(word) > 3 and part.endswith(word))
         for name in block.key_names
@@ -319,7 +319,7 @@ def _contradiction(held: Held, statement: Statement) -> str:
 
 
 def _is_meant(
-    theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: Block, row: int
+    theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: TextBlock, row: int
 ) -> bool:
     """Whether the clause names one row, and nothing that only the value's own row is called."""
     more, less = theirs - mine, mine - theirs
@@ -338,7 +338,7 @@ def _is_meant(
     return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
 
 
-def _other_column(held: Held, block: Block, statement: Statement) -> str:
+def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
     """Which column a value is of, where the clause names another one."""
     cell, near, wide = held.cell, statement.near, statement.wide
     own = block.words(cell)
@@ -369,10 +369,10 @@ def _sign_fault(held: Held, statement: Statement) -> str:
     return f"it is {held.cell.text} there"
 
 
-def _known_as_stated(statement: Statement, source: int) -> Known:
+def _known_as_stated(statement: Statement, source: int) -> KnownPools:
     number = statement.number
     size = number.value * 10.0 ** max(0, number.exponent)
-    return Known(size, number.text, source, statement)
+    return KnownPools(size, number.text, source, statement)
 
 
 def _verdict(

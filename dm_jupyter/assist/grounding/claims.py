@@ -9,7 +9,7 @@ from itertools import pairwise
 from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.sizes import Held
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
 __all__ = ["count_of", "ranks", "restates", "shown", "superlative_fault", "turned_around"]
@@ -52,7 +52,7 @@ _MOST_ROWS = 1_000
 _LABEL_CHARS = 60
 
 
-def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
+def count_of(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str] | None:
     """Returns the output whose rows or names a number counts, and how; `None` for no count.
 
     Args:
@@ -77,11 +77,11 @@ def count_of(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] |
     return _beyond(statement, blocks)
 
 
-def _rows(block: Block) -> int | None:
+def _rows(block: TextBlock) -> int | None:
     return block.total_rows if block.is_table or block.total_rows else len(block.labels)
 
 
-def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
+def _counts_rows(block: TextBlock, nouns: Sequence[str]) -> bool:
     """Whether words name what the rows of a table are."""
     if _is_head(block):
         return False
@@ -93,12 +93,12 @@ def _counts_rows(block: Block, nouns: Sequence[str]) -> bool:
     return bool((heads | _THINGS) & set(nouns)) or (not block.is_table and bool(nouns))
 
 
-def _is_head(block: Block) -> bool:
+def _is_head(block: TextBlock) -> bool:
     """Whether it may be the start of a longer table, as `head()` shows it."""
     return block.is_ranked and block.total_rows == len(block.rows) == 5
 
 
-def _distinct(block: Block, nouns: Sequence[str]) -> int:
+def _distinct(block: TextBlock, nouns: Sequence[str]) -> int:
     """How many texts stand in the column that words name; 0 where they name none."""
     if not block.is_table or not block.is_complete or len(block.rows) > _MOST_ROWS:
         return 0
@@ -111,7 +111,7 @@ def _distinct(block: Block, nouns: Sequence[str]) -> int:
     return 0
 
 
-def _beyond(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | None:
+def _beyond(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str] | None:
     """How many values of a column lie above or below a number that the clause names."""
     above, below = _ABOVE.search(statement.sentence), _BELOW.search(statement.sentence)
     limits = [number.value for number in numbers_in(statement.sentence)]
@@ -133,7 +133,7 @@ def _beyond(statement: Statement, blocks: Sequence[Block]) -> tuple[int, str] | 
     return None
 
 
-def ranks(statement: Statement, blocks: Sequence[Block]) -> bool:
+def ranks(statement: Statement, blocks: Sequence[TextBlock]) -> bool:
     """Returns whether a number only says how many of the first are meant, or which place."""
     if not statement.number.is_whole or not _RANK.search(statement.tight):
         return False
@@ -186,7 +186,7 @@ def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
     return frozenset(found)
 
 
-def superlative_fault(held: Held, statement: Statement, blocks: Sequence[Block]) -> str:
+def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> str:
     """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
 
     Args:
@@ -214,7 +214,7 @@ def shown(label: str) -> str:
     return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"
 
 
-def _can_tell(block: Block, cell: Cell, statement: Statement) -> bool:
+def _can_tell(block: TextBlock, cell: Cell, statement: Statement) -> bool:
     """Whether a superlative beside a value is about the rows of its table."""
     is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
     is_listed = block.is_table or len(block.labels) == len(block.cells)
@@ -226,7 +226,9 @@ def _can_tell(block: Block, cell: Cell, statement: Statement) -> bool:
     return is_named and not {"max", "min"} & statistics and 1 < len(block.rows) <= _MOST_ROWS
 
 
-def _is_extreme_anywhere(labels: frozenset[str], blocks: Sequence[Block], is_high: bool) -> bool:
+def _is_extreme_anywhere(
+    labels: frozenset[str], blocks: Sequence[TextBlock], is_high: bool
+) -> bool:
     """Whether what a row names is the first or last by some column of some table."""
     for block in blocks:
         if not 1 < len(block.rows) <= _MOST_ROWS:

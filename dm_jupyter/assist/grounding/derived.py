@@ -6,10 +6,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.assist.grounding.pools import Known, Pool, Value, kin_pools, pools_of, stated_pool
+from dm_jupyter.assist.grounding.pools import (
+    KnownPools,
+    NumberPool,
+    Value,
+    kin_pools,
+    pools_of,
+    stated_pool,
+)
 from dm_jupyter.assist.grounding.sizes import Window, window
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Block
+from dm_jupyter.assist.grounding.tables import TextBlock
 
 __all__ = ["Derivation", "derivation"]
 
@@ -86,8 +93,8 @@ class _Claim:
 
 def derivation(
     statement: Statement,
-    blocks: Sequence[Block],
-    stated: Sequence[Known],
+    blocks: Sequence[TextBlock],
+    stated: Sequence[KnownPools],
     *,
     is_contested: bool = False,
 ) -> Derivation | None:
@@ -118,7 +125,7 @@ def derivation(
     return None
 
 
-_Role = Callable[[Pool, _Claim], Derivation | None]
+_Role = Callable[[NumberPool, _Claim], Derivation | None]
 
 
 def _roles(claim: _Claim) -> list[_Role]:
@@ -176,7 +183,7 @@ def _contested_roles(claim: _Claim) -> list[_Role]:
     return roles
 
 
-def _change(pool: Pool, claim: _Claim) -> Derivation | None:
+def _change(pool: NumberPool, claim: _Claim) -> Derivation | None:
     """A percentage by which one value is above or below another."""
     statement, fits = claim.statement, claim.fits
     words = claim.context if _CHANGE.search(claim.context) else statement.sentence
@@ -196,15 +203,15 @@ def _change(pool: Pool, claim: _Claim) -> Derivation | None:
     return None
 
 
-def _share(pool: Pool, claim: _Claim) -> Derivation | None:
+def _share(pool: NumberPool, claim: _Claim) -> Derivation | None:
     return _part(pool, claim, 100.0)
 
 
-def _fraction(pool: Pool, claim: _Claim) -> Derivation | None:
+def _fraction(pool: NumberPool, claim: _Claim) -> Derivation | None:
     return _part(pool, claim, 1.0)
 
 
-def _part(pool: Pool, claim: _Claim, scale: float) -> Derivation | None:
+def _part(pool: NumberPool, claim: _Claim, scale: float) -> Derivation | None:
     """A value as a part of a total: of its column, of one that is told, of another value."""
     if pool.values and all(abs(one.value) <= 1 for one in pool.values):
         several = sum(one.value for one in pool.named)
@@ -227,7 +234,7 @@ def _part(pool: Pool, claim: _Claim, scale: float) -> Derivation | None:
     return _rest(pool, claim, scale)
 
 
-def _of_total(one: Value, pool: Pool, fits: Window, scale: float) -> Derivation | None:
+def _of_total(one: Value, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
     """A value as a part of all of its column, or of a total that an output tells."""
     total = sum(each.value for each in pool.whole)
     if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
@@ -239,7 +246,7 @@ def _of_total(one: Value, pool: Pool, fits: Window, scale: float) -> Derivation 
     return None
 
 
-def _rest(pool: Pool, claim: _Claim, scale: float) -> Derivation | None:
+def _rest(pool: NumberPool, claim: _Claim, scale: float) -> Derivation | None:
     """What a share leaves."""
     if not claim.is_of_rest:
         return None
@@ -255,7 +262,7 @@ def _rest(pool: Pool, claim: _Claim, scale: float) -> Derivation | None:
     return None
 
 
-def _ratio(pool: Pool, claim: _Claim) -> Derivation | None:
+def _ratio(pool: NumberPool, claim: _Claim) -> Derivation | None:
     if pool.is_mixed and not _RATIO.search(claim.statement.after):
         return None
     for one, other in pool.ratios or pool.pairs:
@@ -265,7 +272,7 @@ def _ratio(pool: Pool, claim: _Claim) -> Derivation | None:
     return None
 
 
-def _difference(pool: Pool, claim: _Claim) -> Derivation | None:
+def _difference(pool: NumberPool, claim: _Claim) -> Derivation | None:
     scales = (1.0, 100.0) if _POINTS.match(claim.statement.after) else (1.0,)
     for one, other in pool.pairs:
         gap = one.value - other.value
@@ -285,7 +292,7 @@ def _adds(one: Value, other: Value, fits: Window) -> bool:
     return min(abs(one.value), abs(other.value)) > fits.high - fits.low
 
 
-def _sum(pool: Pool, claim: _Claim) -> Derivation | None:
+def _sum(pool: NumberPool, claim: _Claim) -> Derivation | None:
     if pool.is_mixed:
         return None
     pairs = (pair for pair in pool.pairs if _adds(*pair, claim.fits))
@@ -295,7 +302,7 @@ def _sum(pool: Pool, claim: _Claim) -> Derivation | None:
     return None
 
 
-def _whole(pool: Pool, claim: _Claim) -> Derivation | None:
+def _whole(pool: NumberPool, claim: _Claim) -> Derivation | None:
     """What a whole column or row adds up to, which needs no word that says so."""
     total = sum(one.value for one in pool.whole)
     is_all = len(pool.named) in (0, 1, len(pool.whole))
@@ -304,7 +311,7 @@ def _whole(pool: Pool, claim: _Claim) -> Derivation | None:
     return None
 
 
-def _mean(pool: Pool, claim: _Claim) -> Derivation | None:
+def _mean(pool: NumberPool, claim: _Claim) -> Derivation | None:
     for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)

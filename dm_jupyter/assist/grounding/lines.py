@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from dm_jupyter.assist.grounding.numbers import Number, dates_in, numbers_in
 from dm_jupyter.assist.grounding.statements import scopes
-from dm_jupyter.assist.grounding.tables import Block, Cell, number_of
+from dm_jupyter.assist.grounding.tables import Cell, TextBlock, number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
 __all__ = ["RANGE", "literal_of", "takes_in", "words_blocks"]
@@ -50,21 +50,21 @@ class _Line:
     key_name: str = ""
 
 
-def words_blocks(lines: Iterable[str], source: int) -> list[Block]:
+def words_blocks(lines: Iterable[str], source: int) -> list[TextBlock]:
     """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
     read_lines = [_line(line) for line in lines]
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     for is_table, run in _runs([line for line in read_lines if line.numbers]):
-        block = Block(source, columns=[""])
+        block = TextBlock(source, columns=[""])
         if is_table:
-            block = Block(source, columns=run[0].labels, total_rows=len(run), is_table=True)
+            block = TextBlock(source, columns=run[0].labels, total_rows=len(run), is_table=True)
         elif blocks and not blocks[-1].is_table:
             block = blocks.pop()
         for line in run:
             _add_line(block, line)
         blocks.append(block)
     for line in read_lines:
-        blocks = blocks or [Block(source, columns=[""])]
+        blocks = blocks or [TextBlock(source, columns=[""])]
         blocks[0].keys += line.keys
         blocks[0].key_names += [line.key_name] if line.key_name else []
     return blocks
@@ -95,7 +95,7 @@ def _is_shared(word: str, run: list[_Line]) -> bool:
     return all(word in content_words(line.labels[0]) for line in run)
 
 
-def _add_line(block: Block, line: _Line) -> None:
+def _add_line(block: TextBlock, line: _Line) -> None:
     if block.is_table:
         block.labels.append(line.head)
         block.rows.append(line.head)
@@ -205,7 +205,7 @@ def _split_numbers(number: Number) -> Iterator[Number]:
         yield from numbers_in(number.text.replace(",", " "))
 
 
-def literal_of(line: str, source: int) -> Block | None:
+def literal_of(line: str, source: int) -> TextBlock | None:
     """A list, tuple or dictionary with what each of its numbers belongs to; `None` for others."""
     opened = re.search(r"[\[{(]", line)
     if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"\W*@[^\[\]]+\[", line):
@@ -222,7 +222,7 @@ def literal_of(line: str, source: int) -> Block | None:
         and re.search(r"[A-Za-z]{3,} [A-Za-z]{2,}", line[opened.start() :])
     ):
         return None
-    block = Block(source, columns=[prefix.strip(" :=")], levels=1)
+    block = TextBlock(source, columns=[prefix.strip(" :=")], levels=1)
     _take_tokens(block, tokens)
     shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
     if shape:
@@ -233,7 +233,7 @@ def literal_of(line: str, source: int) -> Block | None:
     return block
 
 
-def _take_tokens(block: Block, tokens: list[str]) -> None:
+def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
     """Takes the numbers of a literal into the block, with the names of all that they are in."""
     levels: list[tuple[list[str], list[str]]] = [([], [])]
     for at, token in enumerate(tokens):
@@ -256,7 +256,7 @@ def _take_tokens(block: Block, tokens: list[str]) -> None:
             block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
 
 
-def takes_in(block: Block, literal: Block) -> bool:
+def takes_in(block: TextBlock, literal: TextBlock) -> bool:
     """Takes a tuple with a name into those of the lines before, where they are alike."""
     if len(literal.parts) != 1 or not block.parts or block.is_table or not literal.labels:
         return False

@@ -11,8 +11,8 @@ from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, words
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.statements import Vocabulary
 from dm_jupyter.assist.grounding.tables import (
-    Block,
     Cell,
+    TextBlock,
     delimited_cells,
     number_of,
     table_of,
@@ -52,7 +52,7 @@ _LABEL_WORDS, _MOST_ALIKE = 6, 100
 class Outputs:
     """All that the cells of a run have shown."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
     """Numbers without labels, as written."""
     bare_from: list[tuple[int, int]] = field(default_factory=list)
@@ -202,7 +202,7 @@ def _is_new_head(line: str, before: str) -> bool:
     return not numbers and bool(last)
 
 
-def _blocks(part: _Part, source: int) -> list[Block]:
+def _blocks(part: _Part, source: int) -> list[TextBlock]:
     block = None
     if part.kind == "table" and (len(part.lines) > 1 or part.is_series):
         block = _aligned(part, source)
@@ -214,11 +214,11 @@ def _blocks(part: _Part, source: int) -> list[Block]:
         return [block, *_joined_numbers(part, source)]
     found = []
     if part.total != (None, None):
-        found.append(Block(source, total_rows=part.total[0], total_columns=part.total[1]))
+        found.append(TextBlock(source, total_rows=part.total[0], total_columns=part.total[1]))
     return [*found, *_lines(part.lines, source)]
 
 
-def _aligned(part: _Part, source: int) -> Block | None:
+def _aligned(part: _Part, source: int) -> TextBlock | None:
     """The table of aligned lines; the name of a series' index is not aligned."""
     lines, index_name, is_series = part.lines, "", part.is_series
     is_short = len(lines) > 1 and len(lines[0].rstrip()) < len(lines[1].rstrip())
@@ -245,7 +245,7 @@ def _ragged_cells(lines: Sequence[str]) -> list[list[str]] | None:
     return rows if len({len(row) for row in rows}) == 1 else None
 
 
-def _describe(block: Block, part: _Part) -> None:
+def _describe(block: TextBlock, part: _Part) -> None:
     """Takes what a footer says, and cuts off what an index of `describe` names in its own way."""
     rows, columns = part.total
     if rows is not None:
@@ -253,17 +253,17 @@ def _describe(block: Block, part: _Part) -> None:
     block.total_columns = columns or block.total_columns
 
 
-def _joined_numbers(part: _Part, source: int) -> list[Block]:
+def _joined_numbers(part: _Part, source: int) -> list[TextBlock]:
     """`100,200` in a line of a csv file may be one number, too."""
     if part.kind != ",":
         return []
     found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]
     cells = [Cell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
-    return [Block(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
+    return [TextBlock(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
 
 
-def _lines(lines: list[str], source: int) -> list[Block]:
-    found: list[Block] = []
+def _lines(lines: list[str], source: int) -> list[TextBlock]:
+    found: list[TextBlock] = []
     words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
@@ -275,7 +275,7 @@ def _lines(lines: list[str], source: int) -> list[Block]:
             rows = entries["rows"] or entries["saved"]
             columns = entries["columns"] or entries["wide"]
             found.append(
-                Block(
+                TextBlock(
                     source,
                     total_rows=int(rows) if rows else None,
                     total_columns=int(columns) if columns else None,
@@ -286,7 +286,7 @@ def _lines(lines: list[str], source: int) -> list[Block]:
     return [*found, *(block for block in words_blocks(words, source) if block.cells)]
 
 
-def _vocabulary(blocks: list[Block]) -> Vocabulary:
+def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
     phrases: dict[str, dict[tuple[str, ...], None]] = {}
     names: set[str] = set()
     columns: set[str] = set()

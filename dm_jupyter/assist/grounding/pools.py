@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["Known", "Pool", "Value", "kin_pools", "pools_of", "stated_pool"]
+__all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool"]
 
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
@@ -36,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPools:
     """A number of the answer that an output bears out."""
 
     value: float
@@ -46,7 +46,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class NumberPool:
     """Values that belong together."""
 
     values: tuple[Value, ...]
@@ -69,7 +69,7 @@ class Pool:
     """Whether the values follow each other in time."""
 
 
-def stated_pool(stated: Sequence[Known]) -> Pool:
+def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
     """The numbers of the answer, as they are held and as they are stated."""
     held, written = [], []
     for one in stated[:_POOL]:
@@ -83,20 +83,20 @@ def stated_pool(stated: Sequence[Known]) -> Pool:
         for pair in combinations(values, 2)
         if pair[0].text.endswith("%") == pair[1].text.endswith("%")
     ]
-    return Pool(tuple(held), tuple(pairs), named=tuple(held))
+    return NumberPool(tuple(held), tuple(pairs), named=tuple(held))
 
 
-def kin_pools(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
+def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
     """Values of lines of which both are called what the number counts: votes, invalid votes."""
     nouns = set(content_words(statement.after[:40])[:2])
     for block in blocks:
         if block.is_table or not 1 < len(block.cells) <= _POOL:
             continue
         kin = [_value(block, cell) for cell in block.cells if block.row_words(cell.row) & nouns]
-        yield Pool(tuple(kin), tuple(combinations(kin, 2)))
+        yield NumberPool(tuple(kin), tuple(combinations(kin, 2)))
 
 
-def pools_of(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
+def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
     """The values of each column and row that the sentence may be about."""
     words = statement.near | statement.wide
     totals = _counts(blocks)
@@ -118,13 +118,15 @@ def pools_of(statement: Statement, blocks: Sequence[Block]) -> Iterator[Pool]:
     yield _across(blocks, words)
 
 
-def _row_pool(block: Block, cells: list[Cell], statement: Statement, *, is_named: bool) -> Pool:
+def _row_pool(
+    block: TextBlock, cells: list[Cell], statement: Statement, *, is_named: bool
+) -> NumberPool:
     """The values of a row."""
     values = tuple(_value(block, cell) for cell in cells)
     every = tuple(combinations(values, 2))
     alike = tuple(pair for pair in every if _are_alike(*pair))
     columns = [block.column_words(cell.column) for cell in cells]
-    return Pool(
+    return NumberPool(
         values,
         alike,
         values if alike == every else (),
@@ -135,7 +137,7 @@ def _row_pool(block: Block, cells: list[Cell], statement: Statement, *, is_named
     )
 
 
-def _sums_pool(block: Block, columns: list[int]) -> Pool:
+def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
     """What each column that counts adds up to, and all of them together."""
     sums = []
     for column in columns[:_FEW]:
@@ -143,10 +145,12 @@ def _sums_pool(block: Block, columns: list[int]) -> Pool:
         if len(values) > 1 and all(value.text.isdigit() for value in values):
             text = f"({values[0].text} + … + {values[-1].text})"
             sums.append(Value(sum(value.value for value in values), text, block.source))
-    return Pool(tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ())
+    return NumberPool(
+        tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ()
+    )
 
 
-def _across(blocks: Sequence[Block], said: frozenset[str]) -> Pool:
+def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
     """What lines of several cells have printed, in twos that their labels tie."""
     lines = [
         (block.row_words(cell.row), _value(block, cell), block.is_single)
@@ -160,10 +164,10 @@ def _across(blocks: Sequence[Block], said: frozenset[str]) -> Pool:
         if one.source != other.source
         and (words & more or words | more <= said or (is_single and is_too))
     ]
-    return Pool(tuple(value for _, value, _ in lines), tuple(pairs))
+    return NumberPool(tuple(value for _, value, _ in lines), tuple(pairs))
 
 
-def _declared(blocks: Sequence[Block]) -> Pool:
+def _declared(blocks: Sequence[TextBlock]) -> NumberPool:
     """How many rows and columns outputs say there are, before and after something."""
     rows, columns = [
         [
@@ -173,12 +177,12 @@ def _declared(blocks: Sequence[Block]) -> Pool:
         ][:_POOL]
         for name in ("total_rows", "total_columns")
     ]
-    return Pool((*rows, *columns), (*combinations(rows, 2), *combinations(columns, 2)))
+    return NumberPool((*rows, *columns), (*combinations(rows, 2), *combinations(columns, 2)))
 
 
 def _column_pool(
-    block: Block, cells: list[Cell], rows: list[int], totals: tuple[Value, ...]
-) -> Pool:
+    block: TextBlock, cells: list[Cell], rows: list[int], totals: tuple[Value, ...]
+) -> NumberPool:
     values = tuple(_value(block, cell) for cell in cells)
     both = list(zip(cells, values, strict=True))
     named = tuple(value for cell, value in both if cell.row in rows)
@@ -205,7 +209,7 @@ def _column_pool(
         ]
         first = named[0] if named else whole[0]
         whole = tuple(value for value in whole if _are_alike(first, value)) if whole else ()
-    return Pool(
+    return NumberPool(
         values,
         tuple(pairs),
         whole,
@@ -234,7 +238,7 @@ def _pairs(values: tuple[Value, ...], named: tuple[Value, ...]) -> Iterator[tupl
             yield from pairwise(values)
 
 
-def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
+def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
     """The columns whose labels share most with the sentence; all where none does."""
     columns = block.value_columns()
     words = words - _STATISTICS
@@ -248,7 +252,7 @@ def _columns_meant(block: Block, words: frozenset[str]) -> list[int]:
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 
-def _counts(blocks: Sequence[Block]) -> tuple[Value, ...]:
+def _counts(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
     """How many there are of everything, as outputs tell."""
     found: dict[float, Value] = {}
     for block in blocks:
@@ -275,5 +279,5 @@ def _whole_part(value: float) -> float:
     return float(int(value)) if abs(value) < 1e300 else value
 
 
-def _value(block: Block, cell: Cell) -> Value:
+def _value(block: TextBlock, cell: Cell) -> Value:
     return Value(cell.value, cell.text, block.source)

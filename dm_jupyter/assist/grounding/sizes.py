@@ -10,7 +10,7 @@ from operator import itemgetter
 from dm_jupyter.assist.grounding.numbers import magnitude, plain_value
 from dm_jupyter.assist.grounding.outputs import Outputs
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Block, Cell
+from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words
 
 __all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
@@ -56,7 +56,7 @@ class Held:
 
     source: int
     cell: Cell
-    block: Block | None
+    block: TextBlock | None
     """`None` for a number without labels."""
     reading: Reading
 
@@ -65,7 +65,7 @@ class Index:
     """All values of the outputs, sorted by size."""
 
     def __init__(self, outputs: Outputs) -> None:
-        found: list[tuple[float, int, Cell, Block | None]] = [
+        found: list[tuple[float, int, Cell, TextBlock | None]] = [
             (abs(cell.value), block.source, cell, block)
             for block in outputs.blocks
             for cell in block.cells

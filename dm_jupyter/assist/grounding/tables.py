@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_of_label
 
-__all__ = ["Block", "Cell", "delimited_cells", "number_of", "table_of", "text_cells"]
+__all__ = ["Cell", "TextBlock", "delimited_cells", "number_of", "table_of", "text_cells"]
 
 _NUMBER = re.compile(
     r"(?P<money>[$€£]\s?)?(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?"
@@ -38,7 +38,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(slots=True)
-class Block:
+class TextBlock:
     """A part of an output whose values belong together: a table, a few lines, a list."""
 
     source: int
@@ -222,7 +222,7 @@ def table_of(
     is_series: bool = False,
     name: str = "",
     index_name: str = "",
-) -> Block | None:
+) -> TextBlock | None:
     """Returns a table's values with their labels; `None` where it holds no number.
 
     Args:
@@ -242,7 +242,7 @@ def table_of(
         body = [[" ".join(filter(None, row[:-1])), row[-1]] for row in body]
     heads, body = _merged(heads, body)
     index = _index_width(heads, body, is_series)
-    block = Block(source, is_table=True, total_rows=len(body), levels=max(1, index))
+    block = TextBlock(source, is_table=True, total_rows=len(body), levels=max(1, index))
     block.columns = _column_labels(heads, index, len(body[0]))
     if is_series:
         block.columns[-1] = name or block.columns[-1]
@@ -351,7 +351,7 @@ def _column_labels(heads: list[list[str]], index: int, width: int) -> list[str]:
     return labels
 
 
-def _fill(block: Block, body: list[list[str]], index: int, *, is_series: bool) -> None:
+def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: bool) -> None:
     """Takes the rows into the block: labels from some columns, values from others."""
     columns = list(zip(*body, strict=True))
     values = [[number_of(cell) for cell in column] for column in columns]
@@ -405,7 +405,7 @@ def _without_numbers(text: str) -> str:
 
 
 def _is_rank(
-    block: Block,
+    block: TextBlock,
     columns: list[tuple[str, ...]],
     values: list[list[float | None]],
     index: int,
@@ -443,11 +443,11 @@ def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
     return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 
 
-def _key_name(block: Block, at: int) -> str:
+def _key_name(block: TextBlock, at: int) -> str:
     return block.columns[at] or block.index_name or block.columns[-1]
 
 
-def _named_key(block: Block, cell: str, at: int) -> str:
+def _named_key(block: TextBlock, cell: str, at: int) -> str:
     """A number that is a label, as an answer names it: `class #3`; a year as it is."""
     if not cell.isdigit() or int(cell) in _YEARS:
         return cell

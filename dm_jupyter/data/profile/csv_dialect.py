@@ -7,7 +7,7 @@ import io
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["Dialect", "find_dialect", "parsed_rows"]
+__all__ = ["CsvDialect", "find_dialect", "parsed_rows"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _LEAST_SCORE, _GOOD = 0.12, 0.9
@@ -17,7 +17,7 @@ _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[ ;,\t]*(?:\r\n|\r|\n|$)', re.IGNOREC
 
 
 @dataclass(frozen=True)
-class Dialect:
+class CsvDialect:
     """What a reader of delimited text has to know to tell fields."""
 
     separator: str = ","
@@ -34,7 +34,7 @@ class Dialect:
     """Several separators in a row part two fields only, as tabs that align columns do."""
 
 
-def parsed_rows(text: str, dialect: Dialect) -> list[list[str]]:
+def parsed_rows(text: str, dialect: CsvDialect) -> list[list[str]]:
     """Returns the rows of a text; blank lines are empty rows, and a broken end is left out."""
     rows: list[list[str]] = []
     if dialect.has_runs:
@@ -54,11 +54,11 @@ def parsed_rows(text: str, dialect: Dialect) -> list[list[str]]:
     return rows
 
 
-def find_dialect(text: str) -> Dialect:
+def find_dialect(text: str) -> CsvDialect:
     """Returns the dialect that the start of a file shows; a comma where nothing shows one."""
     told = _SEP_LINE.match(text)
     if told:
-        found = Dialect(told[1], sep_lines=1)
+        found = CsvDialect(told[1], sep_lines=1)
         found = replace(found, agreement=_agreement(text[told.end() :], found)[0])
     else:
         found = _separated(text)
@@ -66,15 +66,15 @@ def find_dialect(text: str) -> Dialect:
     return _with_runs(text, found)
 
 
-def _candidates(text: str) -> list[Dialect]:
+def _candidates(text: str) -> list[CsvDialect]:
     spaced = [sign for sign in _SEPARATORS if sign != "\t" and f'{sign} "' in text]
-    plain = [Dialect(sign) for sign in _SEPARATORS]
-    return [*plain, *(Dialect(sign, has_spaces=True) for sign in spaced)]
+    plain = [CsvDialect(sign) for sign in _SEPARATORS]
+    return [*plain, *(CsvDialect(sign, has_spaces=True) for sign in spaced)]
 
 
-def _separated(text: str) -> Dialect:
+def _separated(text: str) -> CsvDialect:
     """Returns the separator whose rows agree best on a width above one."""
-    best, best_score = Dialect(), 0.0
+    best, best_score = CsvDialect(), 0.0
     for dialect in _candidates(text):
         share, usual, is_first = _agreement(text, dialect)
         if not usual:
@@ -95,14 +95,14 @@ def _separated(text: str) -> Dialect:
     return _alone(text)
 
 
-def _alone(text: str) -> Dialect:
+def _alone(text: str) -> CsvDialect:
     """Returns the dialect of a file with one column: a sign that is in none of its texts."""
     if "," not in text:
-        return Dialect()
-    return Dialect(next((sign for sign in "\t|;" if sign not in text), ","))
+        return CsvDialect()
+    return CsvDialect(next((sign for sign in "\t|;" if sign not in text), ","))
 
 
-def _with_runs(text: str, dialect: Dialect) -> Dialect:
+def _with_runs(text: str, dialect: CsvDialect) -> CsvDialect:
     """Returns the dialect with runs of tabs as one, where that leaves no name and no gap empty."""
     if dialect.separator != "\t" or "\t\t" not in text or '"' in text:
         return dialect
@@ -114,7 +114,7 @@ def _with_runs(text: str, dialect: Dialect) -> Dialect:
     return dialect
 
 
-def _agreement(text: str, dialect: Dialect) -> tuple[float, int, bool]:
+def _agreement(text: str, dialect: CsvDialect) -> tuple[float, int, bool]:
     """Returns the share of rows of the usual width, that width, and whether the first row has it.
 
     The width is 0 where no row has more than one field.
@@ -128,7 +128,7 @@ def _agreement(text: str, dialect: Dialect) -> tuple[float, int, bool]:
     return widths.count(usual) / len(widths), usual, widths[0] == usual
 
 
-def _quoted(text: str, dialect: Dialect) -> Dialect:
+def _quoted(text: str, dialect: CsvDialect) -> CsvDialect:
     """Returns the dialect with the apostrophe as quote where fields begin and end with it."""
     mark, head = re.escape(dialect.separator), text[:50_000]
     field = rf"(?:^|{mark}) ?(['\"])(?:(?!\1).)*\1(?= ?(?:{mark}|\r|\n|$))"
@@ -142,7 +142,7 @@ def _quoted(text: str, dialect: Dialect) -> Dialect:
     return replace(single, agreement=after) if after >= before else dialect
 
 
-def _escaped(text: str, dialect: Dialect) -> Dialect:
+def _escaped(text: str, dialect: CsvDialect) -> CsvDialect:
     """Returns the dialect with a backslash before quotes, where that makes rows fit better."""
     quote = dialect.quote
     if f"\\{quote}" not in text:
@@ -159,7 +159,7 @@ def _escaped(text: str, dialect: Dialect) -> Dialect:
     return dialect
 
 
-def _spaced(text: str, dialect: Dialect) -> Dialect:
+def _spaced(text: str, dialect: CsvDialect) -> CsvDialect:
     """Returns the dialect with blanks after separators, where quotes or all fields have them."""
     mark = re.escape(dialect.separator)
     is_odd = dialect.agreement < (0.5 if dialect.separator == "|" else _GOOD)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dm_jupyter.data.profile.csv_dialect import Dialect, find_dialect, parsed_rows
+from dm_jupyter.data.profile.csv_dialect import CsvDialect, find_dialect, parsed_rows
 from dm_jupyter.data.profile.fixed_width import AlignedText, aligned_text
 from dm_jupyter.data.profile.header_rows import FigureText
 from dm_jupyter.data.profile.numbers import PERCENT, parse_number
-from dm_jupyter.data.profile.table_layout import Block, find_blocks, text_breaks
+from dm_jupyter.data.profile.table_layout import SheetBlock, find_blocks, text_breaks
 
 __all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_rule"]
 
@@ -31,7 +31,7 @@ class CsvLayout:
     """What has to be told to a csv reader of one table, and what was seen on the way."""
 
     separator: str = ","
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: CsvDialect = field(default_factory=CsvDialect)
     skipped_lines: int = 0
     """Rows before the header that belong to no table, as `skiprows` counts them."""
     has_header: bool = True
@@ -101,7 +101,7 @@ def find_layout(
     dialect = find_dialect(text if len(text) <= _DIALECT_CHARS else _first_lines(text))
     if not dialect.agreement and may_be_aligned and _is_aligned(text):
         rows = [line.split() for line in text.splitlines()]
-        return _layouts(rows, Dialect(BLANKS), is_whole=False)
+        return _layouts(rows, CsvDialect(BLANKS), is_whole=False)
     if dialect.agreement < _ALIGNED_AGREEMENT and not dialect.sep_lines:
         aligned = aligned_text(text)
         if aligned is not None:
@@ -115,7 +115,9 @@ def _first_lines(text: str) -> str:
     return head[: max(head.rfind("\n"), head.rfind("\r")) + 1] or head
 
 
-def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tuple[CsvLayout, ...]:
+def _layouts(
+    rows: list[list[str]], dialect: CsvDialect, *, is_whole: bool
+) -> tuple[CsvLayout, ...]:
     if len(rows) > _SEARCHED_ROWS:
         rows, is_whole = rows[:_SEARCHED_ROWS], False
     comments = _leading_comments(rows)
@@ -143,12 +145,17 @@ def _layouts(rows: list[list[str]], dialect: Dialect, *, is_whole: bool) -> tupl
     )
 
 
-def _only(blocks: tuple[Block, ...], grid: list[list[str | None]]) -> Block:
+def _only(blocks: tuple[SheetBlock, ...], grid: list[list[str | None]]) -> SheetBlock:
     return blocks[0] if len(blocks) == 1 else find_blocks(grid[: blocks[0].bottom])[0]
 
 
 def _layout(
-    rows: list[list[str]], is_left: list[bool], dialect: Dialect, block: Block, *, is_part: bool
+    rows: list[list[str]],
+    is_left: list[bool],
+    dialect: CsvDialect,
+    block: SheetBlock,
+    *,
+    is_part: bool,
 ) -> CsvLayout:
     header, start = block.header, block.header.top
     named = rows[header.rows[-1]] if header.rows else rows[start]
@@ -211,7 +218,7 @@ def _as_part(
     found: CsvLayout,
     rows: list[list[str]],
     is_left: list[bool],
-    block: Block,
+    block: SheetBlock,
     columns: tuple[int, int],
 ) -> CsvLayout:
     """Returns the layout of one of several tables, with the rows it has to give."""

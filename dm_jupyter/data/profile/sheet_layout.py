@@ -14,7 +14,7 @@ from dm_jupyter.data.profile.frame_steps import JOIN_HEADER_LEVELS
 from dm_jupyter.data.profile.header_rows import Fill, filled
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.table_layout import (
-    Block,
+    SheetBlock,
     find_blocks,
     grid_of_values,
     text_breaks,
@@ -31,7 +31,7 @@ _MOST_REPEATS = 100
 class SheetPart:
     """One table of a sheet."""
 
-    block: Block
+    block: SheetBlock
     width: int
     """Columns of the sheet."""
     labels: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def find_sheet_layout(
     return tuple(_part(rows, block, is_whole=is_whole) for block in blocks)
 
 
-def _part(rows: list[list[Any]], block: Block, *, is_whole: bool) -> SheetPart:
+def _part(rows: list[list[Any]], block: SheetBlock, *, is_whole: bool) -> SheetPart:
     width = max(map(len, rows), default=0)
     header = block.header
     right = block.right or width

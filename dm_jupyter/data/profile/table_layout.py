@@ -34,7 +34,7 @@ from dm_jupyter.data.profile.header_rows import (
     spread_labels,
 )
 
-__all__ = ["Block", "Grid", "breaks_warning", "find_blocks", "grid_of_values", "text_breaks"]
+__all__ = ["Grid", "SheetBlock", "breaks_warning", "find_blocks", "grid_of_values", "text_breaks"]
 
 Grid: TypeAlias = Sequence[Sequence[Any]]
 _FOOTER_ROWS = 200
@@ -50,7 +50,7 @@ _MOST_BREAKS = 5
 
 
 @dataclass(frozen=True)
-class Block:
+class SheetBlock:
     """One table of a grid: rows and columns count from 0, ends are exclusive."""
 
     top: int = 0
@@ -88,7 +88,7 @@ def _cell(value: Any) -> Any:
 
 def find_blocks(
     grid: Grid, fills: Sequence[Fill] = (), *, is_whole: bool = True
-) -> tuple[Block, ...]:
+) -> tuple[SheetBlock, ...]:
     """Returns the tables of a grid, in reading order; one where nothing tells several.
 
     Args:
@@ -96,14 +96,14 @@ def find_blocks(
         fills: cells that are shown as one, where the format says so.
         is_whole: whether the grid holds all rows.
     """
-    found: list[Block] = []
+    found: list[SheetBlock] = []
     for area in _areas(grid):
         block = _block(grid, area, fills)
         is_open = not is_whole and area.bottom == len(grid)
         found.append(replace(block, bottom=None) if is_open else block)
         if len(found) == _MOST_BLOCKS:
             break
-    return tuple(found) or (Block(),)
+    return tuple(found) or (SheetBlock(),)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _areas(grid: Grid) -> list[_Area]:
     ]
 
 
-def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
+def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> SheetBlock:
     rows = area.rows(grid)
     inside = [fill.moved(-area.top, -area.left) for fill in fills]
     header = find_header(rows, inside)
@@ -148,7 +148,7 @@ def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> Block:
     if is_beside or not is_last:
         bottom = area.top + header.end + end_of_data(rows[header.end :])
     names = spread_labels(rows, header, inside) if header.is_deep else ()
-    return Block(
+    return SheetBlock(
         area.top,
         bottom,
         area.left,
@@ -363,7 +363,7 @@ def _first_names(rows: list[list[Any]], left: int) -> set[str]:
     return {str(value) for row in rows[:_BODY_ROWS] for value in row[:left] if value is not None}
 
 
-def text_breaks(grid: Grid, block: Block) -> list[int]:
+def text_breaks(grid: Grid, block: SheetBlock) -> list[int]:
     """Returns rows below blank ones that may be the header of another table of texts.
 
     Among figures a header shows; among texts alone, nothing tells it from a row of data. Such a row

@@ -22,7 +22,7 @@ from dm_jupyter.data import profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DATA_SUFFIXES", "FileSearch", "Found", "is_data_file", "whole_name"]
+__all__ = ["DATA_SUFFIXES", "FileSearch", "FoundFiles", "is_data_file", "whole_name"]
 
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 DATA_SUFFIXES = (
@@ -53,7 +53,7 @@ def whole_name(name: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFiles:
     """What a search found."""
 
     paths: tuple[str, ...]
@@ -86,7 +86,7 @@ class FileSearch:
         self._most_entries = most_entries
         self._most_s = most_s
 
-    def matching(self, match: str, near: str = "", most: int = _MOST_FOUND) -> Found:
+    def matching(self, match: str, near: str = "", most: int = _MOST_FOUND) -> FoundFiles:
         """Returns data files whose path has the letters of `match` in their order.
 
         Names that begin with it come first, then those that hold it; then the nearer.
@@ -100,7 +100,7 @@ class FileSearch:
         paths, is_whole = self._listed(near)
         rated = ((_rating(path, wanted), away, path) for path, away in paths)
         best = sorted((rating, away, path) for rating, away, path in rated if rating is not None)
-        return Found(tuple(path for _, _, path in best[:most]), is_whole)
+        return FoundFiles(tuple(path for _, _, path in best[:most]), is_whole)
 
     def named(self, name: str, near: str = "", most: int = _MOST_FOUND) -> tuple[str, ...]:
         """Returns the data files that a whole name, or a path's end, stands for; the nearest first.

@@ -29,7 +29,7 @@ from dm_jupyter.data.kernel_tables import Alive, alive_from_text
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.protocol import Ask, WantedFile
 
-__all__ = ["TARGET", "Found", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
+__all__ = ["TARGET", "FoundHandoff", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
 
 _log = logging.getLogger(__name__)
 _PARTS: tuple[PartKind, ...] = get_args(PartKind)
@@ -278,7 +278,7 @@ def _name(value: object) -> str:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundHandoff:
     """The files of a hand-over, by what may be done with them."""
 
     files: list[str] = field(default_factory=list)
@@ -291,7 +291,7 @@ class Found:
 
 def files_of(
     handover: Handover, files: DataFiles, folder: Path, kernel: Literal["restricted", "own"]
-) -> Found:
+) -> FoundHandoff:
     """Looks up the files of a hand-over with the rights of the kernel that it comes from.
 
     Args:
@@ -303,7 +303,7 @@ def files_of(
     Raises:
         FileNotFoundError: a file is not there, or not below the server's folder.
     """
-    found = Found()
+    found = FoundHandoff()
     base = handover.folder or folder.as_posix()
     for path in handover.files:
         name = files.name_of(path, base)
