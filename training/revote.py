@@ -143,7 +143,7 @@ def main() -> int:
         asked = _Asked(arguments.run, arguments.split, arguments.suite, arguments.choose)
         _take_apart(asked)
     except (ValueError, OSError) as fault:
-        print(f"votes: {fault}", file=sys.stderr)
+        print(f"revote: {fault}", file=sys.stderr)
         return 1
     return 0
 

@@ -7,6 +7,8 @@ import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +17,21 @@ from kernel_sandbox.conformance import other_user, selfcheck
 NOBODY_I_KNOW = 54321
 
 
+def _open_to_all(folder: Path) -> None:
+    """Opens a test's folder and those of pytest above it."""
+    for one in (folder, *folder.parents):
+        if one == Path(tempfile.gettempdir()):
+            break
+        one.chmod(0o755)
+
+
 def test_the_outermost_closed_folder_is_found(tmp_path):
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
     path = inner / "program"
     path.touch()
-    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path, outer, inner):
+    _open_to_all(tmp_path)
+    for folder in (outer, inner):
         folder.chmod(0o755)
     assert other_user.closed_ancestor(path, NOBODY_I_KNOW, []) is None
     inner.chmod(0o700)
@@ -65,8 +76,7 @@ def test_only_what_is_needed_is_shown_in_a_closed_folder(tmp_path):
     (closed / "a" / "b").mkdir(parents=True)
     for name in ("a/b/x", "f", "secret"):
         (closed / name).write_text(f"this is {name}")
-    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        folder.chmod(0o755)
+    _open_to_all(tmp_path)
     closed.chmod(0o700)
     done = subprocess.run(
         [sys.executable, "-c", OPEN_WAY, str(closed)], capture_output=True, text=True, check=False

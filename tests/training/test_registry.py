@@ -11,7 +11,7 @@ THEIR_FILE = """
 import json
 
 from dm_jupyter.core.task import Task
-from training.suites.suite import EvalItem, ItemScore
+from training.suites.suite import Sample, ItemScore
 
 
 class Capitals:
@@ -19,7 +19,7 @@ class Capitals:
 
     def load(self, split):
         rows = json.loads((split / "capitals.json").read_text())
-        return [EvalItem(Task(land, f"Capital of {land}?"), town) for land, town in rows.items()]
+        return [Sample(Task(land, f"Capital of {land}?"), town) for land, town in rows.items()]
 
     def score(self, item, outcome):
         right = item.label in outcome.answer
@@ -73,7 +73,7 @@ def test_what_is_no_suite_is_refused_by_name(their_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("training.suites.suite:EvalItem", "missing 2 required positional arguments"),
+        ("training.suites.suite:Sample", "missing 2 required positional arguments"),
         ("training.suites.suite:Suite", "Protocols cannot be instantiated"),
     ],
 )

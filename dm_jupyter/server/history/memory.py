@@ -54,7 +54,7 @@ class Memory:
     figures: tuple[str, ...] = ()
     """What each shows, in a line."""
     kernel: str = ""
-    """The process in which they ran, as `Kernels.process_of` names it."""
+    """The process in which they ran, as `KernelRegistry.process_of` names it."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Each data file, to what tells whether it was written since: its size and time."""
 

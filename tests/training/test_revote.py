@@ -55,7 +55,7 @@ def test_a_suite_of_somebody_else_is_named(
     theirs = ("--split", split, "--suite", "training.suites.dabench:DABench")
     assert _main(monkeypatch, run, *theirs) == 0
     assert _main(monkeypatch, run, "--split", split, "--suite", "absent") == 1
-    assert "votes: no suite is called 'absent'" in capsys.readouterr().err
+    assert "revote: no suite is called 'absent'" in capsys.readouterr().err
 
 
 def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
@@ -187,7 +187,7 @@ def test_a_try_that_is_not_whole_is_named(split: Path) -> None:
     del record.search["runs"][0]["steps"]
     item = find_suite("dabench").load(split)[0]
     with pytest.raises(RunError, match=r"dabench-1, try 0: .*steps"):
-        votes.held_again(record, item, find_suite("dabench"), split)
+        votes.revote(record, item, find_suite("dabench"), split)
 
 
 def test_the_mode_counts_answers_whatever_their_form(
