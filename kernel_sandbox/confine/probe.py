@@ -20,8 +20,8 @@ _HINT = "this system does not let it make namespaces (user.max_user_namespaces, 
 _TRY = """
 import json, sys
 from kernel_sandbox.confine.confine import confine_late, contained
-from kernel_sandbox.confine.spec import Policy
-policy = Policy.from_text(sys.stdin.read())
+from kernel_sandbox.confine.spec import ConfinementSpec
+policy = ConfinementSpec.from_text(sys.stdin.read())
 def tell(containment):
     print(json.dumps(confine_late(policy, containment).to_json()))
     return 0

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm_jupyter.assist.grounding import ground, unsupported_numbers
-from dm_jupyter.core.grounded import Verdict, doubt_words, located
+from dm_jupyter.core.grounded import Verdict, doubt_words
 
 MASSES = pd.DataFrame(
     {"body_mass_g": [3700.66, 3733.09, 5076.02], "flipper_length_mm": [189.95, 195.82, 217.19]},
@@ -126,11 +126,6 @@ def test_each_number_has_the_output_that_it_is_from() -> None:
     answer = "Gentoo weigh 5076 g; 412 were seen."
     found = ground(answer, ["loaded", str(MASSES), "seen: 412"])
     assert [(one.text, one.cell) for one in found] == [("5076", 1), ("412", 2)]
-    cells = located(found, {1: "a-cell"})
-    assert [(number.text, number.cell_id) for number in cells] == [
-        ("5076", "a-cell"),
-        ("412", None),
-    ]
 
 
 def test_a_person_is_told_what_a_number_is_instead() -> None:

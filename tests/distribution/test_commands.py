@@ -121,4 +121,4 @@ def test_no_page_and_no_message_installs_this_by_name() -> None:
     texts = [path for path in pages if path.suffix in (".md", ".py", ".ts", ".tsx", ".txt")]
     assert len(texts) > 200
     named = {str(path) for path in (ROOT / "README.md", *texts) if NAMED.search(path.read_text())}
-    assert named == {str(ROOT / "kernel_sandbox" / "commands.py")}  # it says why not
+    assert named == {str(ROOT / "kernel_sandbox" / "packages" / "commands.py")}  # it says why not

@@ -105,7 +105,8 @@ def _facts(source: str) -> tuple[Fact, ...]:
 
 def test_a_count_of_0_in_a_sql_cell_is_noted(shop: str) -> None:
     query = "SELECT COUNT(*) AS places FROM place WHERE name = 'Untied Kingdom'"
-    (fact,) = _facts(sql_as_python(query, (shop,), 1))
+    fact, saved = _facts(sql_as_python(query, (shop,), 1))
+    assert saved.kind == "saved"
     assert (fact.kind, fact.operation, fact.after, fact.condition) == ("kept", "read_sql", 0, query)
     assert fact.coverage[0].near == (("'United Kingdom'", 1),)
 

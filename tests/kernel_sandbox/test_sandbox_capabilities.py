@@ -159,9 +159,9 @@ def test_only_the_calling_thread_changes():
 
 BARRED = """
 from kernel_sandbox.confine import seccomp
-from kernel_sandbox.confine.syscall_table import Rule, Verdict
+from kernel_sandbox.confine.syscall_table import Rule, SyscallRule
 privileges.drop_privileges()
-assert seccomp.install(seccomp.assemble([Rule(126, Verdict[sys.argv[-1]])])) == 0
+assert seccomp.install(seccomp.assemble([Rule(126, SyscallRule[sys.argv[-1]])])) == 0
 answer(layer=privileges.drop_capabilities().to_json())
 """
 

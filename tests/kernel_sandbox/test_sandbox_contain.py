@@ -165,8 +165,8 @@ def test_another_namespace_with_a_hole_is_refused(monkeypatch, tmp_path):
 CONFINE = """
 import json, sys
 from kernel_sandbox.confine.confine import confine_late, contained
-from kernel_sandbox.confine.spec import Policy
-policy = Policy.from_text(sys.stdin.read())
+from kernel_sandbox.confine.spec import ConfinementSpec
+policy = ConfinementSpec.from_text(sys.stdin.read())
 def tell(containment):
     print(json.dumps(confine_late(policy, containment).to_json()))
     if len(sys.argv) > 1:

@@ -16,13 +16,13 @@ from kernel_sandbox.runners.pool import StateRetention
 
 VICTIM = """
 import asyncio, sys
-from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, Strategy
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 async def trajectory(pool):
     async with pool.runner() as runner:
         while True:
             await runner.run("import os, time; open('f', 'a').write('x'); time.sleep(0.02)")
 async def main():
-    settings = PoolSettings(Strategy(sys.argv[1]), modules=("numpy",))
+    settings = PoolSettings(StateRetention(sys.argv[1]), modules=("numpy",))
     async with SandboxPool(settings) as pool, asyncio.TaskGroup() as group:
         for _ in range(4):
             group.create_task(trajectory(pool))

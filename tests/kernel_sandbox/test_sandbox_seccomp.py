@@ -24,7 +24,7 @@ PRELUDE = """
 import ctypes, json, os, socket, sys, threading
 sys.path.insert(0, {repository!r})
 from kernel_sandbox.confine import privileges, seccomp, syscall_table
-from kernel_sandbox.confine.syscall_table import FAMILIES, Rule, Verdict
+from kernel_sandbox.confine.syscall_table import FAMILIES, Rule, SyscallRule
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 def call(number, *arguments):
@@ -279,7 +279,7 @@ def test_a_second_filter_only_tightens():
 
 WITHOUT = """
 privileges.drop_privileges()
-assert seccomp.install(seccomp.assemble([Rule(317, Verdict[sys.argv[1]])])) == 0
+assert seccomp.install(seccomp.assemble([Rule(317, SyscallRule[sys.argv[1]])])) == 0
 answer(layer=seccomp.early(False).to_json())
 """
 

@@ -139,8 +139,8 @@ def test_messages_are_received_until_the_parent_goes(ends):
 
 SENDER = """
 import signal, socket, sys
-from kernel_sandbox.forkserver.worker_channel import Channel
-channel, is_sending, raised = Channel(socket.socket(fileno=int(sys.argv[1]))), False, 0
+from kernel_sandbox.forkserver.worker_channel import WorkerChannel
+channel, is_sending, raised = WorkerChannel(socket.socket(fileno=int(sys.argv[1]))), False, 0
 def stop(*_):
     global is_sending
     if is_sending:  # once a message, and nowhere else

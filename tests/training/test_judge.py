@@ -10,11 +10,11 @@ from dm_jupyter.core.errors import DmJupyterError, EndpointRefusedError
 from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
-from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Verdict
+from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Marks
 from training.prompts import load_prompt
 
 
-async def _ask(endpoint: ScriptedEndpoint, cache: Path, **changes: str) -> Verdict:
+async def _ask(endpoint: ScriptedEndpoint, cache: Path, **changes: str) -> Marks:
     async with open_judge(endpoint.base_url, cache) as judge:
         return await judge.score("judge_reward", {**REWARD, **changes}, (0, 1))
 
@@ -22,7 +22,7 @@ async def _ask(endpoint: ScriptedEndpoint, cache: Path, **changes: str) -> Verdi
 async def test_a_question_is_sent_at_temperature_0_and_seed_0(tmp_path: Path) -> None:
     with ScriptedEndpoint([verdict(1)]) as endpoint:
         said = await _ask(endpoint, tmp_path)
-    assert said == Verdict(1.0, "It says three.", is_cached=False)
+    assert said == Marks(1.0, "It says three.", is_cached=False)
     (body,) = endpoint.bodies
     assert (body["model"], body["temperature"], body["seed"]) == ("judge-1", 0, 0)
     (message,) = body["messages"]
@@ -36,7 +36,7 @@ async def test_a_reply_is_kept_and_not_paid_for_twice(tmp_path: Path) -> None:
         again = await _ask(endpoint, tmp_path)
         other = await _ask(endpoint, tmp_path, given="4")
     assert (first.score, first.is_cached) == (1, False)
-    assert again == Verdict(first.score, first.reason, is_cached=True)
+    assert again == Marks(first.score, first.reason, is_cached=True)
     assert (other.score, other.is_cached) == (0, False)
     assert len(endpoint.bodies) == 2
 
