@@ -76,6 +76,7 @@ def _classes(column: Column) -> list[str]:
 
 def _sklearn(function: str, *values: object, **options: object) -> float:
     try:
+        import numpy as np  # noqa: PLC0415  (heavy)
         from sklearn import metrics  # type: ignore[import-untyped]  # noqa: PLC0415  (heavy)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
@@ -83,7 +84,8 @@ def _sklearn(function: str, *values: object, **options: object) -> float:
         ) from error
     measure: Callable[..., Any] = getattr(metrics, function)
     try:
-        return float(measure(*values, **options))
+        with np.errstate(all="ignore"):  # what is too large is no finite score, and refused so
+            return float(measure(*values, **options))
     except ValueError as error:
         raise MetricError(f"{function}: {error}") from error
 
