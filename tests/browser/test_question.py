@@ -46,6 +46,27 @@ def test_a_question_becomes_cells_outputs_and_an_answer(lab: Lab, say) -> None:
     assert ANSWER in document.cells[3].source
 
 
+def test_a_failed_attempt_folds_away_and_one_click_brings_it_back(lab: Lab, say) -> None:
+    again = " a name was undefined.\nprint('the sum is', df.sales.sum())\n```"
+    say("print(undefined)\n```", again, ANSWER)
+    lab.ask("What is the sum of sales?")
+    lab.expect_run("answered")
+    failed = lab.cells.nth(2)
+    folded = failed.locator(".jp-Placeholder")
+    expect(folded.first).to_be_visible()
+    expect(failed.locator(".jp-OutputArea-output")).to_be_hidden()
+    expect(lab.cell("the sum is").locator(".jp-OutputArea-output")).to_contain_text("40")
+    document = lab.saved_document(cells=6)
+    hidden = [
+        cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in document.cells
+    ]
+    assert hidden == [False, False, True, False, False, False]
+    folded.first.click()
+    expect(failed).to_contain_text("undefined")
+    failed.locator(".jp-OutputPlaceholder").click()
+    expect(failed.locator(".jp-OutputArea-output")).to_contain_text("NameError")
+
+
 def test_the_panel_opens_wide_enough_and_then_keeps_the_persons_width(lab: Lab) -> None:
     width = "document.querySelector('#dm-jupyter-panel').clientWidth"
     until(lab.page, lambda: 360 <= lab.page.evaluate(width) <= 400, "a wide panel")

@@ -137,9 +137,16 @@ function foldCell(operation: IFoldCell, notebook: INotebookModel): void {
     return;
   }
   const kept = cell.getMetadata('jupyter') as JSONObject | undefined;
-  const outputs = isCodeCellModel(cell) ? { outputs_hidden: true } : {};
-  // The shared model keeps `collapsed`, by which outputs are hidden, in step.
+  const isCode = isCodeCellModel(cell);
+  const outputs = isCode ? { outputs_hidden: true } : {};
   const jupyter = { ...kept, source_hidden: true, ...outputs };
+  if (isCode) {
+    // By itself, and first: a cell that hides its source writes back whether its outputs are hidden.
+    notebook.sharedModel.transact(
+      () => cell.setMetadata('collapsed', true),
+      false
+    );
+  }
   notebook.sharedModel.transact(
     () => cell.setMetadata('jupyter', jupyter),
     false
