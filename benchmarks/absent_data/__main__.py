@@ -175,7 +175,7 @@ def _asked() -> Mapping[str, Asked]:
 
 
 def _verdict(record: EvalRecord) -> Verdict:
-    return judged(record.answer, record.rests_on, _ASKED[record.id])
+    return judged(record.answer, [*record.rests_on, *record.ending], _ASKED[record.id])
 
 
 _ASKED = _asked()
@@ -216,7 +216,8 @@ def _print_answers(records: Sequence[EvalRecord]) -> None:
         found = _verdict(record)
         if found not in good or not record.right:
             asked = _ASKED[record.id]
-            mark = f"\n  mark: {'. '.join(record.rests_on)}" if record.rests_on else ""
+            told = [*record.rests_on, *record.ending]
+            mark = f"\n  mark: {'. '.join(told)}" if told else ""
             print(f"{record.id}: {found}\n  {asked.question}\n  {record.answer}{mark}")
 
 

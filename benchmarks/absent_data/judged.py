@@ -95,22 +95,22 @@ class Verdict(StrEnum):
     FALSE_MARK = "marked"
 
 
-def judged(answer: str | None, rests_on: Sequence[str], asked: Asked) -> Verdict:
+def judged(answer: str | None, marks: Sequence[str], asked: Asked) -> Verdict:
     """Returns what an answer does about absence.
 
     Args:
         answer: `None` where there is none, which says nothing.
-        rests_on: what the product's mark below it names.
+        marks: what the product says below it.
         asked: the question.
     """
     says = says_absent(answer or "", asked)
     if asked.is_absent:
         if says:
             return Verdict.SAID
-        return Verdict.MARKED if rests_on and answer else Verdict.UNSAID
+        return Verdict.MARKED if marks and answer else Verdict.UNSAID
     if says:
         return Verdict.FALSE_WORDS
-    return Verdict.FALSE_MARK if rests_on else Verdict.CLEAN
+    return Verdict.FALSE_MARK if marks else Verdict.CLEAN
 
 
 def says_absent(answer: str, asked: Asked) -> bool:

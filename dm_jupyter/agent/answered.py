@@ -15,6 +15,7 @@ from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pict
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.grounded import Grounded, Verdict, doubts
 from dm_jupyter.core.request_kind import request_kind
+from dm_jupyter.core.respelt import respelt_words
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory
 from kernel_sandbox.types import CellResult, Display
 
@@ -90,15 +91,16 @@ def _was_doubted(step: Step) -> bool:
 
 
 def _ending(trajectory: Trajectory) -> tuple[str, ...]:
-    """What a person reads below the answer, by the kind of the request."""
+    """What a person reads below the answer: by the kind of the request, and of spellings."""
     results = _python_results(trajectory)
     kind = request_kind(trajectory.task)
+    lines: tuple[str, ...] = ()
     if kind == "plot" and not _has_figure(results):
-        return ("No figure was drawn.",)
+        lines = ("No figure was drawn.",)
     if kind == "clean":
         files = trajectory.task.files
-        return cleaning_words(results, [*map(str, files), *(file.name for file in files)])
-    return ()
+        lines = cleaning_words(results, [*map(str, files), *(file.name for file in files)])
+    return (*lines, *respelt_words(trajectory.task.question, trajectory.steps))
 
 
 def _has_figure(results: list[CellResult]) -> bool:

@@ -53,6 +53,8 @@ class TidySettings:
     """Folder of added packages that the cells may import; `None` for none."""
     files: tuple[Path, ...] = ()
     """Files outside of the notebook's folder that its cells may read."""
+    is_isolated: bool = True
+    """Whether the kernel gets namespaces of its own where the machine has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,17 @@ class Tidied:
     """Whether the answer's cells showed what they had shown before."""
     differs: str = ""
     """The cell that showed something else, or failed, without the others; empty for none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as a JSON object."""
+        return {
+            "notebook": str(self.path),
+            "kept": list(self.kept),
+            "left_out": list(self.left_out),
+            "is_same": self.is_same,
+            "differs": self.differs,
+            "words": self.words,
+        }
 
     @property
     def words(self) -> str:
@@ -174,6 +187,7 @@ class _Again:
             settings.limits,
             inputs=await asyncio.to_thread(self._inputs),
             require=settings.require,
+            isolate=settings.is_isolated,
             overlay=settings.overlay,
         )
         rests_on = self._outline.rests_on

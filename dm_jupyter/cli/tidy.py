@@ -60,14 +60,7 @@ async def _tidy(
     if is_shown:
         _progress("")
     if as_json:
-        told = {
-            "notebook": str(tidied.path),
-            "kept": list(tidied.kept),
-            "left_out": list(tidied.left_out),
-            "is_same": tidied.is_same,
-            "differs": tidied.differs,
-        }
-        print(json.dumps(told, ensure_ascii=False, indent=2))
+        print(json.dumps(tidied.to_json(), ensure_ascii=False, indent=2))
     else:
         print(harmless_text(tidied.words))
         if tidied.left_out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +182,39 @@ class ContextHandler(_AnalystHandler):
         self.finish_json({"parts": await self.analyst.preview(ask)})
 
 
+class TidyHandler(_AnalystHandler):
+    """The tidy copy of a notebook; a client that hangs up cancels it."""
+
+    _work: asyncio.Task[dict[str, Any]] | None = None
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Lines of JSON for `{notebook, run_id}`: `{progress}` before each cell, then the end.
+
+        The end is `{tidied}` with what `Tidied.to_json` has, or `{error}`.
+        """
+        path, run_id = map(str, self.given("notebook", "run_id"))
+        self.set_header("Content-Type", "application/x-ndjson")
+        self._work = asyncio.ensure_future(self.analyst.tidied(path, run_id, self._progress))
+        with suppress(asyncio.CancelledError):
+            self._line(await self._work)
+
+    def on_connection_close(self) -> None:
+        """Cancels the work: nobody waits for it any more."""
+        super().on_connection_close()
+        if self._work is not None:
+            self._work.cancel()
+
+    def _progress(self, line: str) -> None:
+        self._line({"progress": line})
+
+    def _line(self, value: dict[str, Any]) -> None:
+        self.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sent = self.flush()
+        sent.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
 class ExamplesHandler(_AnalystHandler):
     """Questions to begin with."""
 
@@ -300,6 +333,7 @@ HANDLERS: list[tuple[str, type]] = [
     (r"/dm-jupyter/api/files", FilesHandler),
     (r"/dm-jupyter/api/meaning", MeaningHandler),
     (r"/dm-jupyter/api/context", ContextHandler),
+    (r"/dm-jupyter/api/tidy", TidyHandler),
     (r"/dm-jupyter/api/examples", ExamplesHandler),
     (r"/dm-jupyter/api/model", ModelHandler),
     (r"/dm-jupyter/api/model/use", ModelUseHandler),

@@ -36,6 +36,7 @@ from dm_jupyter.server.models.model_setup import ModelSetup
 from dm_jupyter.server.notebooks.notebook_locks import NotebookLocks
 from dm_jupyter.server.notebooks.open_notebook import Tab
 from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.tidy_service import TidyService
 from dm_jupyter.server.notebooks.undo import undo
 from dm_jupyter.server.protocol import (
     Ack,
@@ -113,6 +114,7 @@ class RunService:
         self.files = files
         self._runs: dict[str, Run] = {}
         self._reserved = NotebookLocks()
+        self._tidy = TidyService(files, kernels)
         self._later = LaterCells()
         self._news = KernelMonitor(desks, kernels)
         kernels.on_attached = self._listen
@@ -192,6 +194,25 @@ class RunService:
         # One of each file first.
         in_turn = (one for some in zip_longest(*asked) for one in some if one is not None)
         return list(islice(in_turn, _MOST_EXAMPLES))
+
+    async def tidied(
+        self, notebook: str, run_id: str, on_progress: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Returns `{tidied}` with what became of a notebook's tidy copy, or `{error}`.
+
+        Args:
+            notebook: its path; the file is what counts.
+            run_id: of the run whose answer is meant; empty for the last answer.
+            on_progress: gets a line before each cell.
+        """
+        try:
+            found = await self._tidy.tidy(notebook, run_id, on_progress)
+        except (NotebookError, SandboxError) as error:
+            return {"error": str(error)}
+        except Exception as error:  # noqa: BLE001  (the boundary of one request)
+            _log.exception("a notebook can't be tidied")
+            return {"error": f"{notebook} can't be tidied ({type(error).__name__}: {error})"}
+        return {"tidied": found.to_json()}
 
     def connect(self, send: Callable[[str], None]) -> Connection:
         """Returns a tab's new connection; its messages leave as JSON texts through `send`."""

@@ -56,6 +56,8 @@ class EvalRecord:
     """Why there is no verdict, where something but the model failed; empty otherwise."""
     rests_on: list[str] = field(default_factory=list)
     """What the answer rests on that the data do not have; empty in older records."""
+    ending: list[str] = field(default_factory=list)
+    """What a person reads below the answer besides; empty in older records."""
     label: Any = None
     trajectory: Mapping[str, Any] = field(default_factory=dict)
     """The run that gave the answer; empty in a compact record."""
@@ -104,6 +106,7 @@ class EvalRecord:
             seconds=round(spent.seconds, 2),
             has_sub_answers=score.has_sub_answers,
             rests_on=list(trajectory.rests_on),
+            ending=list(trajectory.ending),
             label=item.label,
             trajectory=trajectory.to_json(),
             search=spent.search,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -35,7 +36,7 @@ from kernel_sandbox.jupyter.attached import AttachedKernel, sandbox_of
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
 
-__all__ = ["KernelRegistry", "NoKernelError"]
+__all__ = ["KernelRegistry", "NewSession", "NoKernelError"]
 
 _log = logging.getLogger(__name__)
 _REVIVAL_S = 20.0
@@ -48,6 +49,17 @@ _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
 
 class NoKernelError(Exception):
     """The notebook has no running kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What the server's settings say of a restricted kernel."""
+
+    limits: Limits
+    overlay: Path | None
+    """Folder of added packages that its cells may import; `None` for none."""
+    is_isolated: bool
+    """Whether it gets namespaces of its own where the machine has them."""
 
 
 class KernelRegistry:
@@ -124,6 +136,16 @@ class KernelRegistry:
         """Returns the layers that a new restricted kernel gets by the server's settings; blocks."""
         settings = self._provisioner()
         return probe().containment if settings.isolate else layers_without_view()
+
+    def new_session_settings(self) -> NewSession:
+        """Returns how a restricted kernel of this server is started, for one beside a notebook."""
+        settings = self._provisioner()
+        cells = self._limits
+        return NewSession(
+            replace(settings.limits, wall_s=cells.wall_s, output_bytes=cells.output_bytes),
+            Path(settings.overlay) if settings.overlay else None,
+            is_isolated=settings.isolate,
+        )
 
     def _provisioner(self) -> SandboxProvisioner:
         return SandboxProvisioner(config=self._managers.config)

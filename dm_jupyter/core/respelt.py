@@ -1,0 +1,102 @@
+"""Values that a question spells otherwise than the cells that answer it.
+
+A model corrects "Gento" to "Gentoo" by itself, mostly rightly. The person is told, as the data
+need not mean what they meant.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from dm_jupyter.core.trajectory import RunCell, Step
+
+__all__ = ["respelt_words"]
+
+_QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_LEAST_LETTERS = 4
+_LONG_LETTERS = 8
+"""From so many letters on two may differ, else one."""
+_INFLECTIONS = frozenset(("s", "es", "y", "d", "ed", "ing", "n", "an", "ian", "ish", "ly", "er"))
+_MOST_VALUES = 200
+_MOST_LINES = 3
+
+
+def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Returns a sentence for each value that the cells select under another spelling.
+
+    Args:
+        question: as the person wrote it.
+        steps: of the run.
+    """
+    words = [_POSSESSIVE.sub("", word) for word in _WORD.findall(question)]
+    values = dict.fromkeys(value for step in steps for value in _selected(step))
+    selected = {_plain(value) for value in values}
+    told = []
+    for value in list(values)[:_MOST_VALUES]:
+        written = _near(value, words, selected)
+        if written:
+            told.append(f'The question says "{written}"; the cells select "{value}".')
+    return tuple(told[:_MOST_LINES])
+
+
+def _selected(step: Step) -> Iterator[str]:
+    """The texts by which a cell that worked has found rows."""
+    if step.result is None or not step.result.ok:
+        return
+    action = step.turn.action
+    if isinstance(action, RunCell) and action.language == "sql":
+        conditions: Sequence[str] = (action.source,)
+    else:
+        conditions = [x.condition for x in step.result.facts if x.kind == "kept" and x.after]
+    for condition in conditions:
+        for single, double in _QUOTED.findall(condition):
+            yield (single or double).replace("''", "'").strip("% ")
+
+
+def _near(value: str, words: Sequence[str], selected: set[str]) -> str:
+    """What a question has in the place of a value; empty where it has the value, or nothing."""
+    parts = _WORD.findall(value)
+    plain = _plain(value)
+    if len(plain) < _LEAST_LETTERS or any(letter.isdigit() for letter in value):
+        return ""
+    runs = [words[at : at + len(parts)] for at in range(len(words) - len(parts) + 1)]
+    written = [" ".join(run) for run in runs]
+    if any(_is_inflected(_plain(one), plain) for one in written):
+        return ""
+    allowed = 2 if len(plain) >= _LONG_LETTERS else 1
+    for one in written:
+        other = _plain(one)
+        if other not in selected and 0 < _distance(other, plain, allowed) <= allowed:
+            return one
+    return ""
+
+
+def _plain(text: str) -> str:
+    """A text without cases, accents, hyphens and blanks."""
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(x for x in letters if x.isalnum() or x in "'’")
+
+
+def _is_inflected(one: str, other: str) -> bool:
+    """Whether two words are forms of the same one, such as rain and rainy."""
+    short, long = sorted((one, other), key=len)
+    return short == long or (long.startswith(short) and long[len(short) :] in _INFLECTIONS)
+
+
+def _distance(one: str, other: str, most: int) -> int:
+    """Levenshtein's distance; more than `most` where it is more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        before, row[0] = row[0], at
+        for place, against in enumerate(other, 1):
+            before, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, before + (letter != against)),
+            )
+    return row[-1]

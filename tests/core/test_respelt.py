@@ -1,0 +1,71 @@
+"""What a question spells otherwise than the cells that answer it."""
+
+import pytest
+
+from dm_jupyter.core.respelt import respelt_words
+from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
+from kernel_sandbox.ledger.facts import Fact
+from kernel_sandbox.types import CellResult, CellStatus
+
+
+def _pandas(*conditions: str, after: int = 3, status: CellStatus = CellStatus.OK) -> Step:
+    facts = [
+        Fact("kept", operation="[]", before=9, after=after, condition=one) for one in conditions
+    ]
+    return _step("df[...]", "python", facts, status)
+
+
+def _sql(source: str) -> Step:
+    return _step(source, "sql", [], CellStatus.OK)
+
+
+def _step(source: str, language: str, facts: list[Fact], status: CellStatus) -> Step:
+    turn = Turn("", RunCell(source, language))
+    return Step(Completion(source), turn, CellResult(status, facts=tuple(facts)))
+
+
+@pytest.mark.parametrize(
+    ("question", "step", "told"),
+    [
+        ("How heavy are Gento penguins?", _pandas("species == 'Gentoo'"), ("Gento", "Gentoo")),
+        ("Days with drizle?", _pandas("weather == 'drizzle'"), ("drizle", "drizzle")),
+        (
+            "How many albums has Iron Maden?",
+            _sql("SELECT count(*) FROM a WHERE Name = 'Iron Maiden'"),
+            ("Iron Maden", "Iron Maiden"),
+        ),
+        ("Sales in Brasil?", _sql("select 1 where c like '%Brazil%'"), ("Brasil", "Brazil")),
+        ("O'Brian's orders?", _sql("select 1 where n = 'O''Brien'"), ("O'Brian", "O'Brien")),
+    ],
+)
+def test_another_spelling_is_told(question: str, step: Step, told: tuple[str, str]) -> None:
+    line = f'The question says "{told[0]}"; the cells select "{told[1]}".'
+    assert respelt_words(question, [step, step]) == (line,)
+
+
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        ("How heavy are GENTOO penguins?", _pandas("species == 'Gentoo'")),
+        ("Mean on rainy days?", _pandas("weather == 'rain'")),
+        ("Do Adelies weigh more?", _pandas("species == 'Adelie'")),
+        ("Sales in São Paulo?", _pandas("city == 'Sao Paulo'")),
+        ("E-mail or post?", _pandas("kind == 'email'")),
+        ("Male or the other sex?", _pandas("sex == 'male'", "sex == 'female'")),
+        ("How many in code A123?", _pandas("code == 'A124'")),
+        ("Was it hot?", _pandas("weather == 'hat'")),
+        ("Gento?", _pandas("species == 'Gentoo'", after=0)),
+        ("Gento?", _pandas("species == 'Gentoo'", status=CellStatus.ERROR)),
+        ("Gento?", _step("df[df.species == 'Gentoo']", "python", [], CellStatus.OK)),
+        ("The north of the land?", _pandas("part == 'south'")),
+        ("", _pandas("species == 'Gentoo'")),
+    ],
+)
+def test_the_same_word_and_other_words_are_not_told(question: str, step: Step) -> None:
+    assert respelt_words(question, [step]) == ()
+
+
+def test_a_cell_with_a_thousand_values_is_looked_at_only_so_far() -> None:
+    values = ", ".join(f"'value{'x' * n}'" for n in range(70))
+    steps = [_pandas(f"name in [{values}]") for _ in range(500)]
+    assert len(respelt_words("valuexxxxxy and valuexxy", steps)) <= 3
