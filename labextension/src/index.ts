@@ -19,6 +19,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 // The panel, its channel and its commands are there from the start.
 /* eslint-disable jupyter/prefer-lazy-imports */
 import { Analyst } from './model/analyst';
+import { linkAnswers } from './panel/answernumbers';
 import { CommandIDs, addCommands } from './panel/commands';
 import { chooseKernel } from './kernel/kernelchoice';
 import { KernelStatus } from './kernel/kernelstatus';
@@ -79,6 +80,7 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
       limit: () => analyst.choices.longText,
       trans
     });
+    linkAnswers(tracker, trans);
     loadFromNotebooks(trans);
     stopLookingUpHosts();
     app.shell.add(panel, 'right', { rank: 600, type: 'Data analyst' });

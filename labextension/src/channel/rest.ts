@@ -53,6 +53,18 @@ export interface IRunSummary {
   readonly seconds: number;
 }
 
+/** What became of a notebook that was to be tidied. */
+export interface ITidied {
+  /** The new notebook. */
+  readonly notebook: string;
+  readonly kept: readonly string[];
+  readonly left_out: readonly string[];
+  /** Whether the answer's cells showed what they had shown before. */
+  readonly is_same: boolean;
+  /** A sentence for the person. */
+  readonly words: string;
+}
+
 /** A name in the notebook's kernel. */
 export interface IVariable {
   readonly name: string;
@@ -204,6 +216,37 @@ export class AnalystRest {
     };
   }
 
+  /**
+   * Writes the tidy copy of a notebook, whose file is what counts; fails with the reason.
+   *
+   * @param onProgress Gets a line before each cell that is run.
+   */
+  async tidy(
+    notebook: string,
+    runId: string,
+    signal: AbortSignal,
+    onProgress: (line: string) => void
+  ): Promise<ITidied> {
+    const body = JSON.stringify({ notebook, run_id: runId });
+    const init = { method: 'POST', body, signal };
+    const response = await this._request('tidy', '', init);
+    for await (const line of jsonLines(response)) {
+      const { error, progress, tidied } = line as {
+        error?: string;
+        progress?: string;
+        tidied?: ITidied;
+      };
+      if (tidied) {
+        return tidied;
+      }
+      if (error) {
+        throw new Error(error);
+      }
+      onProgress(progress ?? '');
+    }
+    throw new Error('The server stopped before the notebook was tidy.');
+  }
+
   async variables(notebook: string): Promise<readonly IVariable[]> {
     const search = URLExt.objectToQueryString({ notebook });
     return (await (await this._request('variables', search)).json()).variables;
@@ -317,6 +360,25 @@ export class AnalystRest {
       throw await ServerConnection.ResponseError.create(response);
     }
     return response;
+  }
+}
+
+/** Parses what arrives of a response, a line at a time. */
+async function* jsonLines(response: Response): AsyncGenerator<unknown> {
+  const reader = response.body!.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    rest += decoder.decode(value, { stream: !done });
+    const lines = rest.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      yield JSON.parse(line);
+    }
+    if (done) {
+      return;
+    }
   }
 }
 

@@ -14,6 +14,7 @@ import { errorOf, errorQuestion } from '../notebook/cells';
 import { isDataFile } from '../notebook/completion';
 import { analystIcon } from './icon';
 import type { AnalystPanel } from './panel';
+import { tidyNotebook } from './tidy';
 import { runningRun } from '../model/pictures';
 import type { IRunPicture } from '../model/pictures';
 import type { Workspace } from '../model/workspace';
@@ -22,6 +23,7 @@ export namespace CommandIDs {
   export const ask = 'dm-jupyter:ask';
   export const stop = 'dm-jupyter:stop';
   export const undo = 'dm-jupyter:undo-run';
+  export const tidy = 'dm-jupyter:tidy';
   export const history = 'dm-jupyter:show-history';
   export const newNotebook = 'dm-jupyter:new-notebook';
   export const analyzeFile = 'dm-jupyter:analyze-file';
@@ -105,8 +107,23 @@ function addPanelCommands(options: ICommandOptions): void {
   });
 }
 
-function addRunCommands({ analyst, app, trans }: ICommandOptions): void {
+function addRunCommands(options: ICommandOptions): void {
+  const { analyst, app, tracker, trans } = options;
   const { commands } = app;
+  commands.addCommand(CommandIDs.tidy, {
+    describedBy: { args: NO_ARGUMENTS },
+    label: trans.__('Tidy the notebook'),
+    caption: trans.__(
+      'Run the cells that the last answer needs again and write them as a new notebook'
+    ),
+    isEnabled: () => tracker.currentWidget !== null,
+    execute: async () => {
+      const path = tracker.currentWidget?.context.localPath;
+      if (path) {
+        await tidyNotebook(path, '', options);
+      }
+    }
+  });
   commands.addCommand(CommandIDs.stop, {
     describedBy: { args: NO_ARGUMENTS },
     label: trans.__('Stop the run'),

@@ -14,6 +14,7 @@ import { linkNumbers } from '../model/numbers';
 import type { IRunPicture } from '../model/pictures';
 import type { ExportFormat } from '../channel/rest';
 import { useShownCell } from './steps';
+import { tidyNotebook } from './tidy';
 import { canTryHarder, tryHarder } from './tryharder';
 import {
   agreeingWords,
@@ -180,7 +181,8 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
 
 /** What is wanted less often, and what the run used. */
 function More(props: { run: IRunPicture }): ReactElement {
-  const { analyst, trans } = usePanel();
+  const panel = usePanel();
+  const { analyst, trans } = panel;
   const { run } = props;
   const path = analyst.model.pathOf(run.runId) ?? run.notebookPath;
   const save = (format: ExportFormat) => () => {
@@ -197,6 +199,14 @@ function More(props: { run: IRunPicture }): ReactElement {
       label={trans.__('More about this run')}
       items={[
         { label: trans.__('Change the question'), act: edit },
+        ...(run.answer && run.state !== 'undone'
+          ? [
+              {
+                label: trans.__('Tidy the notebook'),
+                act: () => void tidyNotebook(path, run.runId, panel)
+              }
+            ]
+          : []),
         { label: trans.__('Download as a notebook'), act: save('notebook') },
         {
           label: trans.__('Download as a trajectory (JSONL)'),
