@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.observe import describe
-from dm_jupyter.assist.critique import unfinished
+from dm_jupyter.assist.critique import has_sections, unfinished
 from dm_jupyter.assist.grounding import ground, stated_numbers
 from dm_jupyter.core import prompts
 from dm_jupyter.core.absent_data import absent_data
@@ -28,8 +28,8 @@ PROMPTS = ("answer_absent", "answer_unsupported", "answer_uncomputed")
 def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     """Ends the run, unless the answer is sent back.
 
-    It is once where it lacks the chart or the file that was asked for, and once where the outputs
-    do not bear out a free answer.
+    It is once where it lacks the chart, file or sections that were asked for, and once where the
+    outputs do not bear out a free answer.
 
     Args:
         trajectory: the run before the answer.
@@ -38,11 +38,13 @@ def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     """
     results = _python_results(trajectory)
     lacks = unfinished(
-        trajectory, has_figure=_has_figure(results), has_file=bool(saved_files(results))
+        trajectory, text, has_figure=_has_figure(results), has_file=bool(saved_files(results))
     )
     if lacks is not None:
         findings = (*taken.findings, lacks)
-        told = replace(taken, observation=lacks.suggestion, objection=lacks.suggestion)
+        # Sections take no other cell: what was computed stays.
+        objection = "" if trajectory.kind == "report" else lacks.suggestion
+        told = replace(taken, observation=lacks.suggestion, objection=objection)
         return trajectory.extended(replace(told, findings=findings))
     ended = answered(trajectory.extended(taken), text)
     if told_again := _doubts_on(ended, trajectory):
@@ -65,7 +67,7 @@ def answered(trajectory: Trajectory, text: str) -> Trajectory:
         unsupported=tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful)),
         rests_on=absent_of(trajectory, text),
         grounding=grounding,
-        ending=_ending(trajectory),
+        ending=_ending(trajectory, text, grounding),
     )
 
 
@@ -90,7 +92,7 @@ def _was_doubted(step: Step) -> bool:
     return isinstance(step.turn.action, Answer) and not step.objection
 
 
-def _ending(trajectory: Trajectory) -> tuple[str, ...]:
+def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) -> tuple[str, ...]:
     """What a person reads below the answer: by the kind of the request, and of spellings."""
     results = _python_results(trajectory)
     kind = request_kind(trajectory.task)
@@ -100,7 +102,28 @@ def _ending(trajectory: Trajectory) -> tuple[str, ...]:
     if kind == "clean":
         files = trajectory.task.files
         lines = cleaning_words(results, [*map(str, files), *(file.name for file in files)])
+    if kind == "report":
+        lines = tuple(_report_words(trajectory, answer, grounding))
     return (*lines, *respelt_words(trajectory.task.question, trajectory.steps))
+
+
+def _report_words(
+    trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]
+) -> Iterator[str]:
+    """What a report is made of, so that its reader knows how far to trust it."""
+    if not has_sections(answer):
+        yield "The report has no sections."
+    worked = [result for result in _outputs(trajectory) if result.ok]
+    facts = (fact for result in worked for fact in result.facts if fact.kind == "read")
+    read = {fact.condition: fact.after for fact in facts if fact.condition}
+    files = [name if rows is None else f"{name} ({rows:,} rows)" for name, rows in read.items()]
+    files += [name for name in trajectory.brief.databases if name not in read]
+    cells = f"{len(worked)} {'cell' if len(worked) == 1 else 'cells'}"
+    yield f"Made with {cells}" + (f" from {', '.join(files)}." if files else ".")
+    stated = [one for one in grounding if one.verdict is not Verdict.RESTATED]
+    if stated:
+        sure = sum(not one.is_doubtful for one in stated)
+        yield f"Numbers that follow from the outputs: {sure} of {len(stated)}."
 
 
 def _has_figure(results: list[CellResult]) -> bool:

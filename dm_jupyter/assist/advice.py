@@ -25,6 +25,7 @@ _ENDINGS: Mapping[RequestKind, str] = {
     "plot": "advice_plot",
     "clean": "advice_clean",
     "explain": "advice_explain",
+    "report": "advice_report",
 }
 """Names of the prompts of the rule `ending`."""
 

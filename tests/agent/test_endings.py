@@ -17,6 +17,7 @@ from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult, CellStatus, Display, FileChange
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
@@ -199,3 +200,37 @@ async def test_the_file_that_was_given_can_not_be_overwritten_in_a_private_kerne
     assert first is not None
     assert first.error is not None
     assert done.files == ()
+
+
+REPORT = "### Sales\nThe sum is 40.\n\n### Limits\nNo year is given."
+RAN = replace(printed("40"), facts=(Fact("read", "read_csv", after=1_200, condition="t.csv"),))
+
+
+async def test_a_report_without_sections_goes_back_once_and_no_cell_is_asked_for() -> None:
+    done, policy = await _run("Write a report on sales.", [CODE, SAID, REPORT], [RAN])
+    assert done.answer == REPORT
+    told = prompts.text_of("objection_no_sections")
+    assert policy.requests[2].messages[-1].content == told
+    assert not policy.requests[2].prefill  # words come next, not code
+    assert "40" in str(policy.requests[2].messages)  # what was computed is still shown
+    assert done.ending == (
+        "Made with 1 cell from t.csv (1,200 rows).",
+        "Numbers that follow from the outputs: 1 of 1.",
+    )
+    assert [finding.rule for step in done.steps for finding in step.findings] == ["ending"]
+    assert Trajectory.from_json(done.to_json()) == done
+
+
+async def test_a_report_that_stays_without_sections_says_so() -> None:
+    done, policy = await _run("Write a report on sales.", [CODE, SAID, SAID], [RAN])
+    assert len(policy.requests) == 3
+    assert done.ending == (
+        "The report has no sections.",
+        "Made with 1 cell from t.csv (1,200 rows).",
+    )
+
+
+async def test_a_model_is_told_how_a_report_is_written() -> None:
+    _, policy = await _run("Write a report on sales.", [CODE, REPORT], [RAN])
+    assert prompts.text_of("advice_report") in policy.requests[0].messages[-1].content
+    assert "write the report in Markdown" in policy.requests[1].messages[-1].content

@@ -11,7 +11,7 @@ objected to. All of these but the printed answers are rules of the help (`core.a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
@@ -20,6 +20,7 @@ from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import task_text
 from dm_jupyter.core.limits_met import limit_met
+from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult
@@ -32,6 +33,11 @@ _BLOCK = re.compile(
 )
 _MOST_SELECTIONS = 2
 _SAVED = re.compile(r"saved as (result_\d+)\.csv")
+_ANSWERS: Mapping[RequestKind, str] = {
+    "plot": "markdown_answer_plot",
+    "report": "markdown_answer_report",
+}
+"""What a model is told of an output, where it is another than for an answer."""
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
 
@@ -53,6 +59,7 @@ class MarkdownDialect:
         "markdown_undefined",
         "markdown_answer",
         "markdown_answer_plot",
+        "markdown_answer_report",
         "markdown_failed_before",
         "markdown_nothing_before",
         "markdown_second_thought",
@@ -63,6 +70,7 @@ class MarkdownDialect:
         "advice_plot",
         "advice_clean",
         "advice_explain",
+        "advice_report",
         "task_files",
         "task_question",
         "task_links",
@@ -142,7 +150,7 @@ class MarkdownDialect:
             return prompts.fill("markdown_undefined", output=text, names=", ".join(undefined))
         if not _has_output(result):
             return prompts.text_of("markdown_silent")
-        told = "markdown_answer_plot" if trajectory.kind == "plot" else "markdown_answer"
+        told = _ANSWERS.get(trajectory.kind, "markdown_answer")
         return prompts.fill(told, output=text, question=trajectory.task.question)
 
     def void_reminder(self, trajectory: Trajectory) -> str:
