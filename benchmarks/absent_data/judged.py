@@ -44,14 +44,14 @@ _ABSENT = re.compile(
     | (?:\b(?:not|never)|n['’]t)\s+(?:[\w'-]+\s+){{0,3}}?
       (?:exists?|cover(?:ed)?|contain(?:ed)?|included?|present|available|appear|occur|found|recorded
       |listed|match(?:ed)?|any)\b
-    | \b(?:missing|absent|unavailable|empty|non-existent|nonexistent)\b
+    | (?<!with\ )\b(?:missing|absent|unavailable|empty|non-existent|nonexistent)\b
     | \bno\s+(?:[\w'-]+\s+){{0,5}}?(?:was|were|is|are)\s+(?:\w+\s+)?
       (?:recorded|measured|observed|listed|found|reported|available|present|issued|called|named)\b
     | \b(?:no|none)\s+(?:of\s+)?(?:the\s+)?(?:[\w'-]+\s+){{1,4}}?(?:has|have|had|match\w*)\b
     | \bno\s+such\b
     """
 )
-"""Words that say that there is nothing."""
+"""Words that say that there is nothing; rows *with missing* values are there."""
 _NONE = re.compile(
     r"(?i)\b(?:no|none|not\s+any|nobody|nothing|never|neither)\b(?!\s+(?:more|less))"
 )

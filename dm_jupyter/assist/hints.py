@@ -19,6 +19,8 @@ __all__ = ["hint_for"]
 
 _LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
 """Code that looks a row up by its label."""
+_JOINED = re.compile(r"\b(?:merge|merge_asof|join)\(")
+_MOST_SHARED = 12
 _PROFILED = re.compile(r"^- ('[^\n]*?'): ([^\n]*)$", re.MULTILINE)
 """A column in a profile: its name as code writes it, and what it holds."""
 _PLAIN_REPLACE = re.compile(r"\.str\.replace\(\s*r?['\"][^'\"]*[\\\[|][^)]*(?<!regex=True)\)")
@@ -90,7 +92,7 @@ def _lookup(error: CellError, brief: Brief) -> str:
     if error.name != "KeyError":
         return ""
     if name in brief.columns:
-        return (
+        return _apart(name, failing_line(error), brief) or (
             f"{key} is a column of the file, but not of this table: the lines before this one "
             "dropped, renamed or grouped it away. Leave that out, or do without the column here."
         )
@@ -102,6 +104,31 @@ def _lookup(error: CellError, brief: Brief) -> str:
     return (
         f"No row has the label {key}: the rows are numbered. Choose rows by the column that "
         f"holds it: df.loc[df[{holder or 'column'}] == {key}, other_column]."
+    )
+
+
+def _apart(name: str, line: str, brief: Brief) -> str:
+    """Which of the loaded tables that a line joins has no column of that name; empty for none."""
+    if not _JOINED.search(line):
+        return ""
+    named = dict.fromkeys(re.findall(r"[^\W\d]\w*", line))
+    frames = [one for word in named for one in brief.frames if one.variable == word]
+    lacking = [one.variable for one in frames if name not in one.columns]
+    if len(frames) != 2 or not lacking:
+        return ""
+    left, right = frames
+    shared = [column for column in left.columns if column in right.columns]
+    told = f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no column {name!r}. "
+    if shared:
+        return (
+            f"{told}Both tables have {', '.join(map(repr, shared[:_MOST_SHARED]))}: join on that."
+        )
+    columns = (
+        f"{one.variable} has {', '.join(map(repr, one.columns[:_MOST_SHARED]))}" for one in frames
+    )
+    return (
+        f"{told}They have no column in common: {'; '.join(columns)}. Name two columns that hold "
+        "the same values with left_on= and right_on=; where there are none, say so."
     )
 
 

@@ -61,7 +61,7 @@ def _kept(fact: Fact) -> str:
         of = f" (of {fact.before:,})" if fact.before else ""
         head = f"no row has {condition}{of}" if condition else f"a selection kept no row{of}"
         if fact.operation.startswith("read_sql"):
-            head = f"the query gave no row: {condition}"
+            head = f"no row fits the conditions of the query: {condition}"
         held = dict.fromkeys(filter(None, map(_coverage, fact.coverage)))
         return "; ".join([head, *held])
     rows = _rows(fact.after)

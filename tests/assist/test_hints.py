@@ -50,9 +50,12 @@ def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
 
 
 def _looked_up(line: str, key: str, text: str = "") -> str:
+    return _hint_of(line, key, Brief(text=text, columns=BRIEF.columns))
+
+
+def _hint_of(line: str, key: str, brief: Brief) -> str:
     trace = ("Cell In[1], line 2", f"----> 2 {line}")
     error = CellError("KeyError", key, trace)
-    brief = Brief(text=text, columns=BRIEF.columns)
     return words_of(CellResult(CellStatus.ERROR, (error,)), CODE, brief)
 
 
@@ -185,3 +188,41 @@ def test_only_the_columns_of_the_tables_in_the_line_are_named() -> None:
     joined = _keyless("shops.merge(people, on='region')", "'region'")
     assert joined == "Columns with a similar name: 'Region', 'Regional Pay'."
     assert "'Name'" in _keyless("frame['zzz']", "'zzz'")
+
+
+ORDERS = LoadedTable("orders", "orders = pd.read_csv('o.csv')", ("order", "customer", "total"))
+BUYERS = LoadedTable("buyers", "buyers = pd.read_csv('p.csv')", ("customer", "zip"))
+DAYS = LoadedTable("days", "days = pd.read_csv('d.csv')", ("date", "rain"))
+
+
+@pytest.mark.parametrize(
+    ("line", "frames", "told"),
+    [
+        (
+            "m = pd.merge(orders, buyers, on=['order', 'customer'])",
+            (ORDERS, BUYERS),
+            "buyers has no column 'order'. Both tables have 'customer': join on that.",
+        ),
+        (
+            "m = orders.merge(days, on='order')",
+            (ORDERS, DAYS, BUYERS),
+            "days has no column 'order'. They have no column in common: orders has 'order', ",
+        ),
+        (
+            "m = buyers.merge(days, on='order')",
+            (ORDERS, DAYS, BUYERS),
+            "buyers and days have no column 'order'. They have no column in common",
+        ),
+    ],
+)
+def test_a_join_by_a_column_that_one_table_lacks(
+    line: str, frames: tuple[LoadedTable, ...], told: str
+) -> None:
+    brief = Brief("", columns=("order", "customer", "total", "zip", "date"), frames=frames)
+    assert _hint_of(line, "'order'", brief).startswith(told)
+
+
+def test_a_join_of_other_tables_says_nothing_of_the_loaded_ones() -> None:
+    brief = Brief("", columns=("order",), frames=(ORDERS, BUYERS))
+    for line in ("m = orders.merge(other, on='order')", "m = orders['order']"):
+        assert "no column 'order'. " not in _hint_of(line, "'order'", brief)

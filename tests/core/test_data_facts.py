@@ -38,7 +38,10 @@ WORDS = [
         "month == 11 alone has 700",
     ),
     (Fact("kept", "[]", 5, 0), "a selection kept no row (of 5)"),
-    (Fact("kept", "read_sql", None, 0, condition="SELECT 1"), "the query gave no row: SELECT 1"),
+    (
+        Fact("kept", "read_sql", None, 0, condition="SELECT 1"),
+        "no row fits the conditions of the query: SELECT 1",
+    ),
     (
         Fact("kept", "[]", 5, 0, condition="id == '7'", coverage=(
             Coverage("id == '7'", 0, "id", low="1", high="9", dtype="int64"),)),
