@@ -1,0 +1,344 @@
+"""Whether the tests notice small faults: `python -m benchmarks.mutants [--count N] [--seed S]`.
+
+A fault is put into a copy of the tree, one at a time: a comparison turned round, a constant one
+larger, a condition negated, a call left out. The tests that run the changed line are run against
+it, as a run with coverage told beforehand. A fault that they let pass is listed. Some of those
+change nothing that anybody could see, which only a reader can tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+
+from benchmarks.sandbox.table import Table, verdict
+
+__all__ = ["Mutant", "main", "mutants_of"]
+
+FOLDERS = ("dm_jupyter/core", "dm_jupyter/agent", "dm_jupyter/assist", "training/scoring")
+_ROOT = Path(__file__).resolve().parents[1]
+_COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples")
+_AIM_PERCENT = 85
+_MOST_TESTS = 60
+"""Tests that are run against one fault: those of the same file come first."""
+_LONGEST_S = 120
+"""A fault that makes the tests go on for ever is noticed, too."""
+_COMPARED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_COMPUTED: Mapping[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+}
+_CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A fault in a file."""
+
+    path: str
+    line: int
+    what: str
+    """What was changed, in code."""
+    source: str
+    """The whole file without it."""
+    place: tuple[int, int]
+    """Which node of the file is changed, and to which of its faults."""
+
+    @property
+    def text(self) -> str:
+        """The whole file with the fault."""
+        tree = ast.parse(self.source)
+        node = _places(tree)[self.place[0]]
+        changed = _Put(node, _faults(node)[self.place[1]]).visit(tree)
+        return ast.unparse(ast.fix_missing_locations(changed))
+
+
+def mutants_of(path: str, text: str) -> list[Mutant]:
+    """Returns each small fault that a file can get.
+
+    Docstrings, annotations, `__all__` and what is only for type checkers stay.
+
+    Args:
+        path: of the file.
+        text: what it holds.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    found = []
+    for place, node in enumerate(_places(ast.parse(text))):
+        for number, fault in enumerate(_faults(node)):
+            before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(fault))
+            if after != before:
+                what = f"{before[:60]}  ->  {after[:60]}".replace("\n", " ")
+                line = getattr(node, "lineno", 0)
+                found.append(Mutant(path, line, what, text, (place, number)))
+    return found
+
+
+def _places(tree: ast.Module) -> list[ast.AST]:
+    untouched = _untouched(tree)
+    return [node for node in ast.walk(tree) if id(node) not in untouched]
+
+
+class _Put(ast.NodeTransformer):
+    """Puts one node in the place of another."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """The new node in the place of the old one."""
+        return self._new if node is self._old else super().visit(node)
+
+
+def _untouched(tree: ast.Module) -> set[int]:
+    """The nodes that say nothing of what the code does."""
+    silent = (part for node in ast.walk(tree) for part in _silent(node) if part is not None)
+    return {id(one) for part in silent for one in ast.walk(part)}
+
+
+def _silent(node: ast.AST) -> Iterator[ast.AST | None]:
+    """The parts of a node that say nothing of what it does."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            yield node
+        case (
+            ast.Assign(targets=[ast.Name(id="__all__")]) | ast.If(test=ast.Name(id="TYPE_CHECKING"))
+        ):
+            yield node
+        case ast.AnnAssign(annotation=annotation) | ast.arg(annotation=annotation):
+            yield annotation
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield node.returns
+            yield from node.decorator_list
+
+
+def _faults(node: ast.AST) -> list[ast.AST]:
+    """What could stand in a node's place by mistake."""
+    if isinstance(node, ast.Expr | ast.AugAssign | ast.Raise):
+        acts = not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call | ast.Await)
+        return [ast.Pass()] if acts else []
+    if isinstance(node, ast.Constant):
+        return _other_constants(node.value)
+    return [*_other_conditions(node), *_other_results(node)]
+
+
+def _other_constants(value: object) -> list[ast.AST]:
+    if isinstance(value, bool):
+        return [ast.Constant(not value)]
+    return [ast.Constant(value + 1)] if isinstance(value, int | float) else []
+
+
+def _other_conditions(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=others) if type(op) in _COMPARED:
+            yield ast.Compare(left, [_COMPARED[type(op)]()], others)
+        case ast.BoolOp(op=op, values=values):
+            yield ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield operand
+        case ast.If(test=test, body=body, orelse=orelse):
+            yield ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            yield ast.IfExp(test, orelse, body)
+
+
+def _other_results(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
+            yield ast.BinOp(left, _COMPUTED[type(op)](), right)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=named) if name in _CALLED:
+            yield ast.Call(ast.Name(_CALLED[name], ast.Load()), args, named)
+        case ast.Continue():
+            yield ast.Break()
+
+
+class _Copies:
+    """Copies of the tree, each for one fault at a time."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(count):
+            place = folder / str(number) / "tree"
+            place.mkdir(parents=True)
+            for name in _COPIED:
+                ignored = shutil.ignore_patterns("__pycache__", "labextension")
+                shutil.copytree(_ROOT / name, place / name, ignore=ignored)
+            shutil.copy(_ROOT / "pyproject.toml", place)
+            if (_ROOT / "../shared").exists():
+                (place.parent / "shared").symlink_to((_ROOT / "../shared").resolve())
+            self._free.put(place)
+
+    def covered(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        """The tests that run each line of the folders."""
+        place = self._free.get()
+        measured = [f"--cov={folder}" for folder in FOLDERS]
+        _pytest(
+            place, [*_tests_of(FOLDERS), *measured, "--cov-context=test", "--cov-report="], 3600
+        )
+        found: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+        with sqlite3.connect(place / ".coverage") as base:
+            lines = base.execute(
+                "select file.path, context.context, line_bits.numbits from line_bits "
+                "join file on file.id = file_id join context on context.id = context_id"
+            ).fetchall()
+        for path, context, bits in lines:
+            test = context.partition("|")[0]
+            name = Path(path).relative_to(place).as_posix()
+            for byte, value in enumerate(bits):
+                for bit in range(8):
+                    if test and value & (1 << bit):
+                        found[name, byte * 8 + bit].append(test)
+        self._free.put(place)
+        return found
+
+    def survives(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+        """Whether all tests pass with the fault."""
+        place = self._free.get()
+        file = place / mutant.path
+        before = file.read_text("utf-8")
+        try:
+            file.write_text(mutant.text, "utf-8")
+            return _pytest(place, ["-x", *tests], _LONGEST_S) == 0
+        finally:
+            file.write_text(before, "utf-8")
+            self._free.put(place)
+
+
+def _pytest(place: Path, words: Sequence[str], longest_s: int) -> int:
+    """Runs tests in a copy; returns the exit code, 1 as well where they do not end."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=place, env=variables, capture_output=True, timeout=longest_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
+
+
+def _tests_of(folders: Sequence[str]) -> list[str]:
+    """The folders of tests that mirror folders of code."""
+    wanted = (folder.replace("dm_jupyter/", "tests/", 1) for folder in folders)
+    named = [f"tests/{one}" if one.startswith("training") else one for one in wanted]
+    return [one for one in named if (_ROOT / one).is_dir()]
+
+
+def _drawn(count: int, seed: int) -> list[Mutant]:
+    """As many faults of each folder, at random."""
+    found = []
+    draw = random.Random(seed)
+    for folder in FOLDERS:
+        files = sorted((_ROOT / folder).rglob("*.py"))
+        texts = {one.relative_to(_ROOT).as_posix(): one.read_text("utf-8") for one in files}
+        mutants = [one for path, text in texts.items() for one in mutants_of(path, text)]
+        found += draw.sample(mutants, min(count, len(mutants)))
+    return found
+
+
+def _nearest(tests: Sequence[str], path: str) -> list[str]:
+    """The tests to run against a fault, those named after its file first."""
+    stem = Path(path).stem
+    return sorted(dict.fromkeys(tests), key=lambda one: stem not in one)[:_MOST_TESTS]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Prints the table and the faults that were let pass; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--count", type=int, default=60, help="faults of each folder")
+    parser.add_argument("--seed", type=int, default=7, help="of the draw")
+    parser.add_argument("--at-once", type=int, default=2, help="copies of the tree")
+    parser.add_argument(
+        "--out", type=Path, help="a file that gets what was found, and is gone on from"
+    )
+    given = parser.parse_args(words)
+    mutants = _drawn(given.count, given.seed)
+    known = _known(given.out)
+    with TemporaryDirectory() as folder:
+        copies = _Copies(Path(folder), given.at_once)
+        left = [one for one in mutants if _key(one) not in known]
+        covered = copies.covered() if left else {}
+
+        def try_one(mutant: Mutant) -> None:
+            tests = _nearest(covered.get((mutant.path, mutant.line), ()), mutant.path)
+            known[_key(mutant)] = not tests or copies.survives(mutant, tests)
+            if given.out is not None:
+                with given.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([_key(mutant), known[_key(mutant)]]) + "\n")
+            print(
+                f"{'PASSED' if known[_key(mutant)] else 'noticed':8} {_key(mutant)}",
+                file=sys.stderr,
+            )
+
+        with ThreadPoolExecutor(given.at_once) as threads:
+            list(threads.map(try_one, left))
+    print(_table(mutants, known).to_text())
+    print("\nlet pass:")
+    print("\n".join(f"  {_key(one)}" for one in mutants if known[_key(one)]))
+    return 0
+
+
+def _key(mutant: Mutant) -> str:
+    return f"{mutant.path}:{mutant.line}  {mutant.what}"
+
+
+def _known(out: Path | None) -> dict[str, bool]:
+    if out is None or not out.exists():
+        return {}
+    return dict(json.loads(line) for line in out.read_text("utf-8").splitlines())
+
+
+def _table(mutants: Sequence[Mutant], passed: Mapping[str, bool]) -> Table:
+    rows = []
+    for folder in FOLDERS:
+        own = [passed[_key(one)] for one in mutants if one.path.startswith(f"{folder}/")]
+        rows.append((folder, str(len(own)), str(own.count(False)), _percent(own)))
+    everything = [passed[_key(one)] for one in mutants]
+    rows.append(("all", str(len(everything)), str(everything.count(False)), _percent(everything)))
+    share = round(100 * everything.count(False) / max(1, len(everything)))
+    aim = verdict("faults noticed", share, _AIM_PERCENT, "%", at_least=True)
+    return Table("faults", ("folder", "faults", "noticed", "%"), rows, [aim])
+
+
+def _percent(passed: Sequence[bool]) -> str:
+    return f"{100 * passed.count(False) / max(1, len(passed)):.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
