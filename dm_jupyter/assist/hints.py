@@ -19,6 +19,8 @@ __all__ = ["hint_for"]
 
 _LOOKED_UP = re.compile(r"\.(?:loc|at|xs)\b")
 """Code that looks a row up by its label."""
+_BY_LABEL = re.compile(r"(\w+)\.(?:loc|at)\[([^\[\],]+),\s*(\w+|'[^']+'|\"[^\"]+\")\s*\]")
+"""The table, the label and the one column of such a look-up."""
 _JOINED = re.compile(r"\b(?:merge|merge_asof|join)\(")
 _MOST_SHARED = 12
 _PROFILED = re.compile(r"^- ('[^\n]*?'): ([^\n]*)$", re.MULTILINE)
@@ -101,9 +103,15 @@ def _lookup(error: CellError, brief: Brief) -> str:
     if is_column or nearest(name, brief.columns) or not _LOOKED_UP.search(line):
         return ""
     holder = _column_with(key, brief.text)
+    told = f"No row has the label {key}: the rows are numbered. "
+    looked_up = _BY_LABEL.search(line)
+    if looked_up and holder:
+        table, label, column = looked_up.groups()
+        chosen = f"{table}.loc[{table}[{holder}] == {label.strip()}, {column}].iloc[0]"
+        return f"{told}Write {chosen} in place of {looked_up[0]}."
     return (
-        f"No row has the label {key}: the rows are numbered. Choose rows by the column that "
-        f"holds it: df.loc[df[{holder or 'column'}] == {key}, other_column]."
+        f"{told}Choose rows by the column that holds it: "
+        f"df.loc[df[{holder or 'column'}] == {key}, other_column]."
     )
 
 
@@ -138,8 +146,9 @@ def _column_with(value: str, profile: str) -> str:
     word = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
     showing = [name for name, told in columns if word.search(told)]
     texts = [name for name, told in columns if told.startswith("str")]
-    found = showing or (texts if value.startswith(("'", '"')) else [])
-    return found[0] if len(found) == 1 else ""
+    # Two files may have the column, as those that are to be joined do.
+    found = set(showing or (texts if value.startswith(("'", '"')) else []))
+    return found.pop() if len(found) == 1 else ""
 
 
 def _spelling(error: CellError, brief: Brief) -> str:

@@ -158,12 +158,17 @@ def _axis_text(axis: Any, name: str) -> str:
     if words:
         span = categories_text(words)
     else:
-        ends = [
-            axis.get_major_formatter().format_data_short(end) for end in axis.get_view_interval()
-        ]
-        low, high = (end.strip().replace("\N{MINUS SIGN}", "-") for end in ends)
-        span = f"{low} to {high}" if low and high else ""
+        low, high = (_end(axis, end) for end in axis.get_view_interval())
+        # The ends are no values: a small model took the upper one for the highest bar.
+        span = f"axis from {low} to {high}" if low and high else ""
     return axis_text(name, axis.get_label_text(), span)
+
+
+def _end(axis: Any, value: float) -> str:
+    formatter = axis.get_major_formatter()
+    if type(formatter).__name__ == "ScalarFormatter":
+        return short(value)
+    return str(formatter.format_data_short(value)).strip().replace("\N{MINUS SIGN}", "-")
 
 
 def _categories(axis: Any) -> list[str]:

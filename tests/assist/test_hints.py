@@ -62,12 +62,21 @@ def _hint_of(line: str, key: str, brief: Brief) -> str:
 def test_a_value_is_looked_for_in_the_profile() -> None:
     profile = "Columns:\n- 'year': str, 3 distinct: 'bern', 'basel', …\n- '2008': int64, 1 … 9"
     hint = _looked_up("x = df.loc['bern', '2008']", "'bern'", profile)
-    assert "df.loc[df['year'] == 'bern', other_column]" in hint
+    assert "Write df.loc[df['year'] == 'bern', '2008'].iloc[0] in place of" in hint
     hint = _looked_up("x = df.loc['rome', '2008']", "'rome'", profile)
     assert "df[df" not in hint
     assert "df['year'] == 'rome'" in hint
     assert "df[column] == 9" in _looked_up("x = df.loc[9]", "9", "- 'a': int, 9\n- 'b': int, 9")
     assert "df[column] == 1" in _looked_up("x = df.loc[1]", "1", "- 'a': int, 11 … 31")
+
+
+def test_a_row_looked_up_by_a_variable_is_told_the_code_for_it() -> None:
+    profile = "a.csv\n- 'island': str, 3 distinct: 'Biscoe', …\n\nb.csv\n- 'island': str: 'Biscoe'"
+    hint = _looked_up("top = islands.loc[best, 'latitude']", "'Biscoe'", profile)
+    assert "Write islands.loc[islands['island'] == best, 'latitude'].iloc[0] in place of" in hint
+    assert hint.endswith("in place of islands.loc[best, 'latitude'].")
+    two = profile.replace("b.csv\n- 'island'", "b.csv\n- 'where'")
+    assert "df[column]" in _looked_up("top = islands.loc[best, 'latitude']", "'Biscoe'", two)
 
 
 def test_a_column_in_a_row_lookup_is_no_label() -> None:

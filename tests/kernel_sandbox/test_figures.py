@@ -38,7 +38,7 @@ def test_a_line_is_told_with_its_labels_and_extremes(axes: Any) -> None:
     axes.set(title="Rain", xlabel="month", ylabel="mm")
     text = describe_figure(axes.figure)
     assert text.startswith("Figure: 'Rain'; x 'month': ")
-    assert "y 'mm': " in text
+    assert "y 'mm': axis from 3.95 to 5.05;" in text
     assert "line 'Seattle' of 2 points: lowest 4 at 1, highest 5 at 3, 1 missing" in text
 
 
@@ -47,6 +47,11 @@ def test_bars_are_told_by_the_words_below_them(axes: Any) -> None:
     text = describe_figure(axes.figure)
     assert "3 ticks (a, b, c)" in text
     assert "bars 'n' of 3: lowest 1 at b, highest 7 at c" in text
+    axes.set(ylim=(0, 53_300))
+    assert "; y: axis from 0 to 53,300;" in describe_figure(axes.figure)
+    axes.set_yticks([])  # nobody sees the axis
+    axes.yaxis.set_major_formatter("")
+    assert "axis from" not in describe_figure(axes.figure)
 
 
 def test_flat_bars_and_the_days_of_a_series_are_told(axes: Any) -> None:
