@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any, NoReturn
@@ -191,6 +192,8 @@ class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the wo
         """Called by IPython: figures are told in words, too."""
         super().init_display_formatter()  # type: ignore[no-untyped-call]
         tell_figures(self.display_formatter)
+        # Whoever reads the notebook can do nothing about a library's plans.
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
 
     def init_hooks(self) -> None:
         """Called by IPython: help texts go to a pager that nobody looks at."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -44,6 +45,8 @@ class ZMQInteractiveShell(Shell):
         """Called by IPython: figures are told in words, too."""
         super().init_display_formatter()
         tell_figures(self.display_formatter)
+        # Whoever reads the notebook can do nothing about a library's plans.
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
 class InterruptibleKernel(IPythonKernel):

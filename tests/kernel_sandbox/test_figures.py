@@ -135,3 +135,22 @@ async def test_the_style_warns_of_nothing_and_bears_tight_layout() -> None:
     async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
         result = await runner.run(f"import warnings\nwarnings.simplefilter('error')\n{code}")
     assert result.ok, result
+
+
+WARNS = (
+    "import warnings, numpy as np\n"
+    "warnings.warn('a plan of the library', DeprecationWarning)\n"
+    "print(np.mean([]))"
+)
+
+
+async def test_warnings_about_data_are_shown_and_those_about_a_librarys_plans_are_not() -> None:
+    async with KernelSession() as session:
+        result = await session.run(WARNS)
+    async with SandboxPool(PoolSettings()) as pool, pool.runner() as runner:
+        again = await runner.run(WARNS)
+    for one in (result, again):
+        text = str(one.outputs)
+        assert one.ok
+        assert "Mean of empty slice" in text
+        assert "a plan of the library" not in text
