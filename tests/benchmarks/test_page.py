@@ -24,7 +24,7 @@ date = 2026-11-21
 machine = "A"
 conditions = "load 1"
 results = [
-  { id = "start", what = "a|b", figure = "5 s", aim = "6 s", met = true, peer = "b: 7", ratio = "2" },
+  { id = "start", what = "a|b", figure = "5 s", aim = "6 s", met = true, peer = "b", ratio = "2" },
   { id = "end", what = "an end", figure = "9 ms", aim = "8 ms", met = false },
 ]
 """
@@ -36,7 +36,7 @@ def test_each_result_is_a_row_below_its_area() -> None:
     entry = "[2026-11-21](experiments.md#fast-start), A, load 1 | `python -m fast`"
     assert table == [
         '| <a id="speed"></a>**Speed** | | | | | |',
-        f'| <a id="start"></a>a\\|b | 5 s | 6 s, met | b: 7, ratio 2 | {entry} |',
+        f'| <a id="start"></a>a\\|b | 5 s | 6 s, met | b, ratio 2 | {entry} |',
         f'| <a id="end"></a>an end | 9 ms | 8 ms, **missed** | | {entry} |',
     ]
 
