@@ -24,7 +24,7 @@ RESULTS = ROOT / "benchmarks" / "results.toml"
 PAGE = ROOT / "docs" / "benchmarks.md"
 LOG = ROOT / "docs" / "experiments.md"
 
-_COLUMNS = ("measured", "figure", "aim", "compared with", "when and where", "command")
+_COLUMNS = ("measured", "figure", "aim", "compared with", "when, where, command")
 _INTRO = """\
 # Benchmarks
 
@@ -153,8 +153,8 @@ def _cells(experiment: Experiment, result: Result) -> list[str]:
     peer = ", ratio ".join(filter(None, (result.peer, result.ratio)))
     entry = f"[{experiment.date.isoformat()}](experiments.md#{experiment.log})"
     where = ", ".join(filter(None, (entry, experiment.machine, experiment.conditions)))
-    command = experiment.command and f"`{experiment.command}`"
-    return [f"{_anchor(result.id)}{result.what}", result.figure, aim, peer, where, command]
+    how = f"{where}<br>`{experiment.command}`" if experiment.command else where
+    return [f"{_anchor(result.id)}{result.what}", result.figure, aim, peer, how]
 
 
 def _anchor(name: str) -> str:

@@ -33,9 +33,9 @@ LOG = "# Log\n\n### Fast start\n"
 
 def test_each_result_is_a_row_below_its_area() -> None:
     table = [line for line in render(read_results(HEAD + ROWS)).splitlines() if "<a id" in line]
-    entry = "[2026-11-21](experiments.md#fast-start), A, load 1 | `python -m fast`"
+    entry = "[2026-11-21](experiments.md#fast-start), A, load 1<br>`python -m fast`"
     assert table == [
-        '| <a id="speed"></a>**Speed** | | | | | |',
+        '| <a id="speed"></a>**Speed** | | | | |',
         f'| <a id="start"></a>a\\|b | 5 s | 6 s, met | b, ratio 2 | {entry} |',
         f'| <a id="end"></a>an end | 9 ms | 8 ms, **missed** | | {entry} |',
     ]
