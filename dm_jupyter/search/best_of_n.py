@@ -35,7 +35,10 @@ from kernel_sandbox.types import Limits
 __all__ = ["BestOfN", "ReplayedPolicy", "rehearse"]
 
 _ENOUGH = 2
-"""Tries that agree and so end the trying: such answers are mostly right (docs/benchmarks.md)."""
+"""Attempts that agree and so end the vote: such answers are mostly right.
+
+Measured in docs/experiments.md#vote-of-three.
+"""
 _OF_ONE_KERNEL = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]")
 """What two kernels show differently of the same: addresses, and the counts of cells."""
 

@@ -140,7 +140,7 @@ def test_the_local_model_is_asked_all_of_them(
     folder: str,
     tmp_path: Path,
 ) -> None:
-    """None ends in a fault; `docs/benchmarks.md` says which were right."""
+    """None ends in a fault; docs/experiments.md#twelve-everyday-questions says which were right."""
     missing: dict[str, Any] = {}
     for name in QUESTIONS:
         lab = _opened(open_lab, local_server, folder, name)
