@@ -24,9 +24,8 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import React, Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.packages.overlay import Overlay

@@ -29,7 +29,7 @@ from dm_jupyter.agent.outline import Outline, OutlineCell, outline_of, outputs_o
 from dm_jupyter.assist.loaded_tables import EarlierCell
 from dm_jupyter.assist.needed_cells import made_files
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.data.file_names import names_for
+from dm_jupyter.data.brief import names_for
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Limits
 

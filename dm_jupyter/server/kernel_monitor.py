@@ -7,8 +7,7 @@ import contextlib
 
 from dm_jupyter.server.background import Tasks
 from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
-from dm_jupyter.server.notebooks.open_notebook import OpenNotebook
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebook, OpenNotebooks
 from dm_jupyter.server.protocol import KernelEnded
 
 __all__ = ["KernelMonitor"]

@@ -19,7 +19,7 @@ from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.files.example_questions import questions_about
 from dm_jupyter.server.files.meaning import Meaning, meaning_of
-from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.journal import Journal, undo
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.kernel_monitor import KernelMonitor
 from dm_jupyter.server.kernels.handoff import (
@@ -33,10 +33,7 @@ from dm_jupyter.server.kernels.handoff import (
 from dm_jupyter.server.kernels.rebuild import rebuild
 from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
 from dm_jupyter.server.models.model_setup import ModelSetup
-from dm_jupyter.server.notebooks.notebook_locks import NotebookLocks
-from dm_jupyter.server.notebooks.open_notebook import Tab
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
-from dm_jupyter.server.notebooks.undo import undo
+from dm_jupyter.server.notebooks.open_notebooks import NotebookLocks, OpenNotebooks, Tab
 from dm_jupyter.server.protocol import (
     Ack,
     Ask,

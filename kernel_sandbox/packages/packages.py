@@ -17,8 +17,7 @@ from pathlib import Path
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.errors import PackageError
 from kernel_sandbox.packages.imports import missing_imports
-from kernel_sandbox.packages.overlay import Overlay
-from kernel_sandbox.packages.overlay_state import Package
+from kernel_sandbox.packages.overlay import Overlay, Package
 from kernel_sandbox.packages.pip_process import check_requirement
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus
 

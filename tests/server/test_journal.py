@@ -21,8 +21,7 @@ from dm_jupyter.server.history.redaction import Redaction
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.notebooks.file_sink import write_file
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, write_file
 from dm_jupyter.server.notebooks.shared_document import apply_shared
 from dm_jupyter.server.protocol import (
     CellClosed,

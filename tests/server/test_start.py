@@ -18,8 +18,6 @@ LOADED_AT_START = {
     "dm_jupyter.core.errors",
     "dm_jupyter.server",
     "dm_jupyter.server.app",
-    "dm_jupyter.server.channel",
-    "dm_jupyter.server.lazy_service",
     "dm_jupyter.server.handlers",
     "dm_jupyter.server.history",
     "dm_jupyter.server.history.summaries",

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import React, Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, Limits

@@ -11,9 +11,8 @@ from dm_jupyter.agent.candidates import Candidate
 from dm_jupyter.agent.rollout import RolloutContext
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell

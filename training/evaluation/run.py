@@ -33,8 +33,7 @@ from dm_jupyter.core.trajectory import StopReason
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.local.leases import try_lock
 from dm_jupyter.models.protocols import Policy
-from dm_jupyter.search.solution import Solution
-from dm_jupyter.search.strategies import Strategy
+from dm_jupyter.search.strategies import Solution, Strategy
 from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
 from training.atomic import write_lines

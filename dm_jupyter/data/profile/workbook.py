@@ -20,7 +20,6 @@ from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.month_names import with_month_dates
 from dm_jupyter.data.profile.na_codes import with_na_codes
 from dm_jupyter.data.profile.number_plan import number_plan, texts_read_as_numbers
-from dm_jupyter.data.profile.ods_scan import check_ods
 from dm_jupyter.data.profile.plain_load import plain_table
 from dm_jupyter.data.profile.read_call import ReadCall, numbers_rows
 from dm_jupyter.data.profile.sentinels import with_sentinels
@@ -35,14 +34,15 @@ from dm_jupyter.data.profile.sheet_oddities import (
 from dm_jupyter.data.profile.source import Source
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_layout import breaks_warning, grid_of_values
-from dm_jupyter.data.profile.xlsb_scan import check_xlsb
-from dm_jupyter.data.profile.xlsx_cells import OddCells, odd_cells
-from dm_jupyter.data.profile.xlsx_scan import (
+from dm_jupyter.data.profile.workbook_scan import (
     Merge,
     SheetExtent,
+    check_ods,
     check_unpacked_size,
+    check_xlsb,
     scan_workbook,
 )
+from dm_jupyter.data.profile.xlsx_cells import OddCells, odd_cells
 
 __all__ = ["profile_workbook"]
 

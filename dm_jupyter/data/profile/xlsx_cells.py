@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dm_jupyter.data.profile.xlsx_scan import column_number, sheet_members
+from dm_jupyter.data.profile.workbook_scan import column_number, sheet_members
 
 __all__ = ["OddCells", "odd_cells"]
 
