@@ -1,83 +1,156 @@
-"""What the loop takes a model's text for, once the dialect has parsed it.
-
-Repetitions say nothing. Comments that the opening of a turn puts into the model's mouth are for the
-model alone: the cell that runs goes without them.
-"""
+"""What becomes of an answer: it ends the run, or goes back once with what it lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
-from dm_jupyter.core.dialect import Dialect
-from dm_jupyter.core.trajectory import Answer, Completion, RunCell, Trajectory, Turn, Void
+from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.assist.critique import unfinished
+from dm_jupyter.assist.grounding import ground, stated_numbers
+from dm_jupyter.core import prompts
+from dm_jupyter.core.absent_data import absent_data
+from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
+from dm_jupyter.core.data_facts import facts_block
+from dm_jupyter.core.grounded import Grounded, Verdict, doubts
+from dm_jupyter.core.request_kind import request_kind
+from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory
+from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["parse_turn"]
+__all__ = ["PROMPTS", "absent_of", "after_answer", "answered"]
+
+PROMPTS = ("answer_absent", "answer_unsupported", "answer_uncomputed")
+"""Names of the prompts it uses."""
 
 
-def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
-    """Returns the thought and the action of a completion; one that went in circles says nothing.
+def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
+    """Ends the run, unless the answer is sent back.
+
+    It is once where it lacks the chart or the file that was asked for, and once where the outputs
+    do not bear out a free answer.
 
     Args:
-        dialect: parses the text.
-        completion: what was sampled.
-        trajectory: the run before it.
+        trajectory: the run before the answer.
+        taken: the turn that answers.
+        text: the answer.
     """
-    if completion.finish_reason == "repetition":
-        return Turn("", Void("the same lines again and again"))
-    if completion.finish_reason == "content_filter":
-        return Turn("", Void("ended by the endpoint's content filter"))
-    turn = dialect.parse(completion.text)
-    if completion.finish_reason == "length" and _is_cut(dialect, completion.text, turn):
-        return Turn("", Void("cut off at its limit of length"))
-    is_plain = dialect.answers_in_words and trajectory.assists.said_again
-    if is_plain and _is_said_again(dialect, turn, trajectory):
-        is_told = bool(turn.thought) and not turn.thought.endswith(":")
-        return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
-    openings = completion.prefill, dialect.prefill(trajectory)
-    return _without_notes(turn, openings, kept=trajectory.brief.opening)
-
-
-def _without_notes(turn: Turn, openings: Iterable[str], kept: str) -> Turn:
-    """The turn with a cell that holds no comment of an opening, nor what the model made of one.
-
-    The last of them may be left open, and what follows on its line is the model's. The comments of
-    the code that loads the data, `kept`, stay: they say what becomes of which values.
-    """
-    if not isinstance(turn.action, RunCell):
-        return turn
-    sign = "--" if turn.action.language == "sql" else "#"
-    of_load = frozenset(kept.splitlines())
-    notes = tuple(
-        line
-        for opening in openings
-        for line in opening.splitlines(keepends=True)
-        if line.startswith(f"{sign} ") and line.rstrip("\n") not in of_load
+    results = _python_results(trajectory)
+    lacks = unfinished(
+        trajectory, has_figure=_has_figure(results), has_file=bool(saved_files(results))
     )
-    left = [
-        line
-        for line in f"{turn.action.source}\n".splitlines(keepends=True)
-        if not line.startswith(notes)
-    ]
-    source = "".join(left).strip("\n")
-    if not source.strip():
-        return replace(turn, action=Void("a comment alone"))
-    return replace(turn, action=replace(turn.action, source=source))
+    if lacks is not None:
+        findings = (*taken.findings, lacks)
+        told = replace(taken, observation=lacks.suggestion, objection=lacks.suggestion)
+        return trajectory.extended(replace(told, findings=findings))
+    ended = answered(trajectory.extended(taken), text)
+    if told_again := _doubts_on(ended, trajectory):
+        return trajectory.extended(replace(taken, observation=told_again))
+    return ended
 
 
-def _is_cut(dialect: Dialect, text: str, turn: Turn) -> bool:
-    """Whether what the turn does is not whole: more text would have changed it."""
-    return dialect.parse(f"{text}\nmore").action != turn.action
+def answered(trajectory: Trajectory, text: str) -> Trajectory:
+    """Returns the run, ended with a free answer and with what a person should know of it.
 
-
-def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
-    """Whether the turn only repeats the cell whose output has just been shown.
-
-    On a free question a small model may do so until no turn is left, each time after the answer.
+    Args:
+        trajectory: with the turn that answers.
+        text: the answer.
     """
-    if trajectory.task.is_closed_form or not trajectory.steps:
-        return False
-    last = trajectory.steps[-1]
-    has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
-    shown = last.turn.action if last.is_edited else dialect.parse(last.completion.text).action
-    return has_shown and shown == turn.action and not last.objection
+    grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
+    return replace(
+        trajectory,
+        stop=StopReason.ANSWERED,
+        answer=text,
+        unsupported=tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful)),
+        rests_on=absent_of(trajectory, text),
+        grounding=grounding,
+        ending=_ending(trajectory),
+    )
+
+
+def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
+    """What the model is told of an answer that the outputs don't bear out; empty where it stays."""
+    if ended.task.is_closed_form or any(map(_was_doubted, before.steps)):
+        return ""
+    has_outputs, assists = bool(_outputs(before)), ended.assists
+    is_meant_so = ended.kind == "explain" and not has_outputs  # nothing was to be computed
+    told = []
+    if ended.rests_on and assists.ledger:
+        told.append(prompts.fill("answer_absent", absent=". ".join(ended.rests_on)))
+    if ended.unsupported and assists.grounding and not is_meant_so:
+        reason = "answer_unsupported" if has_outputs else "answer_uncomputed"
+        lines = "\n".join(f"- {line}" for line in doubts(ended.grounding))
+        told.append(prompts.fill(reason, numbers=lines))
+    return "\n\n".join(told)
+
+
+def _was_doubted(step: Step) -> bool:
+    """Whether an answer was sent back before for its numbers; one for its form has an objection."""
+    return isinstance(step.turn.action, Answer) and not step.objection
+
+
+def _ending(trajectory: Trajectory) -> tuple[str, ...]:
+    """What a person reads below the answer, by the kind of the request."""
+    results = _python_results(trajectory)
+    kind = request_kind(trajectory.task)
+    if kind == "plot" and not _has_figure(results):
+        return ("No figure was drawn.",)
+    if kind == "clean":
+        files = trajectory.task.files
+        return cleaning_words(results, [*map(str, files), *(file.name for file in files)])
+    return ()
+
+
+def _has_figure(results: list[CellResult]) -> bool:
+    shown = (x.data for result in results for x in result.outputs if isinstance(x, Display))
+    return bool(saved_pictures(results)) or any(is_figure(x) or figure_words(x) for x in shown)
+
+
+def absent_of(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    """Returns what the answer rests on that the data do not have.
+
+    Args:
+        trajectory: the run up to the answer.
+        answer: what the model states.
+    """
+    task = trajectory.task
+    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
+    return absent_data(answer, asked, _outputs(trajectory))
+
+
+def _outputs(trajectory: Trajectory) -> list[CellResult]:
+    return [step.result for step in trajectory.steps if step.result is not None]
+
+
+def _python_results(trajectory: Trajectory) -> list[CellResult]:
+    """The results of cells that are no query: those save what they give by themselves."""
+    return [
+        step.result
+        for step in trajectory.steps
+        if step.result is not None
+        and not (isinstance(step.turn.action, RunCell) and step.turn.action.language == "sql")
+    ]
+
+
+def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
+    """Where each number of an answer comes from, by the step that showed it."""
+    shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
+    outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
+    asked = trajectory.task.question
+    if trajectory.kind == "explain":  # it may be about what stood there before
+        asked = f"{asked}\n{trajectory.brief.text}"
+    found = ground(answer, outputs, asked)
+    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
+    told = {at: facts_block(result.facts) for at, result in shown}
+    return tuple(_told_by_a_fact(one, told) for one in placed)
+
+
+def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
+    """The number; one that no output holds is borne out where the facts of a cell have it."""
+    if number.verdict is not Verdict.UNSUPPORTED:
+        return number
+    mine = stated_numbers(number.text)
+    for at, facts in told.items():
+        if mine and mine <= stated_numbers(facts):
+            return replace(number, verdict=Verdict.SUPPORTED, cell=at, why="")
+    return number

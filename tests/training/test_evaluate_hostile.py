@@ -15,8 +15,7 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, Limits
 from tests.fakes import ScriptedPolicy
-from training.evaluation.options import EvalOptions
-from training.evaluation.run import SuiteError, evaluate, item_folder
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder
 from training.suites.dabench import DABench
 from training.suites.suite import Outcome, Sample
 

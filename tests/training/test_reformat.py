@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dm_jupyter.core.task import Task
 from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
-from training.judge.reformat import Reformatter, read_reformatted
-from training.marking.errors import UnusableReplyError
+from training.judge.column import Reformatter, read_reformatted
+from training.marking.asking import UnusableReplyError
 from training.marking.judge import JudgeError
 
 TASK = Task("t", "Mean and count?", answer_format="@mean[value], @c[count], @normal[yes/no]")

@@ -18,9 +18,8 @@ from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell
 from tests.training.outcomes import tried
 from training.records.failures import was_mended
-from training.records.read_run import RunError
-from training.records.records import EvalRecord
-from training.records.stored_candidates import stored_candidates
+from training.records.records import EvalRecord, RunError
+from training.revote import stored_candidates
 
 
 def _says(_: str, turn: int) -> list[str]:

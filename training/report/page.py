@@ -21,7 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from training.compare import RUNS, comparison_of, verdict_lines
-from training.records.read_run import RunError
+from training.records.records import RunError
 from training.report import plots, tables
 from training.report.entries import PageEntry, entries_of, filters_of
 from training.report.figures import Figures, figures_of

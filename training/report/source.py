@@ -11,8 +11,7 @@ from typing import Any
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.judge.judged import JudgedRecord, read_column
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord
+from training.records.records import EvalRecord, RunError, read_run
 from training.report.notes import Note, notes_file, read_notes
 from training.report.search import Search, SearchError, search_from_json
 
