@@ -17,8 +17,8 @@ from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook_context import context_chars
 from dm_jupyter.analysis import AnalysisSettings, analyze, refuse_archives
 from dm_jupyter.config import model_choice
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.events import Event
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.core.task import Task
 from dm_jupyter.magic.answer import ShownAnswer
 from dm_jupyter.magic.arguments import Request

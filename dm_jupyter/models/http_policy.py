@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dm_jupyter.core.addresses import is_on_this_machine, shown_address
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import (
     ContextFullError,
@@ -18,6 +17,7 @@ from dm_jupyter.core.errors import (
     EndpointUnreachableError,
     StreamBrokenError,
 )
+from dm_jupyter.core.plain_text import is_on_this_machine, shown_address
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.answer_stream import AnswerStream
 from dm_jupyter.models.call import Call, build_call

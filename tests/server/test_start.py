@@ -14,7 +14,7 @@ LOADED_AT_START = {
     "dm_jupyter",
     "dm_jupyter.config",
     "dm_jupyter.core",
-    "dm_jupyter.core.addresses",
+    "dm_jupyter.core.plain_text",
     "dm_jupyter.core.errors",
     "dm_jupyter.server",
     "dm_jupyter.server.app",

@@ -20,7 +20,7 @@ from typing import Any, Self
 import httpx2
 
 from dm_jupyter.core.errors import PolicyError
-from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.core.trajectory import Completion, Trajectory
 from dm_jupyter.models.protocols import Policy, SampleRequest
 from dm_jupyter.models.sample_each import with_seed_of

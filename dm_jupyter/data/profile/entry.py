@@ -148,7 +148,7 @@ def _database(sniffed: Sniffed) -> FileProfile:
 
 def _columnar(sniffed: Sniffed) -> FileProfile:
     if sniffed.kind != "parquet":
-        from dm_jupyter.data.profile.arrow_file import profile_arrow
+        from dm_jupyter.data.profile.parquet_file import profile_arrow
 
         return profile_arrow(sniffed.source, sniffed.kind)
     from dm_jupyter.data.profile.parquet_file import profile_parquet

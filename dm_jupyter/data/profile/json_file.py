@@ -16,16 +16,14 @@ from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.columns import profile_columns, sample_rows
 from dm_jupyter.data.profile.encoding import detect_encoding
 from dm_jupyter.data.profile.faults import attempted, reading
-from dm_jupyter.data.profile.frame_table import large_table
 from dm_jupyter.data.profile.json_layout import JsonLayout, find_json_layout, is_same
 from dm_jupyter.data.profile.literals import quoted
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.number_plan import number_plan
-from dm_jupyter.data.profile.plain_load import plain_table
-from dm_jupyter.data.profile.read_call import ReadCall
+from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.source import Source, inferred_compression
 from dm_jupyter.data.profile.suspicion import suspicions_of
-from dm_jupyter.data.profile.table_pass import Deadline
+from dm_jupyter.data.profile.table_pass import Deadline, large_table
 
 __all__ = ["profile_json"]
 

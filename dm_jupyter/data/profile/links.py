@@ -16,11 +16,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dm_jupyter.data.profile.lexicon import Lexicon, Named, lexicon_of
+from dm_jupyter.data.profile.lexicon import Lexicon, Named, Word, lexicon_of, plain_words, words_of
 from dm_jupyter.data.profile.model import FileProfile
 from dm_jupyter.data.profile.render_table import value_text
 from dm_jupyter.data.profile.spans import ranges_missed
-from dm_jupyter.data.profile.wording import Word, plain_words, words_of
 
 __all__ = ["links_text"]
 

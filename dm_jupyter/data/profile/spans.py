@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.data.profile.lexicon import located
+from dm_jupyter.data.profile.lexicon import Word, located, name_words, singular
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile
 from dm_jupyter.data.profile.render_table import value_text
-from dm_jupyter.data.profile.wording import Word, name_words, singular
 
 __all__ = ["ranges_missed"]
 

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.addresses import shown_address, shown_host
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.core.plain_text import shown_address, shown_host
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import LocalModelError
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.local.catalogue import resolve
 from dm_jupyter.models.local.errors import EngineMissingError, PullCancelledError
 from dm_jupyter.models.local.pull import PullProgress, pull

@@ -15,7 +15,6 @@ from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.rollout import settings_for
 from dm_jupyter.core.absent_data import rests_words
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
@@ -25,6 +24,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
