@@ -135,7 +135,7 @@ async def _model(choice: ModelChoice) -> list[PartFound]:
         found = await _remote(choice)
         return [found] if found.is_blocker else [found, *await _abilities(choice)]
     from dm_jupyter.models.local.catalogue import DEFAULT_MODEL  # noqa: PLC0415
-    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+    from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
     name = DEFAULT_MODEL if choice.model == "local" else choice.model
     missing = [

@@ -17,8 +17,8 @@ from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 from kernel_sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
-    from dm_jupyter.magic.answer import ShownAnswer
     from dm_jupyter.magic.handoff import Handoff
+    from dm_jupyter.magic.inline import ShownAnswer
 
 __all__ = ["load", "unload"]
 

@@ -19,8 +19,7 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.plain_text import is_on_this_machine, shown_address
 from dm_jupyter.core.trajectory import Completion
-from dm_jupyter.models.answer_stream import AnswerStream
-from dm_jupyter.models.call import Call, build_call
+from dm_jupyter.models.call import AnswerStream, Call, build_call
 from dm_jupyter.models.capabilities import (
     OPTIONAL_FIELDS,
     Capabilities,

@@ -26,7 +26,7 @@ from kernel_sandbox.errors import (
     SandboxError,
     WorkspaceError,
 )
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import Limits

@@ -57,9 +57,8 @@ from dm_jupyter.server.protocol import (
     Undo,
     WantedFile,
 )
-from dm_jupyter.server.runs.prompt_prefetch import PromptPrefetch
 from dm_jupyter.server.runs.run import Run, RunContext
-from dm_jupyter.server.runs.run_preparer import RefusedError, RunPreparer
+from dm_jupyter.server.runs.run_preparer import PromptPrefetch, RefusedError, RunPreparer
 from dm_jupyter.server.status import status_of
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.jupyter.attached import AttachedKernel

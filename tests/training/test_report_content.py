@@ -12,10 +12,9 @@ from tests.training.report_runs import PNG, TREE, VOTE, a_node, a_record, ran
 from training.report.entries import kind_of, verdict_of
 from training.report.figures import figures_of
 from training.report.notebooks import highlight
-from training.report.outputs import shown_outputs
+from training.report.outputs import MAX_CHARS, MAX_DEPTH, clean_html, shown_outputs
 from training.report.pictures import MAX_BYTES, Pictures
 from training.report.plots import LogScale, accuracy_plot, failure_plot, pass_plot, token_plot
-from training.report.sanitize import MAX_CHARS, MAX_DEPTH, clean_html
 from training.report.search import SearchError, Tree, VoteCount, search_from_json
 from training.report.search_page import rows_of, tree_page, vote_page
 from training.report.tables import overall

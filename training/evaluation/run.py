@@ -34,7 +34,7 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.trajectory import StopReason
 from dm_jupyter.data.profile_reader import ProfileReader
-from dm_jupyter.models.local.leases import try_lock
+from dm_jupyter.models.local.runtime import try_lock
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.search.strategies import React, Solution, Strategy
 from dm_jupyter.search.tree import Search

@@ -29,8 +29,7 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.memory import WrittenCell
 from dm_jupyter.server.kernels.packages import CellPackages, needs
 from dm_jupyter.server.kernels.registry import KernelRegistry
-from dm_jupyter.server.notebooks.approvals import Approvals
-from dm_jupyter.server.notebooks.file_gate import FileGate
+from dm_jupyter.server.notebooks.approvals import Approvals, FileGate
 from dm_jupyter.server.notebooks.output_stream import OutputStream
 from dm_jupyter.server.protocol import CellClosed, CellDecided, CellOpened
 from dm_jupyter.server.protocol.operations import (
