@@ -86,7 +86,7 @@ class RunHandler(_AnalystHandler):
     @authorized
     def delete(self, run_id: str) -> None:
         """Deletes all that is kept of it; the notebook stays as it is."""
-        if self.analyst.is_running(run_id):
+        if run_id in self.analyst.runs:
             raise web.HTTPError(409, "the run goes on: stop it first")
         try:
             self.analyst.history.delete(run_id)

@@ -114,7 +114,7 @@ class LiveNotebook:
         """
         self._anchors = after
         self._kernels.begin_run(self._kernel_id)
-        packages = self._kernels.packages(self._kernel_id)
+        packages = self._kernels.directory.packages(self._kernel_id)
         self._packages = CellPackages(packages, workspace, self._say)
         self._gate = FileGate(self._journal, self._approvals, workspace)
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))

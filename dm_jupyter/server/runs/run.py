@@ -199,7 +199,7 @@ class Run:
         return Memory(
             cells=self._notebook.code_cells,
             figures=figures_of(self.trajectory) if self.trajectory is not None else (),
-            kernel=self._kernels.process_of(self._place.kernel_id),
+            kernel=self._kernels.directory.process_of(self._place.kernel_id),
             files=self._place.file_states,
         )
 
@@ -258,7 +258,7 @@ class Run:
         clock = asyncio.get_running_loop().time
         began = clock()
         limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)
-        packages = self._kernels.packages(place.kernel_id)
+        packages = self._kernels.directory.packages(place.kernel_id)
         overlay = Path(packages.site) if packages is not None else None
         policy = await self._tries.chosen(start, self._names, model, limits, overlay)
         left_s = max(1.0, settings.max_seconds - (clock() - began))
@@ -268,7 +268,7 @@ class Run:
         place = self._place
         self._phase("reading the files")
         context_tokens = await asyncio.to_thread(known_context, self._choice)
-        self._names, brief = await self._kernels.briefed(
+        self._names, brief = await self._kernels.data.briefed(
             place.kernel_id,
             place.files,
             place.notebook_folder,
@@ -276,14 +276,14 @@ class Run:
             brief_room(place.settings.context_tokens or context_tokens),
         )
         task = self._task_of(tuple(self._names.values()))
-        workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
+        workspace = self._kernels.directory.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
         parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
         links = (ContextPart("links", brief.links),) if brief.links else ()
         self.journal.add(ContextTold, parts=(*parts, *links))
         text = "\n\n".join(part.text for part in parts)
-        containment = self._kernels.containment(place.kernel_id)
+        containment = self._kernels.directory.containment(place.kernel_id).to_json()
         brief = replace(brief, text=text, variables=self.ask.variables)
         where = self.summary.endpoint
         return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)

@@ -148,7 +148,7 @@ class RunPreparer:
         except LinkedFilesError as error:
             raise RefusedError("link", str(error), error.files) from error
         try:
-            await self._kernels.refuse_unreadable(files)
+            await self._kernels.data.refuse_unreadable(files)
         except DataFileError as error:
             raise RefusedError("file", str(error)) from error
         self._make_way(ask)
@@ -168,7 +168,7 @@ class RunPreparer:
         """Returns what the model would be told besides the files of the question."""
         kernel_id = ""
         with contextlib.suppress(NoKernelError):
-            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+            kernel_id = await self._kernels.directory.kernel_of(ask.notebook_path)
 
         async def alive() -> Alive:
             return await self._alive(ask, kernel_id) if kernel_id else Alive()
@@ -178,7 +178,7 @@ class RunPreparer:
     async def _now(self, ask: Ask, kernel_id: str) -> Memory:
         """The kernel and the files that the question finds."""
         states = await asyncio.to_thread(self._files.states, ask.files)
-        return Memory(kernel=self._kernels.process_of(kernel_id), files=states)
+        return Memory(kernel=self._kernels.directory.process_of(kernel_id), files=states)
 
     async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
         """The variables of the kernel, as far as the model may be told of them."""
@@ -223,12 +223,16 @@ class RunPreparer:
 
     async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
         try:
-            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+            kernel_id = await self._kernels.directory.kernel_of(ask.notebook_path)
         except NoKernelError as error:
             raise RefusedError("no_kernel", str(error)) from error
-        is_restricted = self._kernels.is_restricted(kernel_id)
+        is_restricted = self._kernels.directory.is_restricted(kernel_id)
         if not is_restricted and ask.kernel != "own":
-            off = "" if self._kernels.are_confined else ": the server's sandbox is switched off"
+            off = (
+                ""
+                if self._kernels.directory.are_confined
+                else ": the server's sandbox is switched off"
+            )
             raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
         return kernel_id, is_restricted
 
@@ -346,10 +350,10 @@ class PromptPrefetch:
 
     async def _read(self, path: str, files: tuple[str, ...], choice: ModelChoice) -> None:
         try:
-            kernel_id = await self._kernels.kernel_of(path)
+            kernel_id = await self._kernels.directory.kernel_of(path)
             folder = self._files.folder_of(path)
             places = await asyncio.to_thread(self._files.places, files)
-            names, brief = await self._kernels.briefed(kernel_id, places, folder)
+            names, brief = await self._kernels.data.briefed(kernel_id, places, folder)
             request = ahead_of(tuple(names.values()), brief)
             async with self._models.use(choice, lambda _: None) as policy:
                 await policy.sample(request, lambda _: None)
