@@ -27,9 +27,8 @@ from training.report.entries import PageEntry, entries_of, filters_of
 from training.report.figures import Figures, figures_of
 from training.report.judges import judge_table
 from training.report.notebooks import sandbox_words
-from training.report.notes import MAX_NOTE_CHARS
 from training.report.pictures import Pictures
-from training.report.source import ReportRun
+from training.report.source import MAX_NOTE_CHARS, ReportRun
 from training.report.words import plain
 
 __all__ = ["page_of"]

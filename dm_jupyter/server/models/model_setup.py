@@ -26,7 +26,7 @@ from dm_jupyter.models.local.engine import obstacles
 from dm_jupyter.models.local.errors import EngineMissingError, PullCancelledError
 from dm_jupyter.models.local.pull import PullProgress, pull
 from dm_jupyter.presets import presets
-from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.run_history import Redaction
 from dm_jupyter.server.models.endpoint_check import (
     SetupError,
     answering,
