@@ -1,7 +1,7 @@
 """Puts the page together.
 
 *Covered*: what a cell or a model wrote stands in the page as text, as a picture, or as tags from a
-short list (`words`, `sanitize`). The page's own policy, in its head, lets a browser run the one
+short list (`words`, `outputs`). The page's own policy, in its head, lets a browser run the one
 script and use the one style sheet whose hashes it names, load nothing, send nothing and follow no
 `<base>`; notebooks lie in `<template>` elements, which are inert until they are opened. A page that
 a server keeps up to date may ask that server alone.
