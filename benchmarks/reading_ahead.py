@@ -20,7 +20,7 @@ from dm_jupyter.data.brief import brief_of
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, SampleRequest
-from dm_jupyter.server.runs.prompt_prefetch import ahead_of
+from dm_jupyter.server.runs.run_preparer import ahead_of
 
 _QUESTION = (
     "How many rows are there, and which value of the first text column is the most frequent?"

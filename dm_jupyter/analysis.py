@@ -17,8 +17,7 @@ from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Trajectory
-from dm_jupyter.data.brief import brief_of, brief_room
-from dm_jupyter.data.file_names import names_for
+from dm_jupyter.data.brief import brief_of, brief_room, names_for
 from dm_jupyter.data.profile import HEAD_BYTES, check_head
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.opening import AUTO, chosen_dialect

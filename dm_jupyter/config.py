@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_data_dir
 
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import UsageError
+from dm_jupyter.core.plain_text import shown_address
 
 __all__ = ["ModelChoice", "is_address", "model_choice", "packages_folder"]
 

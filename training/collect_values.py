@@ -22,8 +22,7 @@ from typing import Any
 
 from training.atomic import write_lines
 from training.records.failures import Failure
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord
+from training.records.records import EvalRecord, RunError, read_run
 
 __all__ = ["CollectError", "ValueExample", "examples_of", "main"]
 

@@ -17,14 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from training.atomic import write_json
-from training.metrics.accuracy import Rules, is_right
+from training.metrics.accuracy import Rules, is_right, share_of
 from training.metrics.intervals import FEW_QUESTIONS
-from training.metrics.matching import By, Pair, Pairing, key_of, match
-from training.metrics.paired import difference_of, mcnemar_of
-from training.metrics.questions import share_of
+from training.metrics.paired import By, Pair, Pairing, difference_of, key_of, match, mcnemar_of
 from training.metrics.tables import number_table, percent_range, wide_console
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord
+from training.records.records import EvalRecord, RunError, read_run
 
 __all__ = ["comparison_of", "main", "print_comparison", "verdict_lines"]
 

@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.rollout import settings_for
@@ -24,9 +28,8 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import React, Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.packages.overlay import Overlay
@@ -35,23 +38,17 @@ from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool import StateRetention as Keep
 from training.atomic import write_lines
 from training.evaluation.arguments import parsed
-from training.evaluation.bounded import BoundedPolicy
 from training.evaluation.manifest import Manifest, git_revision, versions
-from training.evaluation.options import EvalOptions
-from training.evaluation.progress import RunProgress
-from training.evaluation.resume_state import ResumeState
-from training.evaluation.run import evaluate, write_results
+from training.evaluation.models import BoundedPolicy, ValueModel
+from training.evaluation.run import EvalOptions, ResumeState, evaluate, write_results
 from training.evaluation.summary import print_summary, write_summary
-from training.evaluation.value_model import ValueModel
-from training.marking.choice import judge_choice
-from training.marking.judge import Judge
-from training.metrics.costs import Price
-from training.records.records import EvalRecord
-from training.records.salvage import DAMAGED, Salvaged
+from training.marking.judge import Judge, judge_choice
+from training.metrics.runs import Price
+from training.records.records import DAMAGED, EvalRecord, Salvaged
 from training.suites.registry import find_suite
 from training.suites.suite import JudgedSuite
 
-__all__ = ["main"]
+__all__ = ["RunProgress", "main"]
 
 _UNKNOWN = (
     "{out} holds {count} tries and no run.json, so nothing tells that they were made as these are: "
@@ -62,6 +59,8 @@ _UNHASHED = (
     "have changed since can't be told. They are kept from now on."
 )
 _CHECKOUT = Path(__file__).resolve().parent.parent
+_REMEMBERED_S = 3_600.0
+"""How far back the estimate looks: an answer may take minutes."""
 
 
 def _strategy(arguments: argparse.Namespace) -> Strategy:
@@ -268,6 +267,65 @@ def main() -> int:
     except KeyboardInterrupt:
         print("evaluate: stopped; the same command goes on from here", file=sys.stderr)
         return 130
+
+
+class RunProgress:
+    """A context manager; every record prints one line, and a terminal shows a bar below them."""
+
+    def __init__(self, name: str) -> None:
+        """Shows nothing yet.
+
+        Args:
+            name: of the suite.
+        """
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[right]} right"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            speed_estimate_period=_REMEMBERED_S,
+        )
+        self._total = self._done = self._right = 0
+        self._task = self._bar.add_task(name, total=None, right=0)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def begin(self, total: int, done: int, right: int) -> None:
+        """Says where the run stands.
+
+        Args:
+            total: records there will be.
+            done: records there are.
+            right: how many of these are right.
+        """
+        self._total, self._done, self._right = total, done, right
+        self._bar.update(self._task, total=total, completed=done, right=right)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def add(self, record: EvalRecord) -> None:
+        """Shows one more record."""
+        self._done += 1
+        self._right += record.right
+        name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
+        self._console.print(
+            f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "
+            f"{record.turns} turns {record.seconds:5.0f} s   {self._right} right so far",
+            soft_wrap=True,
+        )
+        self._bar.update(self._task, completed=self._done, right=self._right)
 
 
 if __name__ == "__main__":

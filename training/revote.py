@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dm_jupyter.agent.candidates import (
     Agree,
@@ -26,22 +27,25 @@ from dm_jupyter.agent.candidates import (
     best_by_value,
     best_by_vote,
 )
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.trajectory import Completion, Step, StopReason, Trajectory
+from dm_jupyter.search.puct import TreeNode
+from kernel_sandbox.types import CellResult, CellStatus
 from training.atomic import write_lines
 from training.evaluation.arguments import CHOICES
 from training.evaluation.run import item_folder, outcome_of
-from training.metrics.accuracy import is_right
-from training.metrics.questions import share_of
+from training.metrics.accuracy import is_right, share_of
 from training.metrics.tables import number_table, percent_range, wide_console
 from training.records.failures import Failure
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord, RunUsage
-from training.records.stored_candidates import stored_candidates
+from training.records.records import EvalRecord, RunError, RunUsage, read_run
 from training.suites.registry import find_suite
 from training.suites.suite import Sample, Suite
 
-__all__ = ["Revote", "main", "revote"]
+__all__ = ["Revote", "main", "revote", "stored_candidates"]
 
 _NAMES = {"vote": "the vote", "mode": "the mode", "value": "by value", "any": "any of them"}
+_Stored = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,61 @@ def _print(
         counts = (str(share.runs), f"{share.right:g}")
         table.add_row(name, *counts, f"{share.share:.1%}", percent_range(share.interval))
     wide_console().print(table)
+
+
+def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
+    """Returns the tries of a vote, or the answers of a search, in the order in which they came.
+
+    What a search keeps of a path is its words and how its cells ended: these runs have no tokens,
+    no outputs and no times.
+
+    Args:
+        record: no compact one.
+        folder: where their files lie, each in a folder named by its number.
+
+    Raises:
+        RunError: the record holds neither votes nor a tree, or not whole ones.
+    """
+    kind = record.search.get("kind")
+    try:
+        if kind == "vote":
+            runs = map(Trajectory.from_json, record.search["runs"])
+            return [Candidate(run, folder / str(place)) for place, run in enumerate(runs)]
+        if kind == "search":
+            chosen = Trajectory.from_json(record.trajectory)
+            return _answers(chosen, record.search["nodes"], folder)
+    except (KeyError, TypeError, ValueError, TrajectoryError) as error:
+        raise RunError(f"{record.id}, try {record.trial}: {error}") from error
+    raise RunError(f"{record.id}, try {record.trial}: the record holds neither votes nor a tree")
+
+
+def _answers(chosen: Trajectory, stored: Sequence[_Stored], folder: Path) -> list[Candidate]:
+    """The paths of a tree that answered, each with what it counts."""
+    nodes: dict[int, TreeNode] = {}
+    paths: dict[int, tuple[Step, ...]] = {}
+    for one in stored:
+        number, parent = one["id"], one["parent"]
+        nodes[number] = node = TreeNode(number, None if parent is None else nodes[parent])
+        paths[number] = ()
+        if node.parent is not None:
+            node.parent.children.append(node)
+            paths[number] = (*paths[parent], _step(one, chosen.dialect))
+    candidates = []
+    for one in stored:
+        if one["stop"] == StopReason.ANSWERED:
+            run = replace(chosen, steps=paths[one["id"]], stop=StopReason.ANSWERED, stop_detail="",
+                          answer=one["answer"], unsupported=())  # fmt: skip
+            value = one.get("estimate")
+            weight = nodes[one["id"]].weight(value)
+            candidates.append(Candidate(run, folder / str(one["id"]), value, weight))
+    return candidates
+
+
+def _step(stored: _Stored, dialect: str) -> Step:
+    said, *told = (message["content"] for message in stored["messages"])
+    result = CellResult(CellStatus(stored["status"])) if stored["status"] else None
+    turn = dialect_named(dialect).parse(said)
+    return Step(Completion(said), turn, result, observation="".join(told))
 
 
 if __name__ == "__main__":

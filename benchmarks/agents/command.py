@@ -24,10 +24,8 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
 from training.evaluation.arguments import positive
-from training.evaluation.options import EvalOptions
-from training.evaluation.resume_state import standing_of
-from training.records.read_run import read_run
-from training.records.records import EvalRecord
+from training.evaluation.run import EvalOptions, standing_of
+from training.records.records import EvalRecord, read_run
 from training.suites.suite import Suite
 
 __all__ = ["Command", "Way", "arguments_of"]

@@ -19,9 +19,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.protocols import Policy
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.manifest import Manifest, git_revision, versions
-from training.evaluation.options import EvalOptions
-from training.evaluation.resume_state import standing_of
-from training.evaluation.run import evaluate
+from training.evaluation.run import EvalOptions, evaluate, standing_of
 from training.records.records import EvalRecord, RecordLog
 
 __all__ = ["Shape", "shape_of", "side_by_side"]

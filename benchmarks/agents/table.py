@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.sandbox.table import Table
-from training.metrics.accuracy import is_right
-from training.metrics.costs import costs_of
-from training.metrics.debugging import failure_counts
-from training.metrics.matching import match
-from training.metrics.paired import difference_of, mcnemar_of
-from training.metrics.questions import Share, share_of
+from training.metrics.accuracy import Share, is_right, share_of
+from training.metrics.paired import difference_of, match, mcnemar_of
+from training.metrics.runs import costs_of, failure_counts
 from training.metrics.tables import percent_range
 from training.records.records import EvalRecord
 

@@ -14,7 +14,7 @@ from dm_jupyter.server.files.data_files import DataFiles
 from dm_jupyter.server.kernels.handoff import Handover, files_of
 from kernel_sandbox import names
 from kernel_sandbox.files import beneath
-from kernel_sandbox.files.removal import empty_folder
+from kernel_sandbox.files.folders import empty_folder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 
 __all__ = ["HANDED_OVER", "FileNames", "HandOver", "LayerChanges", "fill"]

@@ -24,8 +24,7 @@ from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.search.puct import SearchTree
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
-from training.evaluation.options import EvalOptions
-from training.evaluation.run import evaluate
+from training.evaluation.run import EvalOptions, evaluate
 from training.suites.dabench import DABench
 
 QUESTIONS = 1_000

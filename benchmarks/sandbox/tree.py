@@ -22,8 +22,8 @@ from benchmarks.sandbox.table import Run, Table, verdict
 from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.replay import ReplayRunner
-from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
 from kernel_sandbox.runners.snapshots import SnapshotTree
+from kernel_sandbox.runners.state_backends import SnapshotRunner
 from kernel_sandbox.types import CellResult
 
 _CHILDREN, _DEPTH = 3, len(CELLS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dm_jupyter.assist.answer_format import misfits
+from dm_jupyter.assist.critique import misfits
 from dm_jupyter.assist.grounding import stated_numbers
 from dm_jupyter.core.closed_form import find_answers, is_undefined
 from dm_jupyter.core.trajectory import Trajectory

@@ -10,12 +10,11 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from dm_jupyter.agent import answered
-from dm_jupyter.agent.answered import absent_of, after_answer
+from dm_jupyter.agent import turns
 from dm_jupyter.agent.compaction import folded_for, folded_further
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook
-from dm_jupyter.agent.turns import parse_turn
+from dm_jupyter.agent.turns import absent_of, after_answer, parse_turn
 from dm_jupyter.assist import critique
 from dm_jupyter.assist.advice import advised
 from dm_jupyter.assist.hints import hint_for
@@ -93,7 +92,7 @@ _PROMPTS = (
     "cell_objection",
     "figure_shown",
     "turn_cut",
-    *answered.PROMPTS,
+    *turns.PROMPTS,
     *critique.PROMPTS,
 )
 SILENCE_S = 10
@@ -349,7 +348,7 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
         if step.objection and answer is not None:
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
         if step.objection and isinstance(step.turn.action, Answer):
-            return answered.answered(trajectory, step.turn.action.text)
+            return turns.answered(trajectory, step.turn.action.text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
 

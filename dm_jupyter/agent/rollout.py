@@ -15,8 +15,7 @@ from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.events import Emit
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory
-from dm_jupyter.data.brief import brief_of, brief_room
-from dm_jupyter.data.file_names import names_for
+from dm_jupyter.data.brief import brief_of, brief_room, names_for
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import Policy

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from importlib.resources import files
 
-from dm_jupyter.core.parsed import parsed
+from dm_jupyter.core.tracebacks import parsed
 from dm_jupyter.core.trajectory import RunCell
 
 __all__ = ["SqlCells", "runtime_source", "sql_as_python"]

@@ -20,6 +20,7 @@ from uuid import uuid4
 import nbformat
 from nbformat.v4 import new_notebook
 
+from dm_jupyter.agent.answer_cells import made_files
 from dm_jupyter.agent.continued import Continued
 from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.notebook import plain_kernel, with_outputs
@@ -27,9 +28,8 @@ from dm_jupyter.agent.notebook_file import read_notebook, write_new
 from dm_jupyter.agent.observe import describe, shorten
 from dm_jupyter.agent.outline import Outline, OutlineCell, outline_of, outputs_of
 from dm_jupyter.assist.loaded_tables import EarlierCell
-from dm_jupyter.assist.needed_cells import made_files
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.data.file_names import names_for
+from dm_jupyter.data.brief import names_for
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Limits
 

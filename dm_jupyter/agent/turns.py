@@ -1,18 +1,43 @@
-"""What the loop takes a model's text for, once the dialect has parsed it.
+"""What the loop takes a model's turn for: code or an answer, and what becomes of the answer.
 
 Repetitions say nothing. Comments that the opening of a turn puts into the model's mouth are for the
-model alone: the cell that runs goes without them.
+model alone: the cell that runs goes without them. An answer ends the run, or goes back once with
+what it lacks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.assist.critique import has_sections, unfinished
+from dm_jupyter.assist.grounding import ground, stated_numbers
+from dm_jupyter.core import prompts
+from dm_jupyter.core.absent_data import absent_data
+from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
+from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
-from dm_jupyter.core.trajectory import Answer, Completion, RunCell, Trajectory, Turn, Void
+from dm_jupyter.core.grounded import Grounded, Verdict, doubts
+from dm_jupyter.core.request_kind import request_kind
+from dm_jupyter.core.respelt import respelt_words
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Completion,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+    Turn,
+    Void,
+)
+from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["parse_turn"]
+__all__ = ["PROMPTS", "absent_of", "after_answer", "answered", "parse_turn"]
+
+PROMPTS = ("answer_absent", "answer_unsupported", "answer_uncomputed")
+"""Names of the prompts it uses."""
 
 
 def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
@@ -81,3 +106,159 @@ def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool
     has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
     shown = last.turn.action if last.is_edited else dialect.parse(last.completion.text).action
     return has_shown and shown == turn.action and not last.objection
+
+
+def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
+    """Ends the run, unless the answer is sent back.
+
+    It is once where it lacks the chart, file or sections that were asked for, and once where the
+    outputs do not bear out a free answer.
+
+    Args:
+        trajectory: the run before the answer.
+        taken: the turn that answers.
+        text: the answer.
+    """
+    results = _python_results(trajectory)
+    lacks = unfinished(
+        trajectory, text, has_figure=_has_figure(results), has_file=bool(saved_files(results))
+    )
+    if lacks is not None:
+        findings = (*taken.findings, lacks)
+        # Sections take no other cell: what was computed stays.
+        objection = "" if trajectory.kind == "report" else lacks.suggestion
+        told = replace(taken, observation=lacks.suggestion, objection=objection)
+        return trajectory.extended(replace(told, findings=findings))
+    ended = answered(trajectory.extended(taken), text)
+    if told_again := _doubts_on(ended, trajectory):
+        return trajectory.extended(replace(taken, observation=told_again))
+    return ended
+
+
+def answered(trajectory: Trajectory, text: str) -> Trajectory:
+    """Returns the run, ended with a free answer and with what a person should know of it.
+
+    Args:
+        trajectory: with the turn that answers.
+        text: the answer.
+    """
+    grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
+    return replace(
+        trajectory,
+        stop=StopReason.ANSWERED,
+        answer=text,
+        unsupported=tuple(dict.fromkeys(one.text for one in grounding if one.is_doubtful)),
+        rests_on=absent_of(trajectory, text),
+        grounding=grounding,
+        ending=_ending(trajectory, text, grounding),
+    )
+
+
+def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
+    """What the model is told of an answer that the outputs don't bear out; empty where it stays."""
+    if ended.task.is_closed_form or any(map(_was_doubted, before.steps)):
+        return ""
+    has_outputs, assists = bool(_outputs(before)), ended.assists
+    is_meant_so = ended.kind == "explain" and not has_outputs  # nothing was to be computed
+    told = []
+    if ended.rests_on and assists.ledger:
+        told.append(prompts.fill("answer_absent", absent=". ".join(ended.rests_on)))
+    if ended.unsupported and assists.grounding and not is_meant_so:
+        reason = "answer_unsupported" if has_outputs else "answer_uncomputed"
+        lines = "\n".join(f"- {line}" for line in doubts(ended.grounding))
+        told.append(prompts.fill(reason, numbers=lines))
+    return "\n\n".join(told)
+
+
+def _was_doubted(step: Step) -> bool:
+    """Whether an answer was sent back before for its numbers; one for its form has an objection."""
+    return isinstance(step.turn.action, Answer) and not step.objection
+
+
+def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) -> tuple[str, ...]:
+    """What a person reads below the answer: by the kind of the request, and of spellings."""
+    results = _python_results(trajectory)
+    kind = request_kind(trajectory.task)
+    lines: tuple[str, ...] = ()
+    if kind == "plot" and not _has_figure(results):
+        lines = ("No figure was drawn.",)
+    if kind == "clean":
+        files = trajectory.task.files
+        lines = cleaning_words(results, [*map(str, files), *(file.name for file in files)])
+    if kind == "report":
+        lines = tuple(_report_words(trajectory, answer, grounding))
+    return (*lines, *respelt_words(trajectory.task.question, trajectory.steps))
+
+
+def _report_words(
+    trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]
+) -> Iterator[str]:
+    """What a report is made of, so that its reader knows how far to trust it."""
+    if not has_sections(answer):
+        yield "The report has no sections."
+    worked = [result for result in _outputs(trajectory) if result.ok]
+    facts = (fact for result in worked for fact in result.facts if fact.kind == "read")
+    read = {fact.condition: fact.after for fact in facts if fact.condition}
+    files = [name if rows is None else f"{name} ({rows:,} rows)" for name, rows in read.items()]
+    files += [name for name in trajectory.brief.databases if name not in read]
+    cells = f"{len(worked)} {'cell' if len(worked) == 1 else 'cells'}"
+    yield f"Made with {cells}" + (f" from {', '.join(files)}." if files else ".")
+    stated = [one for one in grounding if one.verdict is not Verdict.RESTATED]
+    if stated:
+        sure = sum(not one.is_doubtful for one in stated)
+        yield f"Numbers that follow from the outputs: {sure} of {len(stated)}."
+
+
+def _has_figure(results: list[CellResult]) -> bool:
+    shown = (x.data for result in results for x in result.outputs if isinstance(x, Display))
+    return bool(saved_pictures(results)) or any(is_figure(x) or figure_words(x) for x in shown)
+
+
+def absent_of(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    """Returns what the answer rests on that the data do not have.
+
+    Args:
+        trajectory: the run up to the answer.
+        answer: what the model states.
+    """
+    task = trajectory.task
+    asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
+    return absent_data(answer, asked, _outputs(trajectory))
+
+
+def _outputs(trajectory: Trajectory) -> list[CellResult]:
+    return [step.result for step in trajectory.steps if step.result is not None]
+
+
+def _python_results(trajectory: Trajectory) -> list[CellResult]:
+    """The results of cells that are no query: those save what they give by themselves."""
+    return [
+        step.result
+        for step in trajectory.steps
+        if step.result is not None
+        and not (isinstance(step.turn.action, RunCell) and step.turn.action.language == "sql")
+    ]
+
+
+def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
+    """Where each number of an answer comes from, by the step that showed it."""
+    shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
+    outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
+    asked = trajectory.task.question
+    if trajectory.kind == "explain":  # it may be about what stood there before
+        asked = f"{asked}\n{trajectory.brief.text}"
+    found = ground(answer, outputs, asked)
+    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
+    told = {at: facts_block(result.facts) for at, result in shown}
+    return tuple(_told_by_a_fact(one, told) for one in placed)
+
+
+def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
+    """The number; one that no output holds is borne out where the facts of a cell have it."""
+    if number.verdict is not Verdict.UNSUPPORTED:
+        return number
+    mine = stated_numbers(number.text)
+    for at, facts in told.items():
+        if mine and mine <= stated_numbers(facts):
+            return replace(number, verdict=Verdict.SUPPORTED, cell=at, why="")
+    return number

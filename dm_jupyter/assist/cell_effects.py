@@ -25,7 +25,7 @@ from dm_jupyter.assist.cell_names import (
     source_names,
     stored_names,
 )
-from dm_jupyter.core.parsed import parsed
+from dm_jupyter.core.tracebacks import parsed
 
 __all__ = ["CHANGES", "WRITES", "Effects", "KnownNames", "effects_of"]
 

@@ -1,20 +1,23 @@
 """What speaks against a cell that worked, or an answer that lacks its chart, file or sections.
 
-Once in a run each, it is sent back with the reason.
+Once in a run each, it is sent back with the reason. An answer may also be of another kind than its
+format says. A format says in words what stands in each bracket: `@p[p_value] where "p_value" is a
+number between 0 and 1`. Only what it says beyond doubt is held against a value.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from dm_jupyter.assist.answer_format import misfits
 from dm_jupyter.assist.dropped_rows import dropped_rows
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Finding
-from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.closed_form import find_answers, is_no_value
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 
-__all__ = ["PROMPTS", "critique_of", "has_sections", "unfinished"]
+__all__ = ["PROMPTS", "Misfit", "critique_of", "has_sections", "misfits", "unfinished"]
 
 _HEADING = re.compile(r"(?m)^(?:#{1,6}\s+\S|\*\*[^*\n]+\*\*:?\s*$)")
 
@@ -27,6 +30,18 @@ PROMPTS = (
     "objection_no_sections",
 )
 """Names of the prompts it uses."""
+_QUOTE = "[\"“'‘]([^\"“”'‘’\n]{1,80})[\"”'’]"
+_QUOTED = re.compile(_QUOTE)
+_MORE_NAMES = re.compile(rf"(?:,? (?:and )?{_QUOTE})*")
+"""The rest of a list: `"a", "b", and "c" are numbers`."""
+_CLAUSE_END = re.compile(rf"\n|\.(?=\s|$)|,? and {_QUOTE} (?:is|are|should)\b")
+_LIMIT = r"(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+_RANGE = re.compile(rf"\b(?:between|range of|from) {_LIMIT} (?:and|to) {_LIMIT}(?![\d%])")
+_CHOICE = re.compile(r"\b(?:either|can be|one of|exact values?|takes the value)\b")
+_NUMBER = re.compile(r"\b(?:number|float|floating[- ]point|integer|decimal)s?\b")
+_OTHER = re.compile(r"\b(?:list|string|tuple|names?|dictionary|array|date)s?\b")
+_FLAGS = ("True", "False")
+_ORDER = " (a test gives the statistic first, then the p-value)"
 
 
 def critique_of(trajectory: Trajectory, cell: RunCell, answer: str | None) -> tuple[Finding, ...]:
@@ -83,3 +98,77 @@ def unfinished(
 def has_sections(answer: str) -> bool:
     """Whether an answer is parted by headings, as a report is."""
     return len(_HEADING.findall(answer)) > 1
+
+
+class Misfit(NamedTuple):
+    """A value that is not of the kind asked for."""
+
+    tag: str
+    """The name of the answer."""
+    wanted: str
+    """The kind, in words."""
+    value: str
+    """Cut where it is long."""
+
+
+def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[Misfit, ...]:
+    """Returns the values that are not of the kind asked for, each once.
+
+    Args:
+        answer_format: the format of the question.
+        values: what was printed, by name.
+    """
+    found = []
+    for name, placeholder in find_answers(answer_format):
+        value = values.get(name)
+        clause = _clause(answer_format, placeholder)
+        if value is None or is_no_value(value) or not clause:
+            continue
+        if wanted := _unmet(clause, value):
+            found.append(Misfit(name, wanted, value[:60]))
+    return tuple(dict.fromkeys(found))
+
+
+def _clause(answer_format: str, placeholder: str) -> str:
+    """What the format says of a placeholder, from its quoted name to the end of the sentence."""
+    for quoted in _QUOTED.finditer(answer_format):
+        rest = placeholder.removeprefix(quoted[1])
+        is_meant = not rest or (rest != placeholder and rest.lstrip().startswith("("))
+        if is_meant:
+            more = _MORE_NAMES.match(answer_format, quoted.end())
+            start = more.end() if more else quoted.end()
+            end = _CLAUSE_END.search(answer_format, start)
+            return answer_format[start : end.start() if end else len(answer_format)]
+    return ""
+
+
+def _unmet(clause: str, value: str) -> str:
+    """What the clause asks for, where the value is something else."""
+    if choice := _CHOICE.search(clause):
+        options = _QUOTED.findall(clause, choice.end())
+        if len(options) > 1:
+            return "" if _is_among(value, options) else " or ".join(map(repr, options))
+    if re.search(r"\bboolean\b", clause):
+        return "" if _is_among(value, _FLAGS) else " or ".join(_FLAGS)
+    if not _NUMBER.search(clause) or _OTHER.search(clause):
+        return ""
+    number = _number(value)
+    if number is None:
+        return "a single number"
+    if limits := _RANGE.search(clause):
+        low, high = (float(limit.replace(",", "")) for limit in limits.groups())
+        if not low <= number <= high:
+            return f"a number between {limits[1]} and {limits[2]}{_ORDER if high == 1 else ''}"
+    return ""
+
+
+def _is_among(value: str, options: tuple[str, ...] | list[str]) -> bool:
+    return value.strip("\"' ").casefold() in {option.casefold() for option in options}
+
+
+def _number(value: str) -> float | None:
+    text = value.strip().strip("\"'").replace(",", "").rstrip("%").strip()
+    try:
+        return float(text)
+    except ValueError:
+        return None

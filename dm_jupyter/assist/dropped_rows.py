@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from dm_jupyter.assist.cell_names import given_to, is_inplace
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Finding
-from dm_jupyter.core.parsed import parsed
+from dm_jupyter.core.tracebacks import parsed
 
 __all__ = ["dropped_rows"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from dm_jupyter.assist.schema_hints import schema_hint
-from dm_jupyter.assist.spelling import nearest
 from dm_jupyter.core.assistance import Finding
+from dm_jupyter.core.schema import nearest
 from dm_jupyter.core.tracebacks import failing_line
 from dm_jupyter.core.trajectory import Brief
 from kernel_sandbox.types import CellError, CellResult

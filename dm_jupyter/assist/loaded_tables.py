@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.core.parsed import parsed
 from dm_jupyter.core.schema import LoadedTable
+from dm_jupyter.core.tracebacks import parsed
 
 __all__ = ["EarlierCell", "Held", "columns_of", "statements_with_tables"]
 

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dm_jupyter.assist.loaded_tables import EarlierCell, Held, columns_of, statements_with_tables
-from dm_jupyter.assist.spelling import folded
 from dm_jupyter.core.assistance import Finding
-from dm_jupyter.core.parsed import parsed
-from dm_jupyter.core.schema import LoadedTable
+from dm_jupyter.core.schema import LoadedTable, folded
+from dm_jupyter.core.tracebacks import parsed
 from kernel_sandbox.types import CellError
 
 __all__ = ["misspelt_column"]

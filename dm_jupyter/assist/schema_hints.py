@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dm_jupyter.assist.spelling import nearest
-from dm_jupyter.core.schema import DatabaseTable, Join, join_path
-from dm_jupyter.core.sql_names import RESERVED_WORDS, quoted_name
+from dm_jupyter.core.schema import (
+    RESERVED_WORDS,
+    DatabaseTable,
+    Join,
+    join_path,
+    nearest,
+    quoted_name,
+)
 
 __all__ = ["schema_hint"]
 

@@ -27,12 +27,11 @@ from dm_jupyter.cli.exits import Exit, exit_of, reporting, terminate_as_interrup
 from dm_jupyter.cli.show import Screen, Silent, Watcher
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core.absent_data import rests_words
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import NotebookError, UsageError
 from dm_jupyter.core.events import CellStarted, Event, RunStarted
 from dm_jupyter.core.grounded import doubt_words
-from dm_jupyter.core.plain_text import harmless_text
+from dm_jupyter.core.plain_text import harmless_text, shown_address
 from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory

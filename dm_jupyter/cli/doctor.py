@@ -17,9 +17,8 @@ from rich.text import Text
 
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import PolicyError
-from dm_jupyter.core.plain_text import harmless_text
+from dm_jupyter.core.plain_text import harmless_text, shown_address
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.strictness import Strictness, Weakness, shortcomings, weaknesses
 from kernel_sandbox.conformance.selfcheck import Check, check_machine
@@ -136,7 +135,7 @@ async def _model(choice: ModelChoice) -> list[PartFound]:
         found = await _remote(choice)
         return [found] if found.is_blocker else [found, *await _abilities(choice)]
     from dm_jupyter.models.local.catalogue import DEFAULT_MODEL  # noqa: PLC0415
-    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+    from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
     name = DEFAULT_MODEL if choice.model == "local" else choice.model
     missing = [

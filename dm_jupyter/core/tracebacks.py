@@ -1,17 +1,26 @@
-"""What a traceback tells: the line of the cell that raised, and where in the cell it is."""
+"""The code of a cell: its syntax tree, and the line that raised, as its traceback tells."""
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import NamedTuple
 
 from kernel_sandbox.types import CellError
 
-__all__ = ["CellLines", "failing_line", "lines_in_cell", "without_colours"]
+__all__ = ["CellLines", "failing_line", "lines_in_cell", "parsed", "without_colours"]
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _OWN_LINE = re.compile(r"^-+>\s*\d+ (.*)$", re.MULTILINE)
 _FRAME = re.compile(r"\bCell In\[(\d{1,9})\], line (\d{1,9})")
+
+
+def parsed(source: str) -> ast.Module | None:
+    """Returns the tree of a cell, or nothing where it is no plain Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 class CellLines(NamedTuple):

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from dm_jupyter.core.addresses import shown_host
 from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
+from dm_jupyter.core.plain_text import shown_host
 from dm_jupyter.core.request_kind import RequestKind, request_kind
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task

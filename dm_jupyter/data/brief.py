@@ -1,21 +1,25 @@
-"""What the model is shown of the data files, and the code with which its cells begin."""
+"""What the model is shown of the data files, their names in code, and how its cells begin."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dm_jupyter.core.schema import LoadedTable
+from dm_jupyter.core.schema import DatabaseTable, Link, LoadedTable
 from dm_jupyter.core.trajectory import Brief
-from dm_jupyter.data.database_tables import database_tables
 from dm_jupyter.data.profile import FileProfile, TableProfile, render
 from dm_jupyter.data.profile.links import links_text
 from dm_jupyter.data.profile_reader import ProfileReader
 
-__all__ = ["BriefRoom", "brief_of", "brief_room"]
+if TYPE_CHECKING:
+    from dm_jupyter.data.profile import ForeignKey
+
+__all__ = ["BriefRoom", "brief_of", "brief_room", "names_for"]
 
 _LARGE_CONTEXT_TOKENS = 32_000
 _IMPORTS = "import pandas as pd\nimport numpy as np\n"
@@ -87,7 +91,7 @@ def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
         frames=tuple(frames),
-        tables=tuple(table for profile in profiles for table in database_tables(profile)),
+        tables=tuple(table for profile in profiles for table in _database_tables(profile)),
         links=links_text(question, profiles, chars=room.links_chars, shown=text),
     )
 
@@ -146,3 +150,50 @@ def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str
         free, number = f"{name}_{number}", number + 1
     taken.add(free)
     return free
+
+
+def _database_tables(profile: FileProfile) -> tuple[DatabaseTable, ...]:
+    """Returns the tables of a database; none for a file of another kind."""
+    if profile.kind != "sqlite":
+        return ()
+    named = {table.name.casefold(): table for table in profile.tables}
+    return tuple(
+        DatabaseTable(
+            table.name,
+            tuple(column.name for column in table.columns),
+            tuple(link for key in table.foreign_keys if (link := _link(key, named)) is not None),
+        )
+        for table in profile.tables
+    )
+
+
+def _link(key: ForeignKey, named: Mapping[str, TableProfile]) -> Link | None:
+    """The key with the columns it points at; `None` where the schema does not tell which.
+
+    Keys name columns that are not there more often than one would think: SQLite does not look.
+    """
+    target = named.get(key.table.casefold())
+    if target is None:
+        return None
+    columns = {column.name for column in target.columns}
+    for targets in (key.targets or target.primary_key, key.columns):
+        if len(targets) == len(key.columns) and columns.issuperset(targets):
+            return Link(target.name, tuple(zip(key.columns, targets, strict=True)))
+    return None
+
+
+def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
+    """Returns how the code names each file, so that the notebook runs again from `folder`.
+
+    Below `folder` a file goes by its relative path, elsewhere by its absolute one; without a
+    folder by its bare name.
+    """
+    if folder is None:
+        return {file.name: file.resolve() for file in files}
+    names = {}
+    for file in files:
+        absolute = Path(os.path.abspath(file))  # noqa: PTH100  (keeps a link's own place)
+        inside = absolute.is_relative_to(folder.resolve())
+        name = absolute.relative_to(folder.resolve()).as_posix() if inside else str(absolute)
+        names[name] = absolute.resolve()
+    return names

@@ -1,22 +1,24 @@
-"""Loading the extension: the magic, and the transformer that awaits it."""
+"""Loading the extension: the magic, the transformer that awaits it, its faults in one line."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from dm_jupyter.core.errors import UsageError
+from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.magic.arguments import Request, request_from, takes_arguments
-from dm_jupyter.magic.faults import faults_in_one_line
 from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
+from kernel_sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
-    from dm_jupyter.magic.answer import ShownAnswer
     from dm_jupyter.magic.handoff import Handoff
+    from dm_jupyter.magic.inline import ShownAnswer
 
 __all__ = ["load", "unload"]
 
@@ -25,6 +27,7 @@ _SHAPE = '%analyze sales.csv "…?"'
 _CALL = re.compile(
     rf"^(\s*|.*=\s*)(get_ipython\(\)\.run_(?:line|cell)_magic\('{_NAME}', )", re.DOTALL
 )
+E = TypeVar("E", bound=BaseException)
 
 
 def load(shell: InteractiveShell) -> None:
@@ -69,7 +72,7 @@ def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[ShownAnswer | Han
         A model writes cells, a restricted kernel runs them; check what you are told.
         """
         parser: Any = analyze.parser  # type: ignore[attr-defined]
-        with faults_in_one_line():
+        with _faults_in_one_line():
             if not shell.autoawait:
                 raise UsageError(f"%{_NAME} needs automatic await: run %autoawait asyncio first")
             return _answer(shell, request_from(parser, line, cell))
@@ -86,7 +89,7 @@ async def _answer(shell: InteractiveShell, request: Request) -> ShownAnswer | Ha
     from dm_jupyter.magic.handoff import hand_over  # noqa: PLC0415
     from dm_jupyter.magic.inline import answer_here  # noqa: PLC0415
 
-    with faults_in_one_line():
+    with _faults_in_one_line():
         task = None  # a restricted kernel does not see every file that the other side does
         if not _is_restricted():
             alive = alive_from_text(
@@ -124,3 +127,20 @@ async def _answer(shell: InteractiveShell, request: Request) -> ShownAnswer | Ha
 def _is_restricted() -> bool:
     """Whether this process is itself a restricted kernel."""
     return RUN_DIR_VARIABLE in os.environ and OFF_VARIABLE not in os.environ
+
+
+@contextmanager
+def _faults_in_one_line() -> Iterator[None]:
+    """Lets the faults of the block, and its cancellation, through with one line to show."""
+    try:
+        yield
+    except (DmJupyterError, SandboxError) as fault:
+        raise _in_one_line(fault, str(fault)) from None
+    except asyncio.CancelledError as fault:
+        raise _in_one_line(fault, "interrupted") from None
+
+
+def _in_one_line(fault: E, text: str) -> E:
+    # IPython asks an exception for this method before it writes a traceback of its own.
+    fault.__dict__["_render_traceback_"] = lambda: [f"dm-jupyter: {text}"]
+    return fault

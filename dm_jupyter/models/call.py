@@ -1,20 +1,42 @@
-"""One request as it is sent: what is wanted, as far as the endpoint takes it."""
+"""One call of an endpoint: the request as it is sent, and the answer as it is streamed.
+
+The request holds what is wanted, as far as the endpoint takes it. What is streamed is put together
+again: one answer or several to the same prompt.
+
+Covered: text, reasoning beside it or in `<think>`, calls of tools in pieces; stop strings that the
+endpoint does not take; an opening that it repeats instead of continuing it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dm_jupyter.core.dialects.tools import in_words
-from dm_jupyter.models.capabilities import Capabilities
+from dm_jupyter.assist.repetition import is_looping
+from dm_jupyter.core.dialects.tools import call_text, in_words
+from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.capabilities import HIDDEN, Capabilities
 from dm_jupyter.models.protocols import SampleRequest
 
-__all__ = ["Call", "build_call"]
+__all__ = ["AnswerStream", "Call", "Reply", "build_call"]
 
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt")
 """vLLM's names for continuing an assistant message; the client does not know them."""
 _THINKING_FACTOR = 8
 """What a model thinks counts against the limit of its answer, too."""
+_OPENED, _CLOSED = "<think>", "</think>"
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+_REASONS = {
+    **dict.fromkeys(("tool_calls", "function_call", "end_turn", "eos", "STOP"), "stop"),
+    **dict.fromkeys(("max_tokens", "MAX_TOKENS", "model_length"), "length"),
+}
+"""What families call the ends that everybody has."""
+_LOOK_EACH = 32
+"""Pieces after which a line that does not end is looked at, too."""
+_REPEATED_CHARS = 24
+"""Of an opening, so much tells that it has been written once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +115,227 @@ def build_call(
     own_stop = stop if "stop" not in optional else ()
     cuts = request.cuts_repetition
     return Call(model, tuple(messages), optional, tools, prefill, own_stop, cuts)
+
+
+@dataclass(slots=True)
+class Reply:
+    """What has come of one answer so far."""
+
+    stop: tuple[str, ...] = ()
+    is_speaking: bool = False
+    """Whether what comes now is text; before, it may turn out to be `<think>`."""
+    pieces: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    reasoning_field: str = ""
+    calls: dict[int, list[str]] = field(default_factory=dict)
+    """Of each call of a tool its name, then the pieces of its arguments."""
+    logprobs: list[float] = field(default_factory=list)
+    finish_reason: str = ""
+    seconds: float = 0.0
+    _held: str = ""
+    _is_after_thinking: bool = False
+
+    def take(self, choice: Any) -> str:
+        """Adds a piece of the stream; returns the text in it."""
+        text = self._take_delta(choice.delta) if choice.delta is not None else ""
+        tokens = choice.logprobs.content if choice.logprobs else None
+        self.logprobs += [token.logprob for token in tokens or ()]
+        reason = choice.finish_reason or ""
+        self.finish_reason = _REASONS.get(reason, reason) or self.finish_reason
+        if text and self.stop:
+            self._cut()
+        return text
+
+    def _take_delta(self, delta: Any) -> str:
+        for name in _REASONING_FIELDS:
+            if isinstance(thought := getattr(delta, name, None), str) and thought:
+                self.thoughts.append(thought)
+                self.reasoning_field = name
+                break
+        for call in delta.tool_calls or ():
+            self._take_call(call)
+        text = self._spoken(_text_of(delta))
+        self.pieces.append(text)
+        return text
+
+    def _take_call(self, call: Any) -> None:
+        number = call.index if call.index is not None else len(self.calls)
+        pieces = self.calls.setdefault(number, [""])
+        if call.function is not None:
+            pieces[0] = pieces[0] or call.function.name or ""
+            pieces.append(call.function.arguments or "")
+
+    def _spoken(self, text: str) -> str:
+        """The text without what stands between the marks of thinking."""
+        if self._is_after_thinking:  # blank lines part the two
+            text = text.lstrip()
+            self._is_after_thinking = not text
+        if self.is_speaking or not text:
+            return text
+        self._held += text
+        begun = self._held.lstrip()
+        if begun.startswith(_OPENED):
+            thought, mark, rest = begun[len(_OPENED) :].partition(_CLOSED)
+            if not mark:
+                return ""
+            self.thoughts.append(thought.strip())
+            self.reasoning_field = _OPENED
+            rest = rest.lstrip()
+            self._is_after_thinking = not rest
+        elif _OPENED.startswith(begun):
+            return ""
+        else:
+            rest = self._held
+        self.is_speaking, self._held = True, ""
+        return rest
+
+    @property
+    def _is_thinking(self) -> bool:
+        """Whether what is held is a thought that has not ended."""
+        return self._held.lstrip().startswith(_OPENED)
+
+    def _cut(self) -> None:
+        """Ends the answer at a stop string, as the endpoint would."""
+        whole = "".join(self.pieces)
+        ends = [at for one in self.stop if (at := whole.find(one)) >= 0]
+        if ends:
+            self.pieces, self.finish_reason = [whole[: min(ends)]], "stop"
+
+    @property
+    def text(self) -> str:
+        """The turn so far: words, then calls."""
+        held = "" if self._is_thinking else self._held
+        words = "".join(self.pieces) + held
+        if _CLOSED in words and _OPENED not in words:  # the prompt had opened it
+            thought, _, words = words.rpartition(_CLOSED)
+            self.thoughts.append(thought.strip())
+        calls = [call_text(name, "".join(rest)) for name, *rest in self.calls.values()]
+        return "\n".join([*([words] if words or not calls else []), *calls])
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought beside the turn."""
+        open_thought = self._held.lstrip().removeprefix(_OPENED) if self._is_thinking else ""
+        return "".join([*self.thoughts, open_thought]).strip()
+
+    @property
+    def mean_probability(self) -> float | None:
+        """Geometric mean of the tokens' probabilities."""
+        if not self.logprobs:
+            return None
+        return math.exp(sum(self.logprobs) / len(self.logprobs))
+
+
+@dataclass(slots=True)
+class AnswerStream:
+    """The answers to one request, by their number, and what they cost."""
+
+    stop: tuple[str, ...] = ()
+    """Stop strings that the endpoint does not take."""
+    is_continued: bool = False
+    """Whether the answers go on from an opening."""
+    cuts_repetition: bool = True
+    """Whether an answer that goes round in circles is cut."""
+    replies: dict[int, Reply] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def take(self, chunk: Any) -> str:
+        """Adds a chunk of the stream; returns what it adds to the first answer."""
+        if chunk.usage is not None:
+            self.prompt_tokens = chunk.usage.prompt_tokens or 0
+            self.completion_tokens = chunk.usage.completion_tokens or 0
+        text = ""
+        for choice in chunk.choices or ():
+            reply = self.replies.setdefault(choice.index, Reply(self.stop, self.is_continued))
+            if reply.finish_reason and (self.stop or reply.finish_reason == "repetition"):
+                continue
+            piece = reply.take(choice)
+            text += piece if choice.index == 0 else ""
+            is_due = "\n" in piece or len(reply.pieces) % _LOOK_EACH == 0
+            is_due = is_due and self.cuts_repetition and not reply.finish_reason
+            if is_due and is_looping("".join(reply.pieces)):
+                reply.finish_reason = "repetition"
+            reply.seconds = time.monotonic() - self.started
+        return text
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model has said, thought or called anything, or ended."""
+        return any(
+            one.finish_reason or one.thoughts or one.calls or one.text
+            for one in self.replies.values()
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every answer has come to an end."""
+        return bool(self.replies) and all(one.finish_reason for one in self.replies.values())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether nothing more is worth waiting for: all ended, and one of them here."""
+        cut_here = bool(self.stop) or "repetition" in {
+            one.finish_reason for one in self.replies.values()
+        }
+        return cut_here and self.is_whole
+
+    @property
+    def reasoning_field(self) -> str:
+        """Where the endpoint streamed what the model thought; empty when it did not think."""
+        for reply in self.replies.values():
+            if reply.reasoning_field:
+                return reply.reasoning_field
+            if reply.finish_reason == "length" and not reply.text.strip():
+                return HIDDEN
+        return ""
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether an answer called a tool."""
+        return any(one.calls for one in self.replies.values())
+
+    def completions(self, prefill: str) -> list[Completion]:
+        """Returns the answers in order; the tokens of the prompt, read once, count to the first."""
+        return [
+            self._completion(reply, prefill, is_first=not place)
+            for place, (_, reply) in enumerate(sorted(self.replies.items()))
+        ]
+
+    def _completion(self, reply: Reply, prefill: str, *, is_first: bool) -> Completion:
+        text = _whole_characters(reply.text)
+        if prefill and text.lstrip().startswith(prefill.lstrip()[:_REPEATED_CHARS]):
+            prefill, text = "", text.lstrip()  # written once more instead of continued
+        return Completion(
+            text=prefill + text,
+            prefill=prefill,
+            prompt_tokens=self.prompt_tokens if is_first else 0,
+            completion_tokens=self._tokens(reply),
+            seconds=reply.seconds,
+            finish_reason=reply.finish_reason,
+            mean_probability=reply.mean_probability,
+            reasoning=_whole_characters(reply.reasoning),
+        )
+
+    def _tokens(self, reply: Reply) -> int:
+        if len(self.replies) == 1 and self.completion_tokens:
+            return self.completion_tokens
+        return len(reply.logprobs) or len(reply.pieces)  # a piece a token, near enough
+
+
+def _text_of(delta: Any) -> str:
+    """The text of a piece, which some families stream as a list of parts."""
+    content = delta.content
+    if isinstance(content, list):
+        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content or getattr(delta, "refusal", None) or ""
+
+
+def _whole_characters(text: str) -> str:
+    """The text with the halves of characters joined that came in two pieces.
+
+    A half that stays alone can be written to no file: it becomes the sign for what is unknown.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from dm_jupyter.core.addresses import is_on_this_machine, shown_address
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.errors import (
-    ContextFullError,
-    EndpointRefusedError,
-    EndpointUnreachableError,
-    StreamBrokenError,
-)
+from dm_jupyter.core.errors import EndpointRefusedError
+from dm_jupyter.core.plain_text import is_on_this_machine
 from dm_jupyter.core.trajectory import Completion
-from dm_jupyter.models.answer_stream import AnswerStream
-from dm_jupyter.models.call import Call, build_call
+from dm_jupyter.models.call import AnswerStream, Call, build_call
 from dm_jupyter.models.capabilities import (
     OPTIONAL_FIELDS,
     Capabilities,
@@ -29,36 +20,12 @@ from dm_jupyter.models.capabilities import (
     named_field,
     refuses_prefill,
 )
+from dm_jupyter.models.endpoint_client import Endpoint, EndpointClient
 from dm_jupyter.models.local.tickets import Need, RequestQueue, Ticket, tokens_of
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from dm_jupyter.models.sample_each import one_each, with_seed_of
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-__all__ = ["PROBE_OPENING", "TOOL_PROBE", "Endpoint", "HttpPolicy"]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a model answers."""
-
-    base_url: str = field(repr=False)
-    """It may hold a password; messages show `address`."""
-    model: str
-    api_key: str = field(default="", repr=False)
-    capabilities: Capabilities = field(default_factory=Capabilities)
-    """What is known of it before it is asked."""
-    retries: int = 4
-    """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
-    read_timeout_s: float = 300.0
-    """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
-
-    @property
-    def address(self) -> str:
-        """Where it answers, without what may be secret."""
-        return shown_address(self.base_url)
-
+__all__ = ["PROBE_OPENING", "TOOL_PROBE", "HttpPolicy"]
 
 PROBE_OPENING = "one two three"
 """Put into the model's mouth to see whether the endpoint goes on from there."""
@@ -77,7 +44,6 @@ _ASK_FOR_CALL = SampleRequest(
     max_tokens=256,
     temperature=0.0,
 )
-_LIST_S = 10.0
 _ATTEMPTS = 4
 """Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
 _UNSUPPORTED = (400, 422, 501)
@@ -116,7 +82,7 @@ class HttpPolicy:
         self._queue = queue
         self._urgency = urgency
         self._memory = memory
-        self._client: AsyncOpenAI | None = None
+        self._client = EndpointClient(endpoint)
         self._learning = asyncio.Lock()
         """Whoever samples at the same time waits: what is being tried out is not known yet."""
         known = memory.recall(endpoint.address, endpoint.model) if memory else None
@@ -138,20 +104,11 @@ class HttpPolicy:
         return self._capabilities
 
     async def __aenter__(self) -> HttpPolicy:
-        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
-
-        self._client = AsyncOpenAI(
-            base_url=self._endpoint.base_url,
-            api_key=self._endpoint.api_key or "none",
-            max_retries=self._endpoint.retries,
-            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
-        )
+        await self._client.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        await self._client.__aexit__()
 
     async def learn(self) -> Capabilities:
         """Returns what the endpoint can do, after a tiny question or two where nobody knows.
@@ -175,24 +132,11 @@ class HttpPolicy:
             PolicyError: it does not answer; a list that can't be had is no fault.
         """
         learned = await self.learn()
-        for entry in await self._models():
+        for entry in await self._client.listed():
             if isinstance(entry, dict) and entry.get("id") == self.name:
                 learned = learned.listed(entry)
         self._learned(learned)
         return learned
-
-    async def _models(self) -> list[Any]:
-        import openai  # noqa: PLC0415
-
-        assert self._client is not None  # noqa: S101
-        client = self._client.with_options(max_retries=0, timeout=_LIST_S)
-        try:
-            # The raw reply: the client takes any for a list, even the page of a proxy.
-            reply = json.loads((await client.models.with_raw_response.list()).content)
-        except (openai.OpenAIError, ValueError):
-            return []
-        entries = reply.get("data") if isinstance(reply, dict) else reply
-        return entries if isinstance(entries, list) else []
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         """Returns one turn, streamed piece by piece through `on_text`.
@@ -247,17 +191,20 @@ class HttpPolicy:
         await self._learn_for(request)
         known = self._capabilities
         for attempt in range(_ATTEMPTS):
-            if count > 1 and not self._draws_several(request):
+            if count > 1 and not _draws_several(request, self._capabilities):
                 return await one_each(partial(self._single, logprobs=logprobs), request, count)
             call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
             try:
                 answers = await self._in_turn(request, call, count, on_text)
             except EndpointRefusedError as error:
-                if attempt < _ATTEMPTS - 1 and self._learn_from(error, call, attempt):
-                    continue
+                if attempt < _ATTEMPTS - 1:
+                    taught = _taught_by(error, call, attempt, self._capabilities)
+                    if taught != self._capabilities:
+                        self._capabilities = taught
+                        continue
                 self._capabilities = known  # what did not help was not the reason
                 raise
-            self._note(answers, call)
+            self._learned(_shown_by(answers, call, self._capabilities))
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
 
@@ -270,49 +217,6 @@ class HttpPolicy:
                 await self._learn_tools()
             if request.prefill and self._capabilities.continues_prefill is None:
                 await self._learn_prefill()
-
-    def _draws_several(self, request: SampleRequest) -> bool:
-        """Whether several answers can be asked for at once; without chance, vLLM refuses that."""
-        is_greedy = request.temperature == 0 and self._capabilities.takes("temperature")
-        return self._capabilities.takes("n") and not is_greedy
-
-    def _learn_from(self, error: EndpointRefusedError, call: Call, attempt: int) -> bool:
-        """Notes what a refusal teaches; returns whether asking again makes sense."""
-        body = getattr(error.__cause__, "body", None)
-        if call.shows_pictures and error.status in _WITHOUT_PICTURES:
-            self._capabilities = replace(self._capabilities, images=False)
-            return True
-        if error.status not in _UNSUPPORTED or body is None:
-            return False
-        if call.prefill and refuses_prefill(body):
-            self._capabilities = replace(self._capabilities, continues_prefill=False)
-            return True
-        named = named_field(body, call.optional)
-        if call.tools and not named and "tool" in str(body):
-            return False
-        before = self._capabilities
-        is_limit = bool(named) and named == before.token_limit
-        if is_limit and (most := largest_limit(body, call.optional[named])):
-            self._capabilities = replace(before, most_tokens=most)
-            return True
-        fields = [named] if named else _suspects(call)
-        if attempt or not fields:  # who refuses two of them refuses more: all that can be left out
-            fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
-            opens = False if call.prefill else before.continues_prefill
-            self._capabilities = replace(before, continues_prefill=opens)
-        for together in _TOGETHER:
-            fields += together if together & set(fields) else ()
-        self._capabilities = self._capabilities.without(*fields)
-        return self._capabilities != before
-
-    def _note(self, answers: AnswerStream, call: Call) -> None:
-        """Notes what an answer shows, and keeps what was learned on the way to it."""
-        learned = self._capabilities
-        if answers.reasoning_field:
-            learned = replace(learned, reasoning_field=answers.reasoning_field)
-        if call.tools and answers.has_calls:
-            learned = replace(learned, tools=True)
-        self._learned(learned)
 
     def _learned(self, learned: Capabilities) -> None:
         self._capabilities = learned
@@ -351,7 +255,7 @@ class HttpPolicy:
     ) -> AnswerStream:
         """Asks when the server of this machine has room; one elsewhere sees to that itself."""
         if self._queue is None:
-            return await self._asked(call, on_text)
+            return await self._client.asked(call, on_text)
         urgency = max(self._urgency, request.urgency)
         tokens = tokens_of(call.messages) + count * request.max_tokens
         is_repeatable = urgency is Urgency.BACKGROUND
@@ -360,7 +264,7 @@ class HttpPolicy:
         async def ask(ticket: Ticket) -> AnswerStream:
             pieces.clear()  # those of an answer that gave way
             hear = pieces.append if is_repeatable else on_text
-            return await self._asked(call, hear, ticket.writes)
+            return await self._client.asked(call, hear, ticket.writes)
 
         need = Need(urgency, count, tokens)
         answers = await self._queue.answered(need, ask, request.on_wait or (lambda _: None))
@@ -368,94 +272,32 @@ class HttpPolicy:
             on_text("".join(pieces))
         return answers
 
-    async def _asked(
-        self,
-        call: Call,
-        on_text: Callable[[str], None],
-        on_begun: Callable[[], None] = lambda: None,
-    ) -> AnswerStream:
-        answers = AnswerStream(call.own_stop, bool(call.prefill), call.cuts_repetition)
 
-        def begin() -> None:
-            on_begun()
-            if call.prefill:
-                on_text(call.prefill)
-
-        async with self._stream(call) as stream:
-            await self._receive(stream, answers, on_text, begin)
-        return answers
-
-    async def _receive(
-        self,
-        stream: Any,
-        answers: AnswerStream,
-        on_text: Callable[[str], None],
-        on_begun: Callable[[], None],
-    ) -> None:
-        """Reads the stream to its end; being open is not its beginning, the first token is."""
-        import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
-        import openai  # noqa: PLC0415
-
-        broken = (
-            f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
-            "its end; ask again, or look at the server's log"
-        )
-        has_begun = False
-        try:
-            async for chunk in stream:
-                text = answers.take(chunk)
-                if answers.has_begun and not has_begun:
-                    has_begun = True
-                    on_begun()
-                if text:
-                    on_text(text)
-                if answers.is_enough:
-                    return
-        except (openai.APIError, httpx2.HTTPError) as error:
-            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
-        if not answers.is_whole:
-            raise StreamBrokenError(broken)
-
-    @asynccontextmanager
-    async def _stream(self, call: Call) -> AsyncIterator[Any]:
-        if self._client is None:
-            raise RuntimeError("use HttpPolicy in an `async with` block")
-        async with self._faults():
-            stream = await self._client.chat.completions.create(**call.body())
-        try:
-            yield stream
-        finally:
-            await stream.close()
-
-    @asynccontextmanager
-    async def _faults(self) -> AsyncIterator[None]:
-        """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
-        import openai  # noqa: PLC0415
-
-        where = f"{self._endpoint.model} at {self._endpoint.address}"
-        try:
-            yield
-        except openai.APIStatusError as error:
-            if error.status_code == 400 and "context" in str(error.body).lower():
-                raise ContextFullError(f"{where}: {_reason(error)}") from error
-            raise EndpointRefusedError(
-                f"{where} answered {error.status_code}: {_reason(error)}"
-                f"{_WAYS_OUT.get(error.status_code, '')}",
-                error.status_code,
-            ) from error
-        except openai.APIConnectionError as error:
-            raise EndpointUnreachableError(
-                f"nothing answers for {where}; is the server running, and is --base-url right "
-                "(it usually ends in /v1)?"
-            ) from error
-
-
-_WAYS_OUT = {
-    401: " — set DM_JUPYTER_API_KEY or --api-key-file",
-    403: " — this key may not use this model",
-    404: " — check --model and --base-url",
-    429: " — too many requests, and still after all retries; wait, or use another endpoint",
-}
+def _taught_by(
+    error: EndpointRefusedError, call: Call, attempt: int, known: Capabilities
+) -> Capabilities:
+    """What is known after a refusal; the same where asking again makes no sense."""
+    body = getattr(error.__cause__, "body", None)
+    if call.shows_pictures and error.status in _WITHOUT_PICTURES:
+        return replace(known, images=False)
+    if error.status not in _UNSUPPORTED or body is None:
+        return known
+    if call.prefill and refuses_prefill(body):
+        return replace(known, continues_prefill=False)
+    named = named_field(body, call.optional)
+    if call.tools and not named and "tool" in str(body):
+        return known
+    is_limit = bool(named) and named == known.token_limit
+    if is_limit and (most := largest_limit(body, call.optional[named])):
+        return replace(known, most_tokens=most)
+    fields = [named] if named else _suspects(call)
+    if attempt or not fields:  # who refuses two of them refuses more: all that can be left out
+        fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
+        opens = False if call.prefill else known.continues_prefill
+        known = replace(known, continues_prefill=opens)
+    for together in _TOGETHER:
+        fields += together if together & set(fields) else ()
+    return known.without(*fields)
 
 
 def _suspects(call: Call) -> list[str]:
@@ -467,10 +309,17 @@ def _suspects(call: Call) -> list[str]:
     return [one for one in _EXTENSIONS if one in call.optional and one not in proven]
 
 
-def _reason(error: Any) -> str:
-    """The endpoint's own message, short, without what was sent."""
-    body = error.body
-    if isinstance(body, dict):
-        message = body.get("message") or body.get("error") or body
-        body = message.get("message", message) if isinstance(message, dict) else message
-    return str(body or error.response.reason_phrase)[:300]
+def _shown_by(answers: AnswerStream, call: Call, known: Capabilities) -> Capabilities:
+    """What is known after an answer."""
+    learned = known
+    if answers.reasoning_field:
+        learned = replace(learned, reasoning_field=answers.reasoning_field)
+    if call.tools and answers.has_calls:
+        learned = replace(learned, tools=True)
+    return learned
+
+
+def _draws_several(request: SampleRequest, known: Capabilities) -> bool:
+    """Whether several answers can be asked for at once; without chance, vLLM refuses that."""
+    is_greedy = request.temperature == 0 and known.takes("temperature")
+    return known.takes("n") and not is_greedy

@@ -9,7 +9,8 @@ from dataclasses import replace
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.models.capabilities import LOCAL_SERVER, Capabilities, CapabilityMemory
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.presets import preset_at
 

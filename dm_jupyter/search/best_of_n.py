@@ -17,8 +17,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.trajectory import Completion, Trajectory
 from dm_jupyter.models.protocols import Policy, SampleRequest
 from dm_jupyter.search.presampled import Searching
-from dm_jupyter.search.solution import Solution
-from dm_jupyter.search.strategies import Vote
+from dm_jupyter.search.strategies import Solution, Vote
 from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.confine.strictness import Strictness, shortcomings
 from kernel_sandbox.errors import (
@@ -27,7 +26,7 @@ from kernel_sandbox.errors import (
     SandboxError,
     WorkspaceError,
 )
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import Limits

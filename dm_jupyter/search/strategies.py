@@ -1,9 +1,10 @@
-"""How a task is solved: by a single try, or by several and a vote."""
+"""How a task is solved, by a single try or by several and a vote, and what that returns."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -20,12 +21,12 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.rollout import RolloutContext
 from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
 from dm_jupyter.core.events import Event, RunFinished
+from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.search.presampled import Presampled, sample_many
-from dm_jupyter.search.solution import Solution, spent_on, votes_to_json
 from kernel_sandbox.errors import SandboxError
 
-__all__ = ["React", "Strategy", "Vote"]
+__all__ = ["React", "Solution", "Strategy", "Vote"]
 
 _SEEDS_A_TRY = 1_000
 """Between the seeds of two tries: more than a run has turns."""
@@ -63,7 +64,7 @@ class React:
     async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
         """Returns the one run; see `Strategy`."""
         candidate, notebook = await _attempt(arena, policy, arena.run, arena.folder)
-        return Solution(0, (candidate,), notebook, *spent_on([candidate.trajectory]))
+        return Solution(0, (candidate,), notebook, *_spent_on([candidate.trajectory]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Vote:
             chosen,
             candidates,
             ended[chosen][1],
-            *spent_on([one.trajectory for one in candidates]),
+            *_spent_on([one.trajectory for one in candidates]),
             record=record,
         )
 
@@ -136,7 +137,7 @@ class Vote:
     def _voted(self, candidates: tuple[Candidate, ...], agree: Agree) -> tuple[int, dict[str, Any]]:
         best = best_by_mode if self.choose == "mode" else best_by_vote
         chosen = best(candidates, agree)
-        return chosen, votes_to_json(candidates, agree, chosen)
+        return chosen, _votes_to_json(candidates, agree, chosen)
 
     async def _tries(
         self, arena: RolloutContext, policy: Policy, places: range
@@ -176,3 +177,47 @@ async def _attempt(
             raise faults[0]
         finished = await episode.finish(ended, folder)
     return Candidate(finished, folder), episode.notebook
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer to one task."""
+
+    chosen: int
+    """Place among the candidates."""
+    candidates: tuple[Candidate, ...]
+    """Runs that ended, in the order in which they did; not empty."""
+    notebook: HeadlessNotebook | None
+    """The chosen run's; `None` where it could not even begin."""
+    tokens: int
+    """Sampled for all of them together."""
+    prompt_tokens: int
+    """Read for all of them together."""
+    cells: int
+    """Run for all of them together."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The votes or the tree, as JSON; empty for a single try."""
+
+    @property
+    def best(self) -> Candidate:
+        """The chosen candidate."""
+        return self.candidates[self.chosen]
+
+
+def _spent_on(trajectories: Sequence[Trajectory]) -> tuple[int, int, int]:
+    """Returns the tokens sampled, the tokens read and the cells run in runs that share no turn."""
+    return (
+        sum(one.tokens for one in trajectories),
+        sum(step.completion.prompt_tokens for one in trajectories for step in one.steps),
+        sum(one.cells for one in trajectories),
+    )
+
+
+def _votes_to_json(candidates: Sequence[Candidate], agree: Agree, chosen: int) -> dict[str, Any]:
+    """Returns who voted for what: `{"kind": "vote", "groups": […], "chosen": …}`."""
+    groups = [
+        {"answer": candidates[group[0]].trajectory.answer, "count": len(group), "trials": group}
+        for group in groups_of(candidates, agree)
+    ]
+    runs = [one.trajectory.to_json() for one in candidates]
+    return {"kind": "vote", "groups": groups, "chosen": chosen, "runs": runs}

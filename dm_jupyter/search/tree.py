@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from dm_jupyter.agent.candidates import (
     Candidate,
@@ -32,21 +33,62 @@ from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.search.presampled import Presampled, sample_many
 from dm_jupyter.search.puct import SearchTree, TreeNode
-from dm_jupyter.search.settings import SearchSettings
-from dm_jupyter.search.solution import Solution
-from dm_jupyter.search.states import SearchState
-from dm_jupyter.search.tree_record import tree_to_json
+from dm_jupyter.search.states import SearchState, tree_to_json
+from dm_jupyter.search.strategies import Solution
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.types import CellStatus
 
-__all__ = ["Reward", "Search", "Values"]
+__all__ = ["Reward", "Search", "SearchSettings", "Values"]
 
 Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
 """A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
 Reward = Callable[[Candidate], float]
 """The reward of a run that answered, where the label is known: 1 or -1; called in a thread."""
-
 _GIVEN_UP = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How a tree is grown and when it is enough. Checked when made."""
+
+    candidates: int = 3
+    """Turns drawn at each expansion: Jupiter's K."""
+    depth: int = 10
+    """Turns of a path."""
+    iterations: int = 40
+    """Expansions of a tree."""
+    exploration: float = 0.0
+    """c of PUCT: 1.25 for collecting, 0 for inference."""
+    errors: int = 3
+    """Cells in a row that raised and end a path."""
+    temperature: float = 0.7
+    """1.0 for collecting."""
+    max_cells: int | None = None
+    """Turns drawn for a task in all; `None` for as many as the iterations take."""
+    enough_answers: int | None = None
+    """Stops once so many paths have answered; `None` for never."""
+    enough_votes: int | None = None
+    """Stops once so many of them say the same; `None` for never."""
+    draws_again: bool = False
+    """Whether the root is expanded again when every path has ended; else the search is over."""
+    select: Literal["vote", "mode", "value"] = "vote"
+    """How one of the answers is chosen: by what most say, weighted and with a preference for the
+    form asked for; by what most say, each counting one; or by the values of a model."""
+
+    def __post_init__(self) -> None:
+        for name in ("candidates", "depth", "iterations", "errors"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"SearchSettings.{name} must be 1 or more")
+        if self.select not in ("vote", "mode", "value"):
+            raise ValueError(
+                f"SearchSettings.select must be vote, mode or value, got {self.select!r}"
+            )
+
+    def for_collecting(self) -> SearchSettings:
+        """Returns the settings to collect values with: broad, and to the end."""
+        return replace(
+            self, exploration=1.25, temperature=1.0, enough_answers=None, enough_votes=None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +114,33 @@ class Search:
             return await growth.solution()
 
 
+class _Answers:
+    """The paths of a search that have answered."""
+
+    def __init__(self, how: SearchSettings, arena: RolloutContext) -> None:
+        self._how, self._agree = how, arena.agree
+        self.states: list[SearchState] = []
+
+    def are_enough(self) -> bool:
+        """Whether nothing more need be expanded."""
+        how = self._how
+        if how.enough_answers is not None and len(self.states) >= how.enough_answers:
+            return True
+        if how.enough_votes is None:
+            return False
+        fit = [state.candidate for state in self.states if is_fit(state.candidate)]
+        groups = groups_of(fit, self._agree)
+        return any(len(group) >= how.enough_votes for group in groups)
+
+    def chosen(self, candidates: tuple[Candidate, ...]) -> int:
+        """Returns which of the candidates is the answer of the search."""
+        if self._how.select == "value":
+            return best_by_value(candidates)
+        if self._how.select == "mode":
+            return best_by_mode(candidates, self._agree)
+        return best_by_vote(candidates, self._agree)
+
+
 class _Growth:
     """One search while it goes on."""
 
@@ -84,7 +153,7 @@ class _Growth:
         self._run = _settings_of(arena.run, how)
         self._tree = SearchTree(how.exploration, arena.run.seed)
         self._states: dict[TreeNode, SearchState] = {}
-        self._answers: list[SearchState] = []
+        self._answers = _Answers(how, arena)
         self._kept: AsyncExitStack | None = None
         """What closes the youngest path that was given up: its files are looked at in the end."""
         self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
@@ -102,7 +171,7 @@ class _Growth:
             count = self._affordable()
             if leaf is None or count == 0 or time.monotonic() > deadline:
                 break
-            if await asyncio.to_thread(self._is_enough):
+            if await asyncio.to_thread(self._answers.are_enough):
                 break
             await self._expand(self._states[leaf], count, number)
 
@@ -110,16 +179,6 @@ class _Growth:
         how = self._how
         left = how.candidates if how.max_cells is None else how.max_cells - self._drawn
         return max(0, min(how.candidates, left))
-
-    def _is_enough(self) -> bool:
-        how = self._how
-        if how.enough_answers is not None and len(self._answers) >= how.enough_answers:
-            return True
-        if how.enough_votes is None:
-            return False
-        fit = [candidate for candidate in self._candidates() if is_fit(candidate)]
-        groups = groups_of(fit, self._arena.agree)
-        return any(len(group) >= how.enough_votes for group in groups)
 
     async def _expand(self, leaf: SearchState, count: int, number: int) -> None:
         request = request_for(leaf.trajectory, self._run)
@@ -161,7 +220,7 @@ class _Growth:
     async def _added(self, leaf: SearchState, after: Trajectory, episode: Rollout) -> SearchState:
         """Puts a turn into the tree, and its files into their place where it has answered."""
         errors = leaf.errors + 1 if _raised(after) else 0
-        ended = self._ended(after, errors)
+        ended = _given_up(after, errors, self._how, self._run)
         prior = after.steps[-1].completion.mean_probability
         node = self._tree.add(
             leaf.node, 1.0 if prior is None else prior, is_terminal=ended.stop is not None
@@ -182,12 +241,12 @@ class _Growth:
     async def _keep_answer(self, state: SearchState) -> None:
         if state.has_answer:
             await self._finish(state)
-            self._answers.append(state)
+            self._answers.states.append(state)
 
     async def _let_go(self, state: SearchState, own: AsyncExitStack) -> None:
         """Closes the branch of an ended path; the youngest stays while none has answered."""
         done: AsyncExitStack | None = own
-        if state.was_given_up and not self._answers:
+        if state.was_given_up and not self._answers.states:
             done, self._kept = self._kept, own
         if done is not None:
             await done.aclose()
@@ -196,18 +255,6 @@ class _Growth:
         """Keeps the files of a path and what it was confined by."""
         state.folder = self._arena.folder / str(state.node.number)
         state.trajectory = await state.episode.finish(state.trajectory, state.folder)
-
-    def _ended(self, trajectory: Trajectory, errors: int) -> Trajectory:
-        """The trajectory, ended where the search gives its path up."""
-        if trajectory.stop is not None:
-            return trajectory
-        if errors >= self._how.errors:
-            return give_up(trajectory, StopReason.BUDGET, f"{errors} errors in a row")
-        if trajectory.turns >= self._how.depth:
-            return give_up(trajectory, StopReason.TURN_LIMIT, f"{self._how.depth} turns")
-        if trajectory.tokens >= self._run.max_tokens:
-            return give_up(trajectory, StopReason.BUDGET, f"{self._run.max_tokens} tokens")
-        return trajectory
 
     def _count(self, trajectory: Trajectory) -> None:
         last = trajectory.steps[-1]
@@ -240,14 +287,11 @@ class _Growth:
             for state, value in zip(states, values, strict=True):
                 state.value = value
 
-    def _candidates(self) -> list[Candidate]:
-        return [state.candidate for state in self._answers]
-
     async def solution(self) -> Solution:
         """Returns the best of the answers, or the last path where none answered."""
-        states = self._answers or [await self._last_path()]
+        states = self._answers.states or [await self._last_path()]
         candidates = tuple(state.candidate for state in states)
-        chosen = await asyncio.to_thread(self._chosen, candidates)
+        chosen = await asyncio.to_thread(self._answers.chosen, candidates)
         best = states[chosen]
         return Solution(
             chosen,
@@ -263,13 +307,6 @@ class _Growth:
             ),
         )
 
-    def _chosen(self, candidates: tuple[Candidate, ...]) -> int:
-        if self._how.select == "value":
-            return best_by_value(candidates)
-        if self._how.select == "mode":
-            return best_by_mode(candidates, self._arena.agree)
-        return best_by_vote(candidates, self._arena.agree)
-
     async def _last_path(self) -> SearchState:
         """The youngest open path with an answer that was sent back, else that of the last node."""
         youngest = [self._states[node] for node in reversed(self._tree.nodes)]
@@ -278,6 +315,21 @@ class _Growth:
         last.trajectory = _cut(last.trajectory)
         await self._finish(last)
         return last
+
+
+def _given_up(
+    trajectory: Trajectory, errors: int, how: SearchSettings, run: RunSettings
+) -> Trajectory:
+    """The trajectory, ended where the search gives its path up."""
+    if trajectory.stop is not None:
+        return trajectory
+    if errors >= how.errors:
+        return give_up(trajectory, StopReason.BUDGET, f"{errors} errors in a row")
+    if trajectory.turns >= how.depth:
+        return give_up(trajectory, StopReason.TURN_LIMIT, f"{how.depth} turns")
+    if trajectory.tokens >= run.max_tokens:
+        return give_up(trajectory, StopReason.BUDGET, f"{run.max_tokens} tokens")
+    return trajectory
 
 
 def _cut(trajectory: Trajectory) -> Trajectory:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.server.files.data_files import DataFiles
-from dm_jupyter.server.history.redaction import Redaction
-from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.models.model_setup import ModelSetup

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dm_jupyter.server.notebooks.open_notebook import Tab
+from dm_jupyter.server.notebooks.open_notebooks import Tab
 from dm_jupyter.server.protocol import Attach, Refused, Renamed, Tells, client_message, to_text
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The REST side: what a panel shows before and besides a run."""
+"""The handlers: REST for what a panel shows besides a run, and the one WebSocket of a tab."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
+from jupyter_server.auth.decorator import authorized, ws_authenticated
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
 from tornado import web
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from dm_jupyter import __version__
-from dm_jupyter.server.channel import ChannelHandler
 
 if TYPE_CHECKING:
-    from dm_jupyter.server.lazy_service import AnalystAtFirstUse
+    from dm_jupyter.server.app import AnalystAtFirstUse
+    from dm_jupyter.server.connection import Connection
     from dm_jupyter.server.run_service import RunService
 
 __all__ = ["HANDLERS"]
@@ -84,7 +86,7 @@ class RunHandler(_AnalystHandler):
     @authorized
     def delete(self, run_id: str) -> None:
         """Deletes all that is kept of it; the notebook stays as it is."""
-        if self.analyst.is_running(run_id):
+        if run_id in self.analyst.runs:
             raise web.HTTPError(409, "the run goes on: stop it first")
         try:
             self.analyst.history.delete(run_id)
@@ -322,6 +324,45 @@ def _refusals() -> Iterator[None]:
         yield
     except SetupError as error:
         raise web.HTTPError(400, str(error)) from None
+
+
+class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """Carries text between the tab and its `Connection`."""
+
+    auth_resource = "dm_jupyter"
+    _connection: Connection | None = None
+
+    @ws_authenticated
+    @authorized
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Opens the connection; the origin is checked by the mixin."""
+        result = super().get(*args, **kwargs)
+        if result is not None:
+            await result
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the tab's connection to the analyst."""
+        super().open(*args, **kwargs)
+        analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
+        self._connection = analyst.get().connect(self._send_text)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Passes one message on."""
+        if self._connection is not None:
+            self._connection.take(message)
+
+    def on_close(self) -> None:
+        """Lets the tab go."""
+        if self._connection is not None:
+            self._connection.close()
+        super().on_close()
+
+    def _send_text(self, text: str) -> None:
+        try:
+            sent = self.write_message(text)
+        except WebSocketClosedError:  # the journal has it for when the tab comes back
+            return
+        sent.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 HANDLERS: list[tuple[str, type]] = [

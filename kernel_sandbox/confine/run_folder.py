@@ -15,8 +15,7 @@ from pathlib import Path
 from kernel_sandbox import environment
 from kernel_sandbox.confine.spec import WRITABLE
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.files.private_folder import PrivateFolder
-from kernel_sandbox.files.removal import remove_tree
+from kernel_sandbox.files.folders import PrivateFolder, remove_tree
 
 __all__ = ["furnish", "furnish_home", "make_run_folder"]
 

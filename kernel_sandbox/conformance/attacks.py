@@ -3,28 +3,34 @@
 Covered: what an attack prints, how its cell ended, what it did to the range, what lives on, and
 whether the runner works afterwards. Not covered: code that forges its own outputs, which nothing
 can prevent: an attack here is written to tell the truth about itself.
+
+What lives on is found by a mark that forks and programs inherit. Covered: processes that are forked
+keep the name of the one that forked them, and programs keep its environment, whatever sessions,
+groups and parents they have. Not covered: code that takes both marks off itself; the attacks here
+do not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from kernel_sandbox.confine.layers import Containment
 from kernel_sandbox.conformance.attack_file import Attack
 from kernel_sandbox.conformance.attack_range import AttackRange, Targets
-from kernel_sandbox.conformance.survivors import MARK_VARIABLE, survivors
 from kernel_sandbox.types import MIB, CellResult, CellRunner, CellStatus, Limits
 
-__all__ = ["AttackResult", "RunnerFactory", "run_attacks"]
+__all__ = ["AttackResult", "RunnerFactory", "run_attacks", "survivors"]
 
 RunnerFactory = Callable[[Limits, Mapping[str, Path]], AbstractAsyncContextManager[CellRunner]]
 """Makes a runner that was not started yet, without the screen: the layers are to be tested."""
-
 HUNG_S = 90.0
 """Beyond the time of its cells: more than a start that fails and two kills can take."""
 _SCREENED = "SCREENED"
@@ -52,6 +58,10 @@ def _attack(code):
             os._exit(0)
 print("READY")
 """
+_MARK_VARIABLE = "DM_ATTACK"
+"""Carries the mark to programs; the name of the process carries it to forks."""
+_GONE_S = 2.0
+"""What was killed may take a moment to go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +204,7 @@ async def _played(
 
 async def _prepared(runner: CellRunner, targets: Targets) -> str:
     """Tells the code about the range; returns why that failed, empty if it did not."""
-    source = _PREAMBLE.format(names=targets.names, variable=MARK_VARIABLE, mark=targets.mark)
+    source = _PREAMBLE.format(names=targets.names, variable=_MARK_VARIABLE, mark=targets.mark)
     for _ in range(_TRIES):  # the first may find that the attack before it has ended the kernel
         result = await runner.run(source)
         if "READY" in result.stdout:
@@ -263,3 +273,26 @@ def _seen(results: Sequence[CellResult]) -> str:
     error = f"{last.error.name}: {last.error.message}" if last.error else ""
     text = " ".join((last.stdout[-_DETAIL_CHARACTERS:] or error).split())
     return f"{last.message} {text}".strip()[:_DETAIL_CHARACTERS]
+
+
+def survivors(mark: str) -> list[str]:
+    """Returns the processes of an attack that live on after its runner was closed, and kills them.
+
+    Args:
+        mark: see `Targets.mark`.
+    """
+    left = psutil.wait_procs(filter(lambda x: _is_marked(x, mark), psutil.process_iter()), _GONE_S)
+    for process in left[1]:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left[1], _GONE_S)
+    return [f"process {process.pid} lives on" for process in left[1]]
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return process.name() == mark or process.environ().get(_MARK_VARIABLE) == mark
+    except (psutil.Error, OSError):
+        return False

@@ -298,8 +298,8 @@ async def _branches(*, isolate: bool) -> AsyncIterator[RunnerFactory]:
     """What makes branches of a state, as a search does."""
     from kernel_sandbox.forkserver.worker_process import WorkerOptions  # noqa: PLC0415
     from kernel_sandbox.forkserver.zygote_client import Zygote  # noqa: PLC0415
-    from kernel_sandbox.runners.snapshot_runner import SnapshotRunner  # noqa: PLC0415
     from kernel_sandbox.runners.snapshots import SnapshotTree  # noqa: PLC0415
+    from kernel_sandbox.runners.state_backends import SnapshotRunner  # noqa: PLC0415
 
     async with Zygote(isolate=isolate) as zygote:
 

@@ -31,6 +31,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from kernel_sandbox.files import beneath
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import (
     ASKED,
     CHUNK_BYTES,
@@ -43,7 +44,6 @@ from kernel_sandbox.files.layer_entries import (
     remove,
     target_of,
 )
-from kernel_sandbox.files.private_folder import PrivateFolder
 from kernel_sandbox.types import FileChange
 
 __all__ = ["WorkspaceLayer"]

@@ -1,8 +1,9 @@
 """The parent's end of a worker: sends cells, sorts what comes back, reads what programs print.
 
 Covered: whatever the worker writes, memory here stays bounded and nothing is raised: a message
-that is none ends the connection. Not covered: the truth of a message; the order of what
-a cell and what a program that it started print within the same moment.
+that is none ends the connection; the two streams keep the order that ipykernel gives them. Not
+covered: the truth of a message; the order of what a cell and what a program that it started print
+within the same moment.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from typing import Any
 from kernel_sandbox.cells.outputs import OutputCollector
 from kernel_sandbox.cells.zmq_channels import Execution
 from kernel_sandbox.forkserver.frames import Decoder, FrameError, encode
-from kernel_sandbox.forkserver.stream_order import StreamOrder
 from kernel_sandbox.ledger.facts import LEDGER
 
-__all__ = ["WorkerClient"]
+__all__ = ["StreamOrder", "WorkerClient"]
 
 _READ_BYTES = 256 * 1024
 _CREDENTIALS = struct.Struct("3i")
 _LOG_CHARACTERS = 2000
 _SILENT = ("started", "cut")
 """What is no output: the streams go on over it."""
-
 _Content = dict[str, Any]
+HELD_S = 0.2
+"""ipykernel sends what a stream has gathered so long after the first of it."""
+HELD_CHARACTERS = 64 * 1024
 
 
 class WorkerClient:
@@ -253,3 +255,58 @@ class WorkerClient:
 def _note_flood(execution: Execution, collector: OutputCollector) -> None:
     if collector.is_flooded:
         execution.flood.set()
+
+
+class StreamOrder:
+    """Puts the pieces of standard output and standard error into ipykernel's order.
+
+    A worker sends its lines as they are written: a line out, a line of errors, a line out. A
+    kernel gathers each stream for a fifth of a second: two lines out, then the errors. Models are
+    trained on the one and meet the other: both must read the same.
+    """
+
+    def __init__(self, emit: Callable[[str, str], None]) -> None:
+        """Starts empty.
+
+        Args:
+            emit: gets the name of a stream and its text, in the order of ipykernel.
+        """
+        self._emit = emit
+        self._parts: dict[str, list[str]] = {}
+        self._due: dict[str, float] = {}
+        self._size = 0
+
+    def add(self, name: str, text: str, at: float, is_flush: bool = False) -> None:
+        """Takes one piece.
+
+        Args:
+            name: the stream.
+            text: its text.
+            at: when it was written, on the clock of `time.monotonic`.
+            is_flush: whether the program flushed the stream after it.
+        """
+        for due, late in sorted((due, late) for late, due in self._due.items()):
+            if due <= at:
+                self.flush(late)
+        if text:
+            self._parts.setdefault(name, []).append(text)
+            self._due.setdefault(name, at + HELD_S)
+            self._size += len(text)
+        if is_flush:
+            self.flush(name)
+        if self._size > HELD_CHARACTERS:
+            self.flush_all()
+
+    def flush(self, name: str) -> None:
+        """Emits what one stream has gathered."""
+        parts = self._parts.pop(name, [])
+        self._due.pop(name, None)
+        text = "".join(parts)
+        self._size -= len(text)
+        if text:
+            self._emit(name, text)
+
+    def flush_all(self) -> None:
+        """Emits what both have gathered, standard output first."""
+        for name in ("stdout", "stderr"):
+            self.flush(name)

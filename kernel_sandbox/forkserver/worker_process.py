@@ -19,7 +19,7 @@ from kernel_sandbox.confine.probe import probe
 from kernel_sandbox.confine.run_folder import make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.errors import KernelStartError, SandboxError
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.workspace import Workspace
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.forked_kernel import ForkedKernel

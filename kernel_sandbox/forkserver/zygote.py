@@ -31,7 +31,7 @@ from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.environment import chart_style
 from kernel_sandbox.forkserver.jail import Jailer, children_elsewhere, send_children, split_off
 from kernel_sandbox.forkserver.worker_life import DESCRIPTORS, WorkerOrder, live
-from kernel_sandbox.watch.process_numbers import children_here, number_outside
+from kernel_sandbox.watch.process_tree import children_here, number_outside
 
 __all__ = ["DEFAULT_MODULES", "ISOLATED", "main"]
 

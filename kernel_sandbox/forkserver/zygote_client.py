@@ -19,7 +19,7 @@ from kernel_sandbox import environment
 from kernel_sandbox.aio import AsyncResource, run_shielded
 from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.forkserver.zygote import DEFAULT_MODULES, ISOLATED
 from kernel_sandbox.watch import processes
 

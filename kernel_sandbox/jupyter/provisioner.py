@@ -33,7 +33,7 @@ from kernel_sandbox.confine.run_folder import furnish, make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import KernelStartError
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.launch_pipes import CHANNELS, LaunchPipes
 from kernel_sandbox.types import Limits

@@ -7,9 +7,12 @@ module of the environment, and a kernel that already runs can import what is ins
 
 Covered: wheels only, since a source distribution would run code outside of the sandbox; packages
 that the environment has are never installed again, nor is one of the overlay ever replaced; an
-install that fails, is cancelled or is killed leaves the packages as they were.
+install that fails, is cancelled or is killed leaves the packages as they were. With a lock file of
+pip, a package or a dependency that it does not name with a hash is refused by name, and so is a
+file with another hash.
 Not covered: what an installed package does inside a kernel, where the kernel's own limits hold;
-a kernel without the file view, whose code can write to the folder as the user can.
+a kernel without the file view, whose code can write to the folder as the user can; whether the
+packages of a lock file are good.
 """
 
 from __future__ import annotations
@@ -17,27 +20,29 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.packages.lock_file import LockFile
 from kernel_sandbox.packages.overlay_place import overlay_site
-from kernel_sandbox.packages.overlay_state import OverlayState, Package
 from kernel_sandbox.packages.pip_process import Pip, Wheel, ask, canonical, check_requirement
 
-__all__ = ["Overlay"]
+__all__ = ["LockFile", "Overlay", "OverlayState", "Package"]
 
 _LOCK_POLL_S = 0.05
 _STAGING = "staging-"
+_LINE = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*==\s*([A-Za-z0-9.!+_-]+)(\s.*|;.*)?")
+_HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})(?=\s|$)")
 
 
 class Overlay:
@@ -229,3 +234,128 @@ def _new_entries(source: Path, target: Path, folder: Path) -> Iterable[Path]:
             yield entry
         elif path.is_dir() and there.is_dir():  # a folder that packages share
             yield from _new_entries(source, target, entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that was installed into an overlay."""
+
+    name: str
+    version: str
+    sha256: str
+    """Of the wheel."""
+    installed_at: str
+    """ISO 8601, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayState:
+    """What `installed.json` holds; changed only under the overlay's lock."""
+
+    packages: tuple[Package, ...] = ()
+    """Oldest first, dependencies included."""
+    requirements: tuple[str, ...] = ()
+    """What was asked for and is there, word for word."""
+    pending: tuple[str, ...] = ()
+    """Paths in the overlay that belong to no package yet: an installation is adding them."""
+
+    def with_requirements(self, added: Iterable[str]) -> OverlayState:
+        """The state in which these were asked for too."""
+        return replace(self, requirements=(*self.requirements, *added))
+
+    def with_packages(self, added: Iterable[Package]) -> OverlayState:
+        """The state in which these are installed too."""
+        return replace(self, packages=(*self.packages, *added))
+
+    @classmethod
+    def read(cls, path: Path) -> OverlayState:
+        """Reads the record; a missing one is empty.
+
+        Raises:
+            PackageError: it can't be read, or is not such a record.
+        """
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            packages = tuple(Package(**package) for package in raw.pop("packages"))
+            fields = {name: tuple(_checked(name, texts)) for name, texts in raw.items()}
+            return cls(packages, **fields)
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            what = f"{path} is no record of packages ({error!r})"
+            raise PackageError(f"{what}: remove the folder {path.parent}") from error
+
+    def write(self, path: Path) -> None:
+        """Writes the record at once: a reader sees the old one or the new one.
+
+        Raises:
+            OSError: it can't be written; the old one is still there.
+        """
+        draft = path.with_suffix(".part")
+        draft.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        draft.replace(path)
+
+
+def _checked(name: str, texts: list[str]) -> list[str]:
+    # Whoever could write the record must not choose what the next installation removes.
+    for text in texts if name == "pending" else ():
+        parts = PurePosixPath(text).parts
+        if not parts or ".." in parts or parts[0] == "/":
+            raise ValueError(f"{text!r} lies outside of the overlay")
+    return texts
+
+
+class LockFile:
+    """What `pip-compile --generate-hashes`, `uv export` and `pip freeze` with hashes write."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file.
+
+        Args:
+            path: lines of the form `name==version --hash=sha256:...`.
+
+        Raises:
+            PackageError: it can't be read, or a line has another form.
+        """
+        self._path = path
+        self.versions: dict[str, str] = {}
+        """The version of each package, by its canonical name."""
+        self._hashes: dict[str, set[str]] = {}
+        for line in _logical_lines(path):
+            self._add(line)
+
+    def _add(self, line: str) -> None:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise PackageError(f"{self._path}: not `name==version --hash=sha256:...`: {line}")
+        name, version = canonical(match[1]), match[2]
+        if self.versions.setdefault(name, version) != version:
+            raise PackageError(f"{self._path}: two versions of {name}; lock for one Python")
+        self._hashes.setdefault(name, set()).update(_HASH.findall(match[3] or ""))
+
+    def check(self, wheels: Iterable[Wheel]) -> None:
+        """Lets the wheels pass when the file holds the hash of each.
+
+        Args:
+            wheels: what would be installed.
+
+        Raises:
+            PackageError: names the wheels that the file does not hold.
+        """
+        for wheel in wheels:
+            hashes = self._hashes.get(canonical(wheel.name))
+            if not hashes:
+                raise PackageError(f"{wheel.name} has no hash in the lock file {self._path}")
+            if wheel.sha256 not in hashes:
+                found = f"{wheel.name} {wheel.version} has the hash {wheel.sha256}"
+                raise PackageError(f"{found}, which is not in the lock file {self._path}")
+
+
+def _logical_lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise PackageError(f"the lock file {path} can't be read: {error}") from error
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]

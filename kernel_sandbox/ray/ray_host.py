@@ -12,7 +12,7 @@ from typing import Any
 from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.confine.layers import Containment
 from kernel_sandbox.errors import SessionClosedError
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.packages.packages import PackageInstaller
 from kernel_sandbox.ray.staging import StagedFiles

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.errors import WorkspaceError
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 
 __all__ = ["Contents", "StagedFiles"]
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.packages.imports import missing_imports
-from kernel_sandbox.packages.packages import Missing, PackageInstaller, Prepared
+from kernel_sandbox.packages.packages import Missing, PackageInstaller, Prepared, missing_imports
 from kernel_sandbox.types import CellResult
 
 __all__ = ["PoolPackages", "with_refusals"]

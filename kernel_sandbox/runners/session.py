@@ -15,8 +15,7 @@ from kernel_sandbox.cells.cell import CellRun, RunningKernel
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
-from kernel_sandbox.files.collection import copy_files
-from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.files.workspace import Workspace, copy_files
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.attached import value_text
 from kernel_sandbox.jupyter.live import LiveKernel

@@ -20,14 +20,12 @@ from kernel_sandbox.cells.cell import CellRun
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.confine.layers import Containment
 from kernel_sandbox.errors import KernelStartError, SessionClosedError
-from kernel_sandbox.files.collection import copy_files, regular_files
-from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.files.workspace import Workspace, copy_files, regular_files
 from kernel_sandbox.forkserver.forking import BRANCHES
-from kernel_sandbox.forkserver.snapshot_context import SnapshotContext
-from kernel_sandbox.forkserver.snapshot_process import SnapshotProcess
+from kernel_sandbox.forkserver.snapshot_process import SnapshotContext, SnapshotProcess
 from kernel_sandbox.forkserver.worker_process import WorkerOptions, WorkerProcess
 from kernel_sandbox.forkserver.zygote_client import Zygote
-from kernel_sandbox.runners.history import CellHistory, Past, digest
+from kernel_sandbox.runners.replay import CellHistory, Past, digest
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 from kernel_sandbox.watch.state_budget import StateBudget
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,19 +11,25 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from kernel_sandbox.aio import AsyncResource
+from kernel_sandbox.cells.cell import CellRun
 from kernel_sandbox.confine.layers import Containment
 from kernel_sandbox.errors import SessionClosedError
 from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.forkserver.zygote_client import Zygote
-from kernel_sandbox.runners.history import CellHistory
-from kernel_sandbox.runners.replay import ReplayRunner
-from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
+from kernel_sandbox.runners.replay import CellHistory, ReplayRunner
 from kernel_sandbox.runners.snapshots import Snapshot, SnapshotTree
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import CellResult, CellRunner, Limits
 from kernel_sandbox.watch.state_budget import StateBudget
 
-__all__ = ["BackendContext", "PersistentSeat", "ReplaySeat", "SnapshotSeat", "StateBackend"]
+__all__ = [
+    "BackendContext",
+    "PersistentSeat",
+    "ReplaySeat",
+    "SnapshotRunner",
+    "SnapshotSeat",
+    "StateBackend",
+]
 
 
 class BackendContext(Protocol):
@@ -290,3 +297,65 @@ class ReplaySeat(ReplayRunner):
         other = ReplaySeat(self._host, self._inputs)
         other.history = self.history.copy()
         return other
+
+
+class SnapshotRunner:
+    """One way through a tree; a `CellRunner` whose state can be branched at any time."""
+
+    def __init__(self, tree: SnapshotTree, node: Snapshot | None = None) -> None:
+        """Runs nothing.
+
+        Args:
+            tree: stays the caller's.
+            node: where the way begins; `None` for the root.
+        """
+        self.tree = tree
+        self.node = node or tree.root
+        """The state after the last cell."""
+        self._cell: CellRun | None = None
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+
+    @property
+    def containment(self) -> Containment:
+        """The layers around every state of the tree."""
+        return self.tree.containment
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell after those before it; see `SnapshotTree.run`."""
+        async with self._lock:
+            if self._is_closed:
+                raise SessionClosedError("the runner is closed")
+            try:
+                result, self.node = await self.tree.run(self.node, source, self._note)
+            finally:
+                self._cell = None
+            return result
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of the state after the last cell; see `SnapshotTree.collect`."""
+        async with self._lock:
+            if self._is_closed:
+                raise SessionClosedError("the runner is closed")
+            return await self.tree.collect(self.node, folder)
+
+    def _note(self, cell: CellRun) -> None:
+        self._cell = cell
+
+    def branch(self) -> SnapshotRunner:
+        """Returns a runner that goes on from here by itself; nothing is copied or run."""
+        return SnapshotRunner(self.tree, self.node)
+
+    async def interrupt(self) -> None:
+        """Interrupts the running cell; does nothing when none runs."""
+        if self._cell is not None:
+            await self._cell.interrupt()
+
+    async def restart(self) -> None:
+        """Goes back to the empty state."""
+        async with self._lock:
+            self.node = self.tree.root
+
+    async def close(self) -> None:
+        """Lets no further cell run; the states stay until the tree is closed."""
+        self._is_closed = True

@@ -1,6 +1,7 @@
 """What hangs below a process: found from the system's lists, and ended all at once.
 
-It imports little: a monitor uses it when the machine has no time to spare.
+Each process namespace counts the numbers of processes anew. The module imports little: a monitor
+uses it when the machine has no time to spare.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from kernel_sandbox.watch.open_files import is_shortage
 __all__ = [
     "KNOWS_CHILDREN",
     "children",
+    "children_here",
     "end_all",
     "is_ended",
+    "number_inside",
+    "number_outside",
     "read_at_once",
     "refuse_shortage",
     "signal_each",
@@ -139,3 +143,45 @@ def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
+
+
+def number_inside(pid: int) -> int | None:
+    """Returns a process's own idea of its number; `None` if there is no such process.
+
+    Args:
+        pid: its number here.
+    """
+    try:
+        return _numbers(Path(f"/proc/{pid}/status"), "NSpid")[-1]
+    except OSError:
+        return None
+
+
+def number_outside(handle: int) -> int:
+    """Returns the number of a process for whoever mounted `/proc`.
+
+    Args:
+        handle: a descriptor of the process.
+
+    Raises:
+        OSError: the system does not say.
+    """
+    return _numbers(Path(f"/proc/self/fdinfo/{handle}"), "Pid")[0]
+
+
+def children_here() -> set[int]:
+    """Returns the children of this thread, by the numbers that it uses itself."""
+    level = len(_numbers(Path("/proc/self/status"), "NSpid"))
+    found = set()
+    for outside in Path("/proc/thread-self/children").read_text(encoding="ascii").split():
+        with contextlib.suppress(OSError):
+            found.add(_numbers(Path(f"/proc/{outside}/status"), "NSpid")[level - 1])
+    return found
+
+
+def _numbers(path: Path, name: str) -> list[int]:
+    """What a line of a file of the system says, of the outermost namespace first."""
+    for line in path.read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith(f"{name}:"):
+            return [int(number) for number in line.split()[1:]]
+    raise OSError(f"{path} has no {name}")

@@ -13,8 +13,7 @@ from subprocess import Popen
 import psutil
 
 from kernel_sandbox.environment import RUN_DIR_VARIABLE
-from kernel_sandbox.watch.process_numbers import number_inside
-from kernel_sandbox.watch.process_tree import children, signal_each
+from kernel_sandbox.watch.process_tree import children, number_inside, signal_each
 
 __all__ = ["end", "exited", "find_kernel", "sweep", "tree_below"]
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dm_jupyter.models.answer_stream import AnswerStream
+from dm_jupyter.models.call import AnswerStream
 from dm_jupyter.models.capabilities import HIDDEN
 
 

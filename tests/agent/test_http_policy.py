@@ -19,7 +19,8 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.capabilities import Capabilities
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.local.tickets import RequestQueue
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import SampleRequest, Urgency

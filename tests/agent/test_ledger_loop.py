@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from dm_jupyter.agent import answered
+from dm_jupyter.agent import turns
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.notebook_words import closing_words
@@ -141,13 +141,13 @@ async def test_a_fact_does_not_bear_out_a_number_that_is_another_rows() -> None:
 
 async def test_an_answer_is_checked_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
-    checked = answered.ground
+    checked = turns.ground
 
     def noting(answer: str, outputs: Sequence[str], question: str) -> tuple[Grounded, ...]:
         threads.append(threading.get_ident())
         return checked(answer, outputs, question)
 
-    monkeypatch.setattr(answered, "ground", noting)
+    monkeypatch.setattr(turns, "ground", noting)
     await _run(FREE, [CODE, HONEST], came_to_nothing())
     assert threads
     assert threading.get_ident() not in threads

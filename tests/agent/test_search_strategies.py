@@ -20,9 +20,8 @@ from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from dm_jupyter.search.best_of_n import rehearse
 from dm_jupyter.search.presampled import Searching
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import React, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from tests.draws import Scripted, answer, cell

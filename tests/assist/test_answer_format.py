@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.assist.answer_format import misfits
+from dm_jupyter.assist.critique import misfits
 from dm_jupyter.core import prompts
 
 QUESTIONS = Path(__file__).parents[3] / "shared/data/dabench/open/questions.jsonl"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.assist.forgotten_imports import _LINES, missing_import
+from dm_jupyter.assist.repair import _LINES, missing_import
 from kernel_sandbox.types import CellError
 from tests.assist.failing import error_of
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from dm_jupyter.core.addresses import shown_host
+from dm_jupyter.core.plain_text import shown_host
 from tests.browser.conftest import OpenLab
 from tests.browser.lab import LAB_OPTIONS, Lab, until
 from tests.cli.endpoint import ScriptedEndpoint, unused_url

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.training.report_runs import a_record, write_run
 from training.records.records import EvalRecord
-from training.report.notes import keep_note, read_notes
 from training.report.server import LivePage, ReportServer
+from training.report.source import keep_note, read_notes
 
 pytestmark = pytest.mark.browser
 

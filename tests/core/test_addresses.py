@@ -1,6 +1,6 @@
 import pytest
 
-from dm_jupyter.core.addresses import is_on_this_machine, shown_address, shown_host
+from dm_jupyter.core.plain_text import is_on_this_machine, shown_address, shown_host
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.dialects.datamind import DataMindDialect
-from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
-from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.dialects.react import JupiterDialect, ReactDialect
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task

@@ -14,7 +14,7 @@ import atheris
 
 with atheris.instrument_imports(include=["kernel_sandbox"]):
     from kernel_sandbox.cells.screen import Refusal, screen
-    from kernel_sandbox.packages.imports import missing_imports
+    from kernel_sandbox.packages.packages import missing_imports
 
 _PIECES = (
     "import os\n",

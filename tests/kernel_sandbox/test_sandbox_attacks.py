@@ -19,9 +19,8 @@ from kernel_sandbox.conformance import attacks as suite
 from kernel_sandbox.conformance import bombs, selfcheck
 from kernel_sandbox.conformance.attack_file import Attack, load_attacks
 from kernel_sandbox.conformance.attack_range import AttackRange
-from kernel_sandbox.conformance.attacks import run_attacks
-from kernel_sandbox.conformance.survivors import survivors
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.conformance.attacks import run_attacks, survivors
+from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from kernel_sandbox.errors import SessionClosedError, WorkspaceError
-from kernel_sandbox.files.collection import copy_files, regular_files, write_files
+from kernel_sandbox.files.workspace import copy_files, regular_files, write_files
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.types import MIB, Limits
 

@@ -18,11 +18,13 @@ import pytest
 
 from kernel_sandbox.environment import pip_environment
 from kernel_sandbox.errors import PackageError
-from kernel_sandbox.packages.imports import missing_imports
-from kernel_sandbox.packages.lock_file import LockFile
-from kernel_sandbox.packages.overlay import Overlay
-from kernel_sandbox.packages.overlay_state import OverlayState
-from kernel_sandbox.packages.packages import AllowList, PackageInstaller, WithPackages
+from kernel_sandbox.packages.overlay import LockFile, Overlay, OverlayState
+from kernel_sandbox.packages.packages import (
+    AllowList,
+    PackageInstaller,
+    WithPackages,
+    missing_imports,
+)
 from kernel_sandbox.packages.pip_process import check_requirement
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 
 OWNER = """
 import os, sys
 from pathlib import Path
-from kernel_sandbox.files.private_folder import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder
 folder = PrivateFolder(Path(sys.argv[1]), "p-")
 print(folder.path, flush=True)
 sys.stdin.read()

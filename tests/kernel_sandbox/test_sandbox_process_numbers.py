@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from kernel_sandbox.watch.process_numbers import children_here, number_inside, number_outside
+from kernel_sandbox.watch.process_tree import children_here, number_inside, number_outside
 
 
 def test_a_child_has_one_number_where_all_share_a_namespace() -> None:

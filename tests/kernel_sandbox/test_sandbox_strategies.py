@@ -13,9 +13,8 @@ from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.runners.replay import ReplayRunner
 from kernel_sandbox.runners.session import KernelSession
-from kernel_sandbox.runners.snapshot_runner import SnapshotRunner
 from kernel_sandbox.runners.snapshots import SnapshotTree
-from kernel_sandbox.runners.state_backends import PersistentSeat
+from kernel_sandbox.runners.state_backends import PersistentSeat, SnapshotRunner
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, CellStatus, Limits
 

@@ -9,13 +9,13 @@ import threading
 import pytest
 
 from kernel_sandbox.forkserver.frames import Decoder, encode
-from kernel_sandbox.forkserver.stream_order import HELD_CHARACTERS, HELD_S, StreamOrder
 from kernel_sandbox.forkserver.worker_channel import (
     ERROR_CHARACTERS,
     PROMPT_LINES,
     TextStream,
     WorkerChannel,
 )
+from kernel_sandbox.forkserver.worker_client import HELD_CHARACTERS, HELD_S, StreamOrder
 from kernel_sandbox.messages import MESSAGE_BYTES
 
 

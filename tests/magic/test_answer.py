@@ -14,7 +14,7 @@ from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
-from dm_jupyter.magic.answer import ShownAnswer
+from dm_jupyter.magic.inline import ShownAnswer
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
 TASK = Task("t", "How many?", (Path("t.csv"),))

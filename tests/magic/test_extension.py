@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 import dm_jupyter
 from dm_jupyter.core.errors import DataFileError, PolicyError, UsageError
-from dm_jupyter.magic.answer import ShownAnswer
+from dm_jupyter.magic.inline import ShownAnswer
 from kernel_sandbox.environment import OFF_VARIABLE, RUN_DIR_VARIABLE
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 

@@ -11,8 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from dm_jupyter.core.events import CellStarted, RunFinished, RunStarted, StepFinished, TextSampled
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, StopReason, Trajectory, Turn
-from dm_jupyter.magic.pane import NotebookPane, TerminalPane
-from dm_jupyter.magic.show import Bundle, Progress, shown
+from dm_jupyter.magic.show import Bundle, NotebookPane, Progress, TerminalPane, shown
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 
 START = Trajectory(Task("t", "How many?"), "markdown", policy="tiny")

@@ -16,7 +16,8 @@ from dm_jupyter.core.errors import EndpointRefusedError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE, Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE, HttpPolicy
 from dm_jupyter.models.opening import AUTO, chosen_dialect
 from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import presets

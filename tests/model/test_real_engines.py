@@ -26,7 +26,8 @@ from dm_jupyter.core.errors import ContextFullError, EndpointRefusedError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Void
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.models.http_policy import TOOL_PROBE, Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import TOOL_PROBE, HttpPolicy
 from dm_jupyter.models.local import ServerOptions, local_endpoint
 from dm_jupyter.models.local.cache import is_present
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve

@@ -17,12 +17,10 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.files.data_files import copied_into
 from dm_jupyter.server.history.journal import Journal
-from dm_jupyter.server.history.redaction import Redaction
-from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.notebooks.file_sink import write_file
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, write_file
 from dm_jupyter.server.notebooks.shared_document import apply_shared
 from dm_jupyter.server.protocol import (
     CellClosed,

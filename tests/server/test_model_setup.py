@@ -20,7 +20,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.models.local import catalogue, engine
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.pull import Sources, pull
-from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.run_history import Redaction
 from dm_jupyter.server.models import endpoint_check
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.models.model_setup import ModelSetup, SetupError

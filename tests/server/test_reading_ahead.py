@@ -22,7 +22,7 @@ from dm_jupyter.server.files.data_files import DataFiles
 from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.protocol import Ask, ReadAhead
-from dm_jupyter.server.runs.prompt_prefetch import PromptPrefetch
+from dm_jupyter.server.runs.run_preparer import PromptPrefetch
 
 NOTEBOOK = "book.ipynb"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from dm_jupyter.server.notebooks.notebook_locks import NotebookLocks
+from dm_jupyter.server.notebooks.open_notebooks import NotebookLocks
 
 
 def test_a_reservation_follows_its_notebook() -> None:

@@ -15,8 +15,7 @@ from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
-from training.evaluation.options import EvalOptions
-from training.evaluation.run import evaluate, write_results
+from training.evaluation.run import EvalOptions, evaluate, write_results
 from training.suites.dabench import DABench
 
 

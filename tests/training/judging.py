@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from training.marking.judge import Judge
 
 REWARD = {"question": "How many rows?", "expected": "@n[3]", "given": "There are 3."}

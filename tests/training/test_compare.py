@@ -12,8 +12,7 @@ import pytest
 from tests.training.conftest import CHECKOUT
 from tests.training.outcomes import tried, tries, write_run
 from training.compare import comparison_of, main
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord
+from training.records.records import EvalRecord, RunError, read_run
 
 Show = Callable[..., tuple[int, list[str], str]]
 

@@ -36,10 +36,8 @@ from tests.training.eval_program import main as evaluate_deterministically
 from tests.training.judging import open_judge
 from training.evaluate import main
 from training.evaluation.arguments import parsed
-from training.evaluation.bounded import BoundedPolicy
-from training.evaluation.options import EvalOptions
-from training.evaluation.resume_state import standing_of
-from training.evaluation.run import SuiteError, evaluate, item_folder
+from training.evaluation.models import BoundedPolicy
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, standing_of
 from training.marking.judge import Judge, JudgeError
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import React, Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, Limits
 from tests.fakes import ScriptedPolicy
-from training.evaluation.options import EvalOptions
-from training.evaluation.run import SuiteError, evaluate, item_folder
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder
 from training.suites.dabench import DABench
 from training.suites.suite import Outcome, Sample
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from training.scoring.gap import mean_gap, relative_gap
+from training.suites.dsbench_modeling import mean_gap, relative_gap
 
 FINITE = st.floats(-1e6, 1e6)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.core.errors import DmJupyterError, EndpointRefusedError
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
 from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Marks

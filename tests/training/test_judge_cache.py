@@ -9,14 +9,14 @@ import pytest
 
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.models.protocols import SampleRequest
-from training.marking.cache import ReplyCache, cache_key
+from training.marking.asking import ReplyCache, cache_key
 
 ASKED = SampleRequest((Message("user", "How many?"),), temperature=0.0, top_p=1.0)
 KEY = "ab" * 32
 WRITER = """
 import sys
 from pathlib import Path
-from training.marking.cache import ReplyCache
+from training.marking.asking import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for _ in range(150):
     cache.write(sys.argv[2], sys.argv[3] * 20_000, {})

@@ -15,8 +15,15 @@ from tests.cli.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import verdict
 from tests.training.outcomes import tried, write_run
 from training.judge.__main__ import main
-from training.judge.agreement import Agreement, agreement_of
-from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of, judgeable
+from training.judge.judged import (
+    Agreement,
+    JudgedLog,
+    JudgedRecord,
+    agreement_of,
+    expected_text,
+    item_of,
+    judgeable,
+)
 from training.records.records import EvalRecord
 from training.suites.sql import SqlLabel
 

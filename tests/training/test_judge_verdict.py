@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.judging import verdict
-from training.marking.errors import UnusableReplyError
-from training.marking.verdict import read_reason, read_scores
+from training.marking.asking import UnusableReplyError
+from training.marking.judge import read_reason, read_scores
 from training.prompts import Prompt, load_prompt
 
 ONE = {"": (0.0, 5.0)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.training.outcomes import tried
-from training.evaluation.progress import RunProgress
+from training.evaluate import RunProgress
 from training.evaluation.summary import print_summary
 
 NAMES = ("[/x]", "[draft] b", ":car:", "[red", "c\\")

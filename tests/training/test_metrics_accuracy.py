@@ -7,15 +7,17 @@ from hypothesis import strategies as st
 from tests.training.outcomes import tried, tries
 from training.metrics.accuracy import (
     abq,
+    by_question,
     has_sub_answers,
     is_right,
     parts_of,
     pasq,
+    question_means,
+    share_of,
     uasq,
     uasq_interval,
 )
 from training.metrics.intervals import wilson
-from training.metrics.questions import by_question, question_means, share_of
 from training.records.records import EvalRecord
 
 

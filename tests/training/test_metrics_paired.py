@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
-from training.metrics.matching import Pairing, match
-from training.metrics.paired import difference_of, mcnemar, mcnemar_of
+from training.metrics.paired import Pairing, difference_of, match, mcnemar, mcnemar_of
 from training.records.records import EvalRecord
 
 counts = st.integers(0, 60)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tries
-from training.metrics.passes import any_of_each, pass_at, pass_of_each, reported_ks
-from training.metrics.questions import share_of
+from training.metrics.accuracy import any_of_each, pass_at, pass_of_each, reported_ks, share_of
 
 outcomes = st.lists(st.booleans(), min_size=1, max_size=7)
 

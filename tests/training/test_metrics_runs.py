@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
-from training.metrics.breakdown import UNGROUPED, by_group, group_names
-from training.metrics.costs import Price, costs_of
-from training.metrics.debugging import failure_counts, self_debugging
-from training.metrics.grades import grades_of
+from training.metrics.runs import (
+    UNGROUPED,
+    Price,
+    by_group,
+    costs_of,
+    failure_counts,
+    grades_of,
+    group_names,
+    self_debugging,
+)
 
 
 def test_levels_go_from_easy_to_hard_and_other_groups_by_size() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
-from training.scoring.numeric import first_number, is_within, read_number
+from training.scoring.values import first_number, is_within, read_number
 from training.suites.qrdata import QRData, QRLabel
 from training.suites.records import RecordError
 from training.suites.suite import ItemScore, Outcome, Sample

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.task import Task
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from tests.cli.endpoint import ScriptedEndpoint, unused_url
-from training.judge.reformat import Reformatter, read_reformatted
-from training.marking.errors import UnusableReplyError
+from training.judge.column import Reformatter, read_reformatted
+from training.marking.asking import UnusableReplyError
 from training.marking.judge import JudgeError
 
 TASK = Task("t", "Mean and count?", answer_format="@mean[value], @c[count], @normal[yes/no]")

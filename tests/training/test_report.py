@@ -26,7 +26,7 @@ from tests.training.report_runs import (
 )
 from training.evaluation.summary import write_summary
 from training.judge.judged import JudgedLog, JudgedRecord
-from training.metrics.costs import Price
+from training.metrics.runs import Price
 from training.records.records import EvalRecord
 from training.report.__main__ import main, write_page
 

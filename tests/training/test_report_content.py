@@ -9,18 +9,15 @@ from markupsafe import escape
 
 from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.training.report_runs import PNG, TREE, VOTE, a_node, a_record, ran
+from training.report.entries import kind_of, verdict_of
 from training.report.figures import figures_of
-from training.report.highlight import highlight
-from training.report.outputs import shown_outputs
+from training.report.notebooks import highlight
+from training.report.outputs import MAX_CHARS, MAX_DEPTH, clean_html, shown_outputs
 from training.report.pictures import MAX_BYTES, Pictures
-from training.report.plots import accuracy_plot, failure_plot, pass_plot, token_plot
-from training.report.sanitize import MAX_CHARS, MAX_DEPTH, clean_html
-from training.report.scales import LogScale
+from training.report.plots import LogScale, accuracy_plot, failure_plot, pass_plot, token_plot
 from training.report.search import SearchError, Tree, VoteCount, search_from_json
-from training.report.search_page import tree_page, vote_page
+from training.report.search_page import rows_of, tree_page, vote_page
 from training.report.tables import overall
-from training.report.tree_layout import rows_of
-from training.report.verdicts import kind_of, verdict_of
 from training.report.words import MAX_CHARS as MAX_WORDS
 from training.report.words import markdown, plain
 

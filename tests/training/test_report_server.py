@@ -18,14 +18,14 @@ import pytest
 
 from tests.training.report_runs import a_record, write_run
 from training.report.__main__ import main, write_page
-from training.report.notes import (
+from training.report.server import MAX_BODY_BYTES, LivePage, ReportServer
+from training.report.source import (
     MAX_NOTE_CHARS,
     NoteConflictError,
     keep_note,
     notes_file,
     read_notes,
 )
-from training.report.server import MAX_BODY_BYTES, LivePage, ReportServer
 
 Ask = Callable[..., tuple[int, Any]]
 

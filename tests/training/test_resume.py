@@ -13,9 +13,8 @@ import pytest
 from tests.cli.endpoint import ScriptedEndpoint
 from tests.training.outcomes import tried, write_run
 from training.evaluate import main
-from training.evaluation.data_files import changed_files, hash_data
-from training.records.read_run import RunError, read_run
-from training.records.salvage import DAMAGED, Salvaged, salvage
+from training.evaluation.manifest import changed_files, hash_data
+from training.records.records import DAMAGED, RunError, Salvaged, read_run, salvage
 from training.suites.dabench import DABench
 
 RIGHT = 'print(f"@n[{len(df)}]")\n```'

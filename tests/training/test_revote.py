@@ -13,8 +13,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.training.outcomes import tried, write_run
 from training import revote as votes
-from training.records.read_run import RunError, read_run
-from training.records.records import EvalRecord, RecordLog
+from training.records.records import EvalRecord, RecordLog, RunError, read_run
 from training.suites.registry import find_suite
 
 QUESTION = {

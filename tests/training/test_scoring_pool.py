@@ -17,14 +17,12 @@ import pytest_asyncio
 
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.task import Task
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
-from training.evaluation.options import EvalOptions
-from training.evaluation.run import SuiteError, evaluate
+from training.evaluation.run import EvalOptions, SuiteError, evaluate
 from training.evaluation.scoring import ScoringError, ScoringPool
 from training.records.failures import Failure
 from training.records.records import EvalRecord

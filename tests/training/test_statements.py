@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.scoring.statements import states
+from training.scoring.short_answer import states
 
 WORDS = st.sampled_from(
     ["rock", "jazz", "metal", "is", "not", "or", "the", "genre", "which", "5", "7", ",", ".", ":"]

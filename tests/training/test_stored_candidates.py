@@ -11,17 +11,15 @@ from dm_jupyter.agent.candidates import Candidate
 from dm_jupyter.agent.rollout import RolloutContext
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.search.settings import SearchSettings
 from dm_jupyter.search.strategies import Strategy, Vote
-from dm_jupyter.search.tree import Search
+from dm_jupyter.search.tree import Search, SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell
 from tests.training.outcomes import tried
 from training.records.failures import was_mended
-from training.records.read_run import RunError
-from training.records.records import EvalRecord
-from training.records.stored_candidates import stored_candidates
+from training.records.records import EvalRecord, RunError
+from training.revote import stored_candidates
 
 
 def _says(_: str, turn: int) -> list[str]:

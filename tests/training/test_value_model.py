@@ -15,8 +15,8 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from tests.cli.endpoint import LocalServer, ScriptedEndpoint, unused_url
 from training.evaluate import main
-from training.evaluation.value_model import ValueModel, ValueModelError
-from training.records.read_run import read_run
+from training.evaluation.models import ValueModel, ValueModelError
+from training.records.records import read_run
 
 Reply = Callable[[list[Any]], Any]
 
@@ -113,7 +113,7 @@ async def test_another_reply_is_refused_and_no_secret_is_said(
 
 
 async def test_an_address_that_nothing_listens_at_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.evaluation.value_model._PAUSE_S", 0.0)
+    monkeypatch.setattr("training.evaluation.models._PAUSE_S", 0.0)
     url = unused_url()
     async with ValueModel(url) as model:
         with pytest.raises(ValueModelError, match="can't be reached"):

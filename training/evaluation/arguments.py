@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
-from dm_jupyter.search.settings import SearchSettings
+from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool_settings import PROFILES
-from training.records.salvage import DAMAGED
+from training.records.records import DAMAGED
 from training.suites.registry import SUITES
 
 __all__ = ["CHOICES", "parsed", "positive"]

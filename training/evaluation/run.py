@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from asyncio import Semaphore
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.candidates import Candidate
+from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.rollout import Pool, RolloutContext
 from dm_jupyter.core.errors import (
     DataFileError,
@@ -31,22 +34,29 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.trajectory import StopReason
 from dm_jupyter.data.profile_reader import ProfileReader
-from dm_jupyter.models.local.leases import try_lock
+from dm_jupyter.models.local.runtime import try_lock
 from dm_jupyter.models.protocols import Policy
-from dm_jupyter.search.solution import Solution
-from dm_jupyter.search.strategies import Strategy
+from dm_jupyter.search.strategies import React, Solution, Strategy
 from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
 from training.atomic import write_lines
-from training.evaluation.options import EvalOptions
-from training.evaluation.resume_state import ResumeState, standing_of
+from training.evaluation.manifest import DataHashes, hash_data, known_hashes
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
-from training.marking.judge import JudgeError, JudgeUnreachableError
+from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
 from training.records.failures import Failure
-from training.records.records import EvalRecord, RecordLog, RunUsage
-from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample
+from training.records.records import EvalRecord, RecordLog, RunUsage, Salvaged, salvage
+from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample, Suite, draw
 
-__all__ = ["SuiteError", "evaluate", "item_folder", "outcome_of", "write_results"]
+__all__ = [
+    "EvalOptions",
+    "ResumeState",
+    "SuiteError",
+    "evaluate",
+    "item_folder",
+    "outcome_of",
+    "standing_of",
+    "write_results",
+]
 
 _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
@@ -54,8 +64,111 @@ _BREAKS = 2
 """Answers of the model that may break off in a try; one more ends the run, which can go on."""
 _RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", "failure",
            "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
-
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """What to run and where to keep it."""
+
+    suite: Suite
+    split: Path
+    out: Path
+    limit: int | None = None
+    seed: int = 7
+    """Of the draw of items; sampling starts from `run.seed`."""
+    trials: int = 1
+    """How often each item is tried."""
+    strategy: Strategy = field(default_factory=React)
+    collects: bool = False
+    """Whether a search is told which answers are right, to collect values and not to score."""
+    dialect: str = "markdown"
+    run: RunSettings = field(default_factory=RunSettings)
+    at_once: int = 1
+    """Tries that go on at the same time."""
+    places: Semaphore | None = None
+    """What evaluations beside it share: each try takes a place, in the order of asking."""
+    score_seconds: float = 60.0
+    """What one score may take; beyond it, the try is unscored."""
+    salvages: bool = False
+    """Whether damaged lines of the records are set aside before the run goes on."""
+    judge: Judge | None = None
+    """For suites whose verdict needs a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeState:
+    """Where a run stands when it begins, or goes on."""
+
+    tries: tuple[tuple[Sample, int], ...]
+    """Each item of the draw with the number of a try, all first tries first."""
+    done: Mapping[tuple[str, int], EvalRecord]
+    """The outcomes that are there already, by id and try."""
+    others: int
+    """Records of tries that are not in the draw."""
+    questions: str
+    """Fingerprint of the split's questions, with what is expected."""
+    data: DataHashes
+    """Hashes of the data files of the draw."""
+    salvaged: Salvaged | None = None
+    """What was set aside of the records, where that was asked for."""
+
+    def refuse_others(self, folder: Path) -> None:
+        """Every record of a folder counts in its report, so none may be of another draw.
+
+        Raises:
+            UsageError: there are such records.
+        """
+        if self.others:
+            raise UsageError(
+                f"{folder} holds {self.others} tries that this draw leaves out. A smaller --limit "
+                "or --k, and of some suites a larger --limit as well, draws other ones: give this "
+                "run a folder of its own with --out."
+            )
+
+    @property
+    def wanted(self) -> set[tuple[str, int]]:
+        """The draw, by id and try."""
+        return _keys(self.tries)
+
+    @property
+    def to_do(self) -> list[tuple[Sample, int]]:
+        """The tries that are still to be made."""
+        return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
+
+
+def standing_of(options: EvalOptions) -> ResumeState:
+    """Returns where a run stands; damaged records are set aside where the options say so.
+
+    Raises:
+        RecordError: the split is not as the suite needs it.
+        ValueError: the file of records is broken; the message names the line and the way out.
+        OSError: the records can't be read, or damaged ones not set aside.
+    """
+    items = options.suite.load(options.split)
+    drawn = draw(items, options.limit, options.seed)
+    tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
+    wanted = _keys(tries)
+    file = options.out / "records.jsonl"
+    salvaged = salvage(file) if options.salvages else None
+    found = RecordLog(file).outcomes()
+    done = {record.key: record for record in found if record.key in wanted}
+    others = sum(record.key not in wanted for record in found)
+    data = hash_data(drawn, options.split, known_hashes(options.out))
+    return ResumeState(tries, done, others, _fingerprint(items), data, salvaged)
+
+
+def _keys(tries: Iterable[tuple[Sample, int]]) -> set[tuple[str, int]]:
+    return {(item.task.id, trial) for item, trial in tries}
+
+
+def _fingerprint(items: Sequence[Sample]) -> str:
+    asked = [
+        (one.task.id, one.task.question, one.task.constraints, one.task.answer_format, one.label)
+        for one in items
+    ]
+    text = json.dumps(asked, default=str).encode()
+    return hashlib.sha256(text).hexdigest()[:12]
 
 
 async def evaluate(

@@ -11,20 +11,28 @@ from training.atomic import write_json
 from training.metrics.accuracy import (
     Rules,
     abq,
+    any_of_each,
+    by_question,
     has_sub_answers,
     is_right,
+    part_shares,
     pasq,
+    pass_of_each,
+    reported_ks,
+    share_of,
     uasq,
     uasq_interval,
 )
-from training.metrics.breakdown import by_group, group_names
-from training.metrics.costs import Price, costs_of
-from training.metrics.debugging import failure_counts, self_debugging
-from training.metrics.grades import grades_of
 from training.metrics.intervals import share_interval
-from training.metrics.parts import part_shares
-from training.metrics.passes import any_of_each, pass_of_each, reported_ks
-from training.metrics.questions import by_question, share_of
+from training.metrics.runs import (
+    Price,
+    by_group,
+    costs_of,
+    failure_counts,
+    grades_of,
+    group_names,
+    self_debugging,
+)
 from training.metrics.tables import tables_of, wide_console
 from training.records.records import EvalRecord
 

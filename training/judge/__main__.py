@@ -18,12 +18,9 @@ from rich.table import Table
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
-from training.judge.agreement import Agreement, agreement_of
-from training.judge.column import ColumnOptions, SecondColumn, judge_answers
-from training.judge.judged import JudgedRecord, item_of, judgeable
-from training.judge.reformat import Reformatter
-from training.marking.choice import judge_choice
-from training.marking.judge import Judge
+from training.judge.column import ColumnOptions, Reformatter, SecondColumn, judge_answers
+from training.judge.judged import Agreement, JudgedRecord, agreement_of, item_of, judgeable
+from training.marking.judge import Judge, judge_choice
 from training.records.records import EvalRecord
 from training.suites.registry import find_suite
 

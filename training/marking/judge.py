@@ -1,17 +1,44 @@
-"""A model that marks answers: any OpenAI-compatible endpoint, or whatever else is a `Policy`."""
+"""A model that marks answers: any OpenAI-compatible endpoint, or whatever else is a `Policy`.
+
+Its reply holds scores in tags, read strictly: anything else is no verdict.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from dm_jupyter.config import ModelChoice, model_choice
+from dm_jupyter.core.errors import UsageError
 from dm_jupyter.models.protocols import Policy
-from training.marking.asking import AskedModel
-from training.marking.errors import JudgeError, JudgeUnreachableError
-from training.marking.verdict import Grades, Marks, Scale, read_reason, read_scores
+from training.marking.asking import (
+    AskedModel,
+    JudgeError,
+    JudgeUnreachableError,
+    UnusableReplyError,
+)
 
-__all__ = ["Grades", "Judge", "JudgeError", "JudgeUnreachableError", "Marks", "Scale"]
+__all__ = [
+    "Grades",
+    "Judge",
+    "JudgeError",
+    "JudgeUnreachableError",
+    "Marks",
+    "Scale",
+    "judge_choice",
+    "read_reason",
+    "read_scores",
+]
+
+Scale = tuple[float, float]
+"""The lowest and the highest score."""
+_SCORE = re.compile(r'<score(?: name="([\w-]+)")?>([^<>]*)</score>')
+_ANY_SCORE_TAG = re.compile(r"</?\s*score\b", re.IGNORECASE)
+_REASON_TAG = re.compile(r"</?reason>")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 class Judge:
@@ -81,3 +108,93 @@ class Judge:
         read = partial(read_scores, scales=scales, is_whole=is_whole)
         asked = await self._model.ask(prompt, fields, read)
         return Grades(asked.value, read_reason(asked.reply), asked.is_cached)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """One score."""
+
+    score: float
+    reason: str
+    """The judge's words beside the score."""
+    is_cached: bool
+    """Whether the judge was not asked for it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grades:
+    """Several named scores of one reply."""
+
+    scores: Mapping[str, float]
+    reason: str
+    """The judge's words beside the scores."""
+    is_cached: bool
+    """Whether the judge was not asked for them again."""
+
+
+def read_scores(
+    reply: str, scales: Mapping[str, Scale], *, is_whole: bool = False
+) -> dict[str, float]:
+    """Returns the score of each name, in the order of `scales`.
+
+    Args:
+        reply: the judge's words.
+        scales: the range of each name, both ends included; `<score>` alone has the name "".
+        is_whole: whether a score must be a whole number.
+
+    Raises:
+        UnusableReplyError: a score is missing, stands twice, was not asked for, is no plain
+            number, or is out of its range.
+    """
+    found = [(match[1] or "", match[2].strip()) for match in _SCORE.finditer(reply)]
+    if len(_ANY_SCORE_TAG.findall(reply)) != 2 * len(found):
+        raise UnusableReplyError("a score tag in it is broken")
+    said = [name for name, _ in found]
+    for name in scales:
+        if said.count(name) != 1:
+            times = said.count(name)
+            raise UnusableReplyError(
+                f"{_tag(name)} must stand in it once, and stands {times} times"
+            )
+    for name in said:
+        if name not in scales:
+            raise UnusableReplyError(f"nobody asked for {_tag(name)}")
+    texts = dict(found)
+    return {
+        name: _number(name, texts[name], scale, is_whole=is_whole) for name, scale in scales.items()
+    }
+
+
+def read_reason(reply: str) -> str:
+    """Returns what a reply says beside its scores."""
+    return _REASON_TAG.sub("", _SCORE.sub("", reply)).strip()
+
+
+def _number(name: str, text: str, scale: Scale, *, is_whole: bool) -> float:
+    low, high = scale
+    if _NUMBER.fullmatch(text) is None:
+        raise UnusableReplyError(f"{_tag(name)} holds {text[:40]!r}, which is no plain number")
+    number = float(text)
+    if not low <= number <= high:
+        raise UnusableReplyError(f"{_tag(name)} holds {text}, and must be {low:g} to {high:g}")
+    if is_whole and not number.is_integer():
+        raise UnusableReplyError(f"{_tag(name)} holds {text}, and must be a whole number")
+    return number
+
+
+def _tag(name: str) -> str:
+    return f'<score name="{name}">' if name else "<score>"
+
+
+def judge_choice(model: str, base_url: str, key_file: Path | None) -> ModelChoice:
+    """Returns the judge's endpoint. The agent's key and address are not for another host.
+
+    Raises:
+        UsageError: the key file can't be read or is empty, it is given without an address, or an
+            endpoint has no model's name.
+    """
+    if key_file is None:
+        return ModelChoice(model, base_url)
+    if not base_url:
+        raise UsageError("whose key is that? Name the judge's endpoint, too: --judge-base-url")
+    return model_choice(model, base_url, key_file)

@@ -1,20 +1,48 @@
-"""What an evaluation keeps of each run: one line of JSON, written as soon as the run ended."""
+"""What an evaluation keeps of each run, and what is read back of a finished one.
+
+One line of JSON, written as soon as the run ended. Damaged lines can be taken out: the good ones
+stay, the others are set aside. `read_run` reads a finished run and never writes to it: a comparison
+or a report begins with it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from dataclasses import fields as fields_of
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from dm_jupyter.core.trajectory import Trajectory
+from training.atomic import write_whole
 from training.records.failures import failure_of, was_mended
 from training.suites.suite import ItemScore, Sample
 
-__all__ = ["EvalRecord", "RecordLog", "RunUsage"]
+__all__ = [
+    "DAMAGED",
+    "EvalRecord",
+    "RecordLog",
+    "RunError",
+    "RunUsage",
+    "Salvaged",
+    "read_run",
+    "salvage",
+]
+
+DAMAGED = "records.damaged.jsonl"
+_WAY_OUT = "give the run's command again, with --salvage where that does not help"
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    NoneType: "null",
+    list: "a list",
+    Mapping: "an object",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +216,7 @@ def _outcome(line: bytes) -> EvalRecord:
     return EvalRecord(**json.loads(line)).compacted()
 
 
-_OUTCOME_FIELDS = len(fields_of(EvalRecord)) - 3
+_OUTCOME_FIELDS = len(fields(EvalRecord)) - 3
 """All but label, trajectory and search, which come last."""
 
 
@@ -202,3 +230,148 @@ def _groups(trajectory: Trajectory) -> dict[str, list[str]]:
         "file": sorted({file.suffix.lstrip(".").lower() or "none" for file in task.files}),
     }
     return {name: values for name, values in groups.items() if values}
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What was found in a file of records."""
+
+    kept: int
+    """Records."""
+    damaged: int
+    """Lines that were set aside."""
+
+
+def salvage(file: Path) -> Salvaged:
+    """Moves the lines that are no whole records into `records.damaged.jsonl` beside the file.
+
+    Also moved is the second record of a try. The moved bytes are as they were, one line each after
+    those of an earlier call; they are on the disk before the records are written anew, so that
+    nothing is lost whenever this is stopped. Without a file, or without damage, nothing is written.
+
+    Args:
+        file: the records; nobody else writes them meanwhile.
+
+    Raises:
+        OSError: a file can't be read or written; the records are then as they were.
+    """
+    if not file.exists():
+        return Salvaged(0, 0)
+    kept, damaged = _sorted(file.read_bytes())
+    if damaged:
+        with (file.parent / DAMAGED).open("ab") as aside:
+            aside.writelines(line + b"\n" for line in damaged)
+            aside.flush()
+            os.fsync(aside.fileno())
+        write_whole(b"".join(line + b"\n" for line in kept), file)
+    return Salvaged(len(kept), len(damaged))
+
+
+def _sorted(raw: bytes) -> tuple[list[bytes], list[bytes]]:
+    kept: list[bytes] = []
+    damaged: list[bytes] = []
+    seen: set[tuple[str, int]] = set()
+    for line in raw.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            record = _record_of(line.decode("utf-8"), "")
+        except (RunError, UnicodeDecodeError):
+            damaged.append(line)
+            continue
+        (damaged if record.key in seen else kept).append(line)
+        seen.add(record.key)
+    return kept, damaged
+
+
+_KINDS = get_type_hints(EvalRecord)
+"""What a field's value must be: all that the record says of it."""
+_REQUIRED = [
+    one.name for one in fields(EvalRecord) if one.default is one.default_factory is MISSING
+]
+
+
+class RunError(ValueError):
+    """A run that can't be read; the message names the file, and the line where there is one."""
+
+
+def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
+    """Returns the records of a run: a folder with `records.jsonl`, or a file of records.
+
+    Args:
+        path: the folder or file.
+        is_running: whether the run may be writing its last line, which is then left out.
+
+    Raises:
+        RunError: there is no such file, it can't be read or is empty, a line is no record, or a try
+            at a question stands in it twice.
+    """
+    file = path / "records.jsonl" if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RunError(f"{file} can't be read: {why}") from error
+    if is_running:
+        text = text[: text.rfind("\n") + 1]
+    records: dict[tuple[str, int], EvalRecord] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        record = _record_of(line, f"{file}, line {number}")
+        if record.key in records:
+            raise RunError(
+                f"{file}, line {number}: {record.id}, try {record.trial}, stands twice; {_WAY_OUT}"
+            )
+        records[record.key] = record
+    if not records:
+        raise RunError(f"{file} holds no records: the run has not finished a question")
+    return list(records.values())
+
+
+def _record_of(line: str, place: str) -> EvalRecord:
+    """Returns the record that a line holds.
+
+    Args:
+        line: of a file of records.
+        place: file and line, for the message.
+
+    Raises:
+        RunError: the line is no record; the message names the field where one is at fault.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{place}: not JSON ({error}); {_WAY_OUT}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{place}: expected a JSON object, found {type(found).__name__}")
+    for name in _REQUIRED:
+        if name not in found:
+            raise RunError(f"{place}, field {name!r}: is missing")
+    for name, value in found.items():
+        _check(value, _KINDS.get(name, Any), name, place)
+    try:
+        return EvalRecord(**found)
+    except TypeError as error:
+        raise RunError(f"{place}: not a record of this release ({error})") from error
+
+
+def _check(value: Any, annotation: Any, name: str, place: str) -> None:
+    """Refuses a value that is not what its field is annotated as, or that holds such a one."""
+    if annotation is Any:
+        return
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kind = next((one for one in kinds if _is(value, get_origin(one) or one)), None)
+    if kind is None:
+        expected = " or ".join(_WORDS[get_origin(one) or one] for one in kinds)
+        found = value if isinstance(value, float) else type(value).__name__
+        raise RunError(f"{place}, field {name!r}: expected {expected}, found {found}")
+    held = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, one in held.items() if isinstance(held, dict) else ():
+        _check(one, get_args(kind)[-1], f"{name}.{key}", place)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return type(value) in {int, float} and abs(value) <= sys.float_info.max
+    return type(value) is (dict if kind is Mapping else kind)

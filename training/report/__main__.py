@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.atomic import write_whole
-from training.records.read_run import RunError
+from training.records.records import RunError
 from training.report.page import page_of
 from training.report.server import LivePage, ReportServer
 from training.report.source import read_report_runs, title_of

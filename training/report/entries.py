@@ -1,15 +1,16 @@
-"""The list of questions: a line for each try, and what opens below it."""
+"""The list of questions: a line for each try, and below it what was answered and expected."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from training.compare import RUNS
-from training.metrics.breakdown import UNGROUPED, by_group, group_names
+from training.metrics.runs import UNGROUPED, by_group, group_names
 from training.records.records import EvalRecord
 from training.report.judges import WORDS, JudgeNote, judge_note, opinion_of
 from training.report.notebooks import NotebookPage, notebook_page
@@ -18,10 +19,19 @@ from training.report.search import Tree, VoteCount
 from training.report.search_page import TreePage, VotePage, tree_page, vote_page
 from training.report.source import ReportRun, Tried
 from training.report.svg import cut
-from training.report.verdicts import ShownVerdict, kind_of, verdict_of
 from training.report.words import plain
+from training.scoring import closed_form
 
-__all__ = ["Filter", "PageEntry", "entries_of", "filters_of"]
+__all__ = [
+    "Filter",
+    "PageEntry",
+    "Part",
+    "ShownVerdict",
+    "entries_of",
+    "filters_of",
+    "kind_of",
+    "verdict_of",
+]
 
 _TITLE_CHARS = 400
 _ANSWER_CHARS = 120
@@ -31,8 +41,8 @@ VERDICTS = {
     "ours": "right by our rules only",
     "strict": "right by the strict rules only",
 }
-
 NOTED = (("yes", "with a note"), ("no", "without a note"))
+_MAX_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +233,98 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
         judge=judge_note(one.judged) if one.judged else None,
         note=one.note.text if one.note else "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that the verdict is made of."""
+
+    name: str
+    expected: str | None
+    """`None` where the label does not name it."""
+    answered: str | None
+    right: bool
+    strict: bool | None
+    """`None` where the suite does not tell the rules apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVerdict:
+    """The verdict on one answer."""
+
+    kind: str
+    answer: str | None
+    expected: str | None
+    """The whole label; `None` in a compact record, and where the parts say it all."""
+    parts: tuple[Part, ...]
+    grades: tuple[tuple[str, str], ...]
+
+    @property
+    def names_values(self) -> bool:
+        """Whether some part has a value beside its name."""
+        return any(part.expected is not None or part.answered is not None for part in self.parts)
+
+
+def kind_of(record: EvalRecord) -> str:
+    """Returns `right`, `wrong`, or by whose rules alone it is right: `ours`, `strict`."""
+    if record.right and record.strict:
+        return "right"
+    if record.right or record.strict:
+        return "ours" if record.right else "strict"
+    return "wrong"
+
+
+def verdict_of(record: EvalRecord) -> ShownVerdict:
+    """Returns the verdict of a record."""
+    paired = _paired(record)
+    parts = tuple(_parts(record, paired))
+    is_told = bool(paired) and {part.name for part in parts} >= paired.keys()
+    return ShownVerdict(
+        kind=kind_of(record),
+        answer=None if record.answer is None else plain(record.answer, _MAX_CHARS),
+        expected=None if record.label is None or is_told else _label_words(record.label),
+        parts=parts,
+        grades=tuple((name, f"{value:g}") for name, value in record.grades.items()),
+    )
+
+
+def _parts(record: EvalRecord, paired: Mapping[str, closed_form.SubAnswer]) -> Iterator[Part]:
+    for name, right in record.parts.items():
+        part = paired.get(name) or _unlabelled(record, name)
+        yield Part(
+            name,
+            _label_words(part.label) if name in paired else None,
+            None if part.answer is None else plain(part.answer, _MAX_CHARS),
+            bool(right),
+            record.strict_parts.get(name),
+        )
+
+
+def _paired(record: EvalRecord) -> dict[str, closed_form.SubAnswer]:
+    """The values of a label that names each, with the answers that the scorer held against them."""
+    label = record.label
+    if isinstance(label, Mapping):
+        pairs = [(str(name), _as_text(value)) for name, value in label.items()]
+    elif isinstance(label, list) and all(_is_pair(one) for one in label):
+        pairs = [(name, value) for name, value in label]
+    else:
+        pairs = []
+    return closed_form.score(record.answer or "", pairs).numbered
+
+
+def _unlabelled(record: EvalRecord, name: str) -> closed_form.SubAnswer:
+    """What was said to a name; nothing where it stands twice, as no label says which is which."""
+    text = "" if f"{name}#2" in record.parts else record.answer or ""
+    return closed_form.score(text, [(name, "")]).parts[0]
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(x, str) for x in value)
+
+
+def _label_words(label: Any) -> str:
+    return plain(_as_text(label), _MAX_CHARS)
+
+
+def _as_text(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, indent=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from training.evaluation.summary import summary_of
 from training.metrics.accuracy import Rules
-from training.metrics.breakdown import by_group
+from training.metrics.runs import by_group
 from training.records.records import EvalRecord
 
 __all__ = ["Figures", "ShownShare", "figures_of"]

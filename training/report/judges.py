@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from training.judge.agreement import Agreement, agreement_of
-from training.judge.judged import JudgedRecord
+from training.judge.judged import Agreement, JudgedRecord, agreement_of
 from training.report.source import ReportRun
 from training.report.tables import NOTHING, FigureTable, TableRow
 from training.report.words import plain

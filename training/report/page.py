@@ -1,7 +1,7 @@
 """Puts the page together.
 
 *Covered*: what a cell or a model wrote stands in the page as text, as a picture, or as tags from a
-short list (`words`, `sanitize`). The page's own policy, in its head, lets a browser run the one
+short list (`words`, `outputs`). The page's own policy, in its head, lets a browser run the one
 script and use the one style sheet whose hashes it names, load nothing, send nothing and follow no
 `<base>`; notebooks lie in `<template>` elements, which are inert until they are opened. A page that
 a server keeps up to date may ask that server alone.
@@ -21,15 +21,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from training.compare import RUNS, comparison_of, verdict_lines
-from training.records.read_run import RunError
+from training.records.records import RunError
 from training.report import plots, tables
 from training.report.entries import PageEntry, entries_of, filters_of
 from training.report.figures import Figures, figures_of
 from training.report.judges import judge_table
 from training.report.notebooks import sandbox_words
-from training.report.notes import MAX_NOTE_CHARS
 from training.report.pictures import Pictures
-from training.report.source import ReportRun
+from training.report.source import MAX_NOTE_CHARS, ReportRun
 from training.report.words import plain
 
 __all__ = ["page_of"]

@@ -1,7 +1,8 @@
-"""The plots of the page."""
+"""The plots of the page, and their axes."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +12,22 @@ from markupsafe import Markup
 
 from training.records.failures import Failure
 from training.report.figures import Figures, ShownShare
-from training.report.scales import LogScale, ShareScale, share_axis
 from training.report.svg import add, cut, drawing, to_markup
 from training.report.tables import merged_groups
 
-__all__ = ["Legend", "Plot", "accuracy_plot", "failure_plot", "pass_plot", "token_plot"]
+__all__ = [
+    "Legend",
+    "LogScale",
+    "Plot",
+    "ShareScale",
+    "accuracy_plot",
+    "failure_plot",
+    "pass_plot",
+    "token_plot",
+]
 
 Legend = tuple[tuple[str, str], ...]
 """Class of a colour, and what it stands for."""
-
 COLOURS = 9
 _WIDTH = 760
 _LABELS = 210
@@ -48,7 +56,7 @@ def accuracy_plot(runs: Sequence[Figures]) -> Plot:
     title = "Right answers by group, by the benchmark's rules, with 95 % intervals"
     svg = drawing(title, _WIDTH, height + _AXIS)
     scale = _share_scale()
-    share_axis(svg, scale, 0, height)
+    _share_axis(svg, scale, 0, height)
     y = 0.0
     for label, group, shares in rows:
         y += _heading(svg, y, group)
@@ -68,7 +76,7 @@ def failure_plot(runs: Sequence[Figures]) -> Plot:
     title = "Failures by kind, as shares of the tries; what is left blank is right"
     svg = drawing(title, _WIDTH, pitch * len(rows) + _AXIS)
     scale = _share_scale()
-    share_axis(svg, scale, 0, pitch * len(rows))
+    _share_axis(svg, scale, 0, pitch * len(rows))
     for number, (label, tries, counts) in enumerate(rows):
         _row_label(svg, f"{label} ({tries})", number * pitch + pitch / 2)
         _stack(svg, scale, number * pitch, _segments(kinds, counts, tries))
@@ -255,3 +263,61 @@ def _line(svg: Element, points: Sequence[tuple[float, float]], css: str) -> None
     add(group, "polyline", css="curve", points=path)
     for x, y in points:
         add(group, "circle", css="dot", cx=x, cy=y, r=4.5)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareScale:
+    """Places shares between 0 and 1 from left to right."""
+
+    left: float
+    width: float
+
+    def place(self, share: float) -> float:
+        """Returns where a share lies, in pixels."""
+        return self.left + self.width * share
+
+
+@dataclass(frozen=True, slots=True)
+class LogScale:
+    """Places counts from left to right, each doubling as wide as the next."""
+
+    left: float
+    width: float
+    low: float
+    """The smallest count there is, at least 1."""
+    high: float
+    """The largest."""
+
+    def place(self, count: float) -> float:
+        """Returns where a count lies, in pixels; what is below 1 lies at 1."""
+        low, high = self._ends()
+        inside = min(max(count, low), high)
+        return self.left + self.width * math.log(inside / low) / math.log(high / low)
+
+    def ticks(self) -> Iterator[int]:
+        """Yields round counts: 1, 2 and 5 times each power of ten."""
+        low, high = self._ends()
+        for power in range(math.floor(math.log10(high)) + 1):
+            for step in (1, 2, 5):
+                if low <= step * 10**power <= high:
+                    yield step * 10**power
+
+    def _ends(self) -> tuple[float, float]:
+        low = max(1.0, self.low)
+        return low, max(2 * low, self.high)
+
+
+def _share_axis(svg: Element, scale: ShareScale, top: float, bottom: float) -> None:
+    """Draws a line at each quarter, and its per cent below.
+
+    Args:
+        svg: where it is drawn.
+        scale: of the shares.
+        top: where the lines begin, in pixels.
+        bottom: where they end.
+    """
+    for quarter in range(5):
+        x = scale.place(quarter / 4)
+        add(svg, "line", css="grid", x1=x, x2=x, y1=top, y2=bottom)
+        words = f"{25 * quarter} %"
+        add(svg, "text", words, css="tick", x=x, y=bottom + 16, text_anchor="middle")

@@ -1,8 +1,12 @@
-"""The votes or the tree behind an answer, as the page shows them."""
+"""The votes or the tree behind an answer, as the page shows them.
+
+Each node of a tree is drawn in a row of its own, in the middle of its children's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
@@ -10,10 +14,9 @@ from markupsafe import Markup
 
 from training.report.search import ShownNode, Tree, VoteCount
 from training.report.svg import add, cut, drawing, to_markup
-from training.report.tree_layout import rows_of
 from training.report.words import plain
 
-__all__ = ["NodeRow", "TreePage", "VotePage", "VoteRow", "tree_page", "vote_page"]
+__all__ = ["NodeRow", "TreePage", "VotePage", "VoteRow", "rows_of", "tree_page", "vote_page"]
 
 _COLUMN = 120
 _ROW = 30
@@ -159,3 +162,33 @@ def _said(node: ShownNode) -> str:
     if node.errors:
         parts.append(f"{node.errors} errors")
     return ", ".join(parts)
+
+
+def rows_of(nodes: Sequence[ShownNode]) -> Mapping[int, float]:
+    """Returns the row of each node by its id, from 0; no two of one depth share a row.
+
+    Leaves take a row each, in the order of a walk that goes deep first.
+
+    Args:
+        nodes: of a tree, each parent before its children.
+    """
+    children: dict[int, list[int]] = defaultdict(list)
+    for node in nodes:
+        if node.parent is not None:
+            children[node.parent].append(node.id)
+    rows: dict[int, float] = {}
+    waiting = [nodes[0].id]
+    free = 0
+    while waiting:
+        last = waiting[-1]
+        missing = [child for child in children[last] if child not in rows]
+        if missing:
+            waiting.extend(reversed(missing))
+            continue
+        waiting.pop()
+        if below := [rows[child] for child in children[last]]:
+            rows[last] = (below[0] + below[-1]) / 2
+        else:
+            rows[last] = float(free)
+            free += 1
+    return rows

@@ -21,10 +21,16 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from training.records.read_run import RunError
-from training.report.notes import MAX_NOTE_CHARS, NoteConflictError, keep_note, notes_file
+from training.records.records import RunError
 from training.report.page import page_of
-from training.report.source import read_report_runs, title_of
+from training.report.source import (
+    MAX_NOTE_CHARS,
+    NoteConflictError,
+    keep_note,
+    notes_file,
+    read_report_runs,
+    title_of,
+)
 
 __all__ = ["LivePage", "ReportServer"]
 

@@ -3,24 +3,39 @@
 Read here, once, are numbers, dates, times, ranges, words, lists and dicts, see `reader`, `moments`
 and `lists`. Nothing is ever evaluated: the readers are regular expressions and one bracket-aware
 splitter, linear in the length of the text.
+
+Where a benchmark lets a number be missed by a share, that share holds for its own questions and
+nowhere else.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from training.scoring.lists import Group, folded, pairs_of, parse_group, read_range, readings
 from training.scoring.moments import read_moment
 from training.scoring.reader import (
+    MAX_CHARS,
     ReadingPolicy,
     is_identifier,
     parse_number,
     plain_text,
+    read_written,
     scalars_equal,
 )
 
-__all__ = ["MAX_VALUE_CHARS", "is_nothing", "kind_of", "values_equal"]
+__all__ = [
+    "MAX_VALUE_CHARS",
+    "first_number",
+    "is_nothing",
+    "is_within",
+    "kind_of",
+    "read_number",
+    "values_equal",
+]
 
 MAX_VALUE_CHARS = 20_000
 """Longer values agree only word by word, so that comparing stays quick."""
@@ -28,7 +43,6 @@ MAX_DEPTH = 8
 """Lists in lists deeper than this equal only the same text."""
 MAX_UNORDERED = 500
 """Items that don't agree word by word, matched in any order; more of them don't agree."""
-
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
 _NOTHING_ANSWERS = frozenset(
     {
@@ -36,6 +50,7 @@ _NOTHING_ANSWERS = frozenset(
         *("no rows", "no such rows", "no such row", "no results", "no matches", "not available"),
     }
 )
+_FIRST = re.compile(r"-?[0-9]+\.?[0-9]*%?")
 
 
 def kind_of(value: str) -> Literal["number", "list", "text"]:
@@ -167,3 +182,38 @@ def _same_bag(
             return False
         left.pop(match)
     return True
+
+
+def read_number(text: str) -> float | None:
+    """Returns the number that the whole text writes; a percent sign divides by 100."""
+    number = parse_number(text)
+    if number is None:
+        return None
+    value, found = _as_float(number), read_written(text)
+    return value / 100 if found is not None and found.is_percent else value
+
+
+def first_number(text: str) -> float | None:
+    """Returns the first plain number anywhere in a text; a percent sign divides by 100."""
+    match = _FIRST.search(text)
+    if match is None or len(match[0]) > MAX_CHARS:
+        return None
+    value = _as_float(float(match[0].rstrip("%")))
+    return value / 100 if match[0].endswith("%") else value
+
+
+def is_within(label: float, answer: float, share: float) -> bool:
+    """Returns whether the answer misses the label by at most that share of the label.
+
+    A label of 0 has no share: it needs 0. Nothing is within anything infinite or undefined.
+    """
+    if not (math.isfinite(label) and math.isfinite(answer)):
+        return False
+    return abs(label - answer) <= share * abs(label) * (1 + 1e-9)
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an int beyond every float
+        return math.inf

@@ -3,26 +3,33 @@
 A split is a folder with `questions.jsonl` and, for each competition, `data/ID/train.csv`,
 `test.csv` and `answer.csv`, the last of which the agent does not get. The agent writes
 `submission.csv`. The competitions' data belongs to their hosts and comes with nothing of ours.
+
+The relative performance gap puts scores of any scale on one from 0 up: RPG =
+max(0, (p - b) / (g - b)) of one competition, with the submission's score p, the baseline's b and
+the best known g, and their mean over all competitions, a missing submission counting 0. The sign of
+g - b says whether more is better, so that no metric needs a direction here. As published, it is not
+cut at 1: a score beyond the best known one counts more than 1. Deviates from the released script in
+nothing but its errors: an undefined score is 0 there as well. Test: `test_the_gap_by_hand`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.core.task import Task
-from training.scoring.gap import relative_gap
 from training.scoring.metrics_table import METRICS, MetricError, score_columns
 from training.scoring.reader import Number, parse_number
 from training.scoring.tables import tables_equal
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 
-__all__ = ["DSBenchModeling", "ModelingLabel"]
+__all__ = ["DSBenchModeling", "ModelingLabel", "mean_gap", "relative_gap"]
 
 SUBMISSION = "submission.csv"
 MAX_SUBMISSION_BYTES = 512 * 2**20
@@ -31,7 +38,6 @@ CONSTRAINTS = (
     "working folder, with a header line and without an index: the columns {columns}, one row for "
     "each row of test.csv, in the same order. It is scored by {metric}."
 )
-
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -230,3 +236,27 @@ def _truth(record: Record, name: str, columns: Sequence[str]) -> tuple[dict[str,
     if len({row[columns[0]] for row in rows}) < len(rows):
         raise record.fault("key", f"{file} names a row twice")
     return tuple({column: row[column] for column in columns} for row in rows)
+
+
+def relative_gap(score: float, baseline: float, best: float) -> float:
+    """Returns the part of the way from the baseline to the best that a score has gone.
+
+    Raises:
+        ValueError: the baseline or the best is undefined, or they are the same.
+    """
+    if not (math.isfinite(baseline) and math.isfinite(best)) or baseline == best:
+        raise ValueError(f"no gap lies between the baseline {baseline} and the best {best}")
+    if not math.isfinite(score):
+        return 0.0
+    return max(0.0, (score - baseline) / (best - baseline))
+
+
+def mean_gap(gaps: Sequence[float | None]) -> float:
+    """Returns the mean over competitions; None stands for one without a submission.
+
+    Raises:
+        ValueError: there are no competitions.
+    """
+    if not gaps:
+        raise ValueError("there is no mean gap of no competitions")
+    return sum(gap or 0.0 for gap in gaps) / len(gaps)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from dm_jupyter.core.task import Task
 from training.scoring.lists import folded
-from training.scoring.numeric import first_number, is_within, read_number
 from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.values import first_number, is_within, read_number
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 

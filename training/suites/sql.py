@@ -26,8 +26,7 @@ from typing import Any
 
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.task import Task
-from training.scoring.short_answer import answers_equal
-from training.scoring.statements import states
+from training.scoring.short_answer import answers_equal, states
 from training.scoring.tables import read_csv, tables_equal, tables_identical
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample

@@ -22,9 +22,8 @@ from typing import Any
 
 from dm_jupyter.core.task import Task
 from training.scoring.closed_form import strictly_equal
-from training.scoring.numeric import is_within, read_number
 from training.scoring.short_answer import answers_equal, final_answer
-from training.scoring.values import kind_of
+from training.scoring.values import is_within, kind_of, read_number
 from training.suites.records import Record, RecordError, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 

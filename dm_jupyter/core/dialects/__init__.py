@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects.datamind import DataMindDialect
-from dm_jupyter.core.dialects.jupiter import JupiterDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
-from dm_jupyter.core.dialects.react import ReactDialect
+from dm_jupyter.core.dialects.react import JupiterDialect, ReactDialect
 from dm_jupyter.core.dialects.tools import ToolsDialect
 from dm_jupyter.core.errors import UsageError
 

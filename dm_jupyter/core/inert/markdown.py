@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 
-from dm_jupyter.core.inert.markup import CLASS
-from dm_jupyter.core.inert.urls import host_of, is_inert, shown_address
+from dm_jupyter.core.inert.markup import CLASS, host_of, is_inert, shown_address
 
 __all__ = ["inert_markdown"]
 

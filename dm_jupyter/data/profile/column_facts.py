@@ -1,8 +1,9 @@
-"""What is true of one column, gathered from its values piece by piece."""
+"""What is true of one column, gathered piece by piece from its values; each as JSON can hold it."""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections import Counter
 from decimal import Decimal
@@ -14,10 +15,9 @@ from pandas.api import types
 
 from dm_jupyter.data.profile.distinct import DistinctCounter, HashRoom, hashes_of
 from dm_jupyter.data.profile.model import ColumnProfile, Scalar
-from dm_jupyter.data.profile.scalars import scalar
 from dm_jupyter.data.profile.values import indexed
 
-__all__ = ["FEW_VALUES", "ColumnFacts"]
+__all__ = ["FEW_VALUES", "ColumnFacts", "column_name", "scalar"]
 
 FEW_VALUES = 6
 _EXAMPLES = 3
@@ -30,6 +30,7 @@ _SPREAD_TEXTS = 2000
 _ISO = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d.*)?")
 _MEASURES = frozenset({"number", "time", "date", "decimal"})
 """Kinds of values that have a smallest and a largest one."""
+LONGEST_VALUE_CHARS = 80
 
 
 class ColumnFacts:
@@ -306,3 +307,49 @@ def _kind_of_objects(values: list[Any]) -> str:
     if all(type(value) is dt.date for value in values):
         return "date"
     return "decimal" if all(isinstance(value, Decimal) for value in values) else "other"
+
+
+def scalar(value: object) -> Scalar:
+    """Returns a cell as JSON can hold it: text cut, times as ISO text, missing as None."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"<{len(value):,} bytes>"
+    return _scalar_number(value)
+
+
+def column_name(label: object) -> str:
+    """Returns a frame's column label as text."""
+    return label if isinstance(label, str) else str(label)
+
+
+def _scalar_number(value: Any) -> Scalar:
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if hasattr(value, "isoformat"):
+        return _time_text(value)
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, (int, bool)):
+        # A number of hundreds of digits is legal in JSON and useless in a prompt.
+        return value if abs(value) < 10**30 else _cut(f"{value:.6e}" if value < 10**300 else "huge")
+    return _cut(_shown(value))
+
+
+def _time_text(value: Any) -> str:
+    text = str(value.isoformat(sep=" ") if isinstance(value, pd.Timestamp) else value)
+    return text.removesuffix(" 00:00:00")
+
+
+def _shown(value: Any) -> str:
+    return repr(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_VALUE_CHARS:
+        return text
+    return f"{text[:LONGEST_VALUE_CHARS]}… ({len(text):,} characters)"

@@ -1,21 +1,25 @@
-"""Frame in, column profiles out: at once, or piece by piece for a table that is not held whole."""
+"""Frame in, column profiles out: at once, or piece by piece for a table that is not held whole.
+
+Where no column identifies a row, two may do so together, as country and year do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
-from dm_jupyter.data.profile.column_facts import FEW_VALUES, ColumnFacts
+from dm_jupyter.data.profile.column_facts import FEW_VALUES, ColumnFacts, column_name, scalar
 from dm_jupyter.data.profile.distinct import HashRoom
 from dm_jupyter.data.profile.model import ColumnProfile, Scalar
-from dm_jupyter.data.profile.scalars import column_name, scalar
 
 __all__ = [
     "FEW_VALUES",
     "TableFacts",
     "column_name",
+    "paired_key",
     "profile_columns",
     "sample_rows",
     "scalar",
@@ -27,6 +31,12 @@ _DETAILED = 3_000
 """Columns that are looked into: more than a prompt has room for, few enough to take no time."""
 _COUNTED_VALUES = 1_000_000
 """Distinct values that are counted one by one, over all columns."""
+_MOST_ROWS = 200_000
+_LEAST_ROWS = 12
+_MOST_PAIRS = 20
+_DENSITY = 0.5
+"""Least share of all combinations that must be there. Of columns that have nothing to do with each
+other few combinations are, and those may be unique by accident."""
 
 
 class TableFacts:
@@ -152,3 +162,41 @@ def _joined(first: Any, second: Any) -> Any:
     if first == second:
         return first
     return pd.concat([pd.Series([], dtype=first), pd.Series([], dtype=second)]).dtype
+
+
+def paired_key(frame: pd.DataFrame, columns: Sequence[ColumnProfile]) -> tuple[str, ...]:
+    """Returns the names of two columns that no two rows share; empty where that is not sure.
+
+    Only columns without missing values and fractions count, and only where no single column
+    identifies a row already.
+
+    Args:
+        frame: all rows of the table.
+        columns: its profiles, in the same order.
+    """
+    rows = len(frame)
+    if not _LEAST_ROWS <= rows <= _MOST_ROWS:
+        return ()
+    if any(column.unique == rows for column in columns if "float" not in column.dtype):
+        return ()
+    for one, other in _pairs(columns, rows):
+        if not frame.iloc[:, [one, other]].duplicated().any():
+            return columns[one].name, columns[other].name
+    return ()
+
+
+def _pairs(columns: Sequence[ColumnProfile], rows: int) -> Iterator[tuple[int, int]]:
+    """Yields places of two columns whose combinations are as many as the rows or little more."""
+    counts = [
+        (place, column.unique)
+        for place, column in enumerate(columns)
+        if column.unique and column.unique > 1 and column.missing == 0
+        if "float" not in column.dtype
+    ]
+    fitting = (
+        (one, other)
+        for (one, count), (other, more) in combinations(counts, 2)
+        if _DENSITY * count * more <= rows <= count * more
+    )
+    for _, pair in zip(range(_MOST_PAIRS), fitting, strict=False):
+        yield pair

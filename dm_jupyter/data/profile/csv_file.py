@@ -11,7 +11,7 @@ from pandas.api import types
 from pandas.errors import ParserError
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.data.profile.columns import profile_columns, sample_rows
+from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
 from dm_jupyter.data.profile.csv_call import csv_call, is_padded, layout_warnings, with_columns
 from dm_jupyter.data.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.data.profile.csv_rows import RowScan, scan_rows
@@ -25,14 +25,11 @@ from dm_jupyter.data.profile.csv_stream import (
 from dm_jupyter.data.profile.encoding import TextEncoding, detect_encoding
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.frame_steps import STRIP_TEXT
-from dm_jupyter.data.profile.grain import paired_key
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.month_names import with_month_dates
-from dm_jupyter.data.profile.na_codes import with_na_codes
 from dm_jupyter.data.profile.number_plan import NumberPlan, csv_numbers
-from dm_jupyter.data.profile.plain_load import plain_table
-from dm_jupyter.data.profile.read_call import ReadCall
-from dm_jupyter.data.profile.sentinels import shared_marks, with_sentinels
+from dm_jupyter.data.profile.read_call import ReadCall, plain_table
+from dm_jupyter.data.profile.sentinels import shared_marks, with_na_codes, with_sentinels
 from dm_jupyter.data.profile.source import Source
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_pass import Deadline, noted

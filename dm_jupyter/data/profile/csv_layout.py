@@ -7,8 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dm_jupyter.data.profile.csv_dialect import CsvDialect, find_dialect, parsed_rows
-from dm_jupyter.data.profile.fixed_width import AlignedText, aligned_text
+from dm_jupyter.data.profile.csv_dialect import (
+    AlignedText,
+    CsvDialect,
+    aligned_text,
+    find_dialect,
+    parsed_rows,
+)
 from dm_jupyter.data.profile.header_rows import FigureText
 from dm_jupyter.data.profile.numbers import PERCENT, parse_number
 from dm_jupyter.data.profile.table_layout import SheetBlock, find_blocks, text_breaks

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dm_jupyter.core.sql_names import always_quoted
+from dm_jupyter.core.schema import always_quoted
 from dm_jupyter.data.profile.columns import scalar
 from dm_jupyter.data.profile.faults import reading
 from dm_jupyter.data.profile.literals import quoted

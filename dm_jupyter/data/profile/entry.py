@@ -148,7 +148,7 @@ def _database(sniffed: Sniffed) -> FileProfile:
 
 def _columnar(sniffed: Sniffed) -> FileProfile:
     if sniffed.kind != "parquet":
-        from dm_jupyter.data.profile.arrow_file import profile_arrow
+        from dm_jupyter.data.profile.parquet_file import profile_arrow
 
         return profile_arrow(sniffed.source, sniffed.kind)
     from dm_jupyter.data.profile.parquet_file import profile_parquet
@@ -158,7 +158,7 @@ def _columnar(sniffed: Sniffed) -> FileProfile:
 
 def _json(sniffed: Sniffed) -> FileProfile:
     if sniffed.kind == "geojson":
-        from dm_jupyter.data.profile.geojson_file import profile_geojson
+        from dm_jupyter.data.profile.json_file import profile_geojson
 
         return profile_geojson(sniffed.source)
     from dm_jupyter.data.profile.json_file import profile_json

@@ -18,11 +18,11 @@ from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.encoding import detect_encoding
 from dm_jupyter.data.profile.faults import reading
 from dm_jupyter.data.profile.frame_steps import FrameStep
-from dm_jupyter.data.profile.frame_table import LookedAt, table_of
 from dm_jupyter.data.profile.literals import quoted
 from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.table_pass import LookedAt, table_of
 
 __all__ = ["profile_html"]
 

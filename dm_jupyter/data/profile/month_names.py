@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from dm_jupyter.data.profile.cell_words import is_missing_word
+from dm_jupyter.data.profile.dates import MONTHS, written_date
 from dm_jupyter.data.profile.frame_steps import FrameStep
 from dm_jupyter.data.profile.literals import literal
 from dm_jupyter.data.profile.suspicion import is_text
-from dm_jupyter.data.profile.written_dates import MONTHS, written_date
 
 __all__ = ["MonthDates", "with_month_dates"]
 

@@ -1,4 +1,7 @@
-"""One pandas call, kept as a value: what the profile runs is what the notebook is told to run."""
+"""One pandas call, kept as a value: what the profile runs is what the notebook is told to run.
+
+Where our own code could not do better, that is the call by which the library loads it by itself.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,18 @@ from typing import Any
 
 import pandas as pd
 
+from dm_jupyter.data.profile.columns import column_name, profile_columns, sample_rows
+from dm_jupyter.data.profile.faults import attempted
 from dm_jupyter.data.profile.frame_steps import FrameStep
 from dm_jupyter.data.profile.literals import literal, quoted
+from dm_jupyter.data.profile.model import ColumnProfile, TableProfile
 
-__all__ = ["ReadCall", "numbers_rows"]
+__all__ = ["ReadCall", "numbers_rows", "plain_table"]
 
 _INDEX_ROWS = 3
 """Rows from which on a run from 0 is an index and not two numbers."""
+_PLAIN = "the layout could not be worked out: the {} is loaded as it is, check names and types"
+"""What a profile says of a table that is loaded plainly; to be filled with "sheet" or "table"."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +87,30 @@ def numbers_rows(frame: pd.DataFrame) -> bool:
     first = frame.iloc[:, 0]
     is_whole = bool(pd.api.types.is_integer_dtype(first.dtype))
     return is_whole and first.tolist() == list(range(len(frame)))
+
+
+def plain_table(frame: pd.DataFrame, code: str, *, name: str, what: str) -> TableProfile:
+    """Returns the profile of a frame that nothing was done to.
+
+    It never raises: what can't be described is left out, and names and types remain.
+
+    Args:
+        frame: as the library read it.
+        code: that reads it.
+        name: of the sheet or table.
+        what: the word for it, such as "sheet".
+    """
+    told = (_PLAIN.format(what),)
+    table = TableProfile(name, len(frame), _bare(frame), load_code=code, warnings=told)
+    with attempted():
+        table = replace(table, columns=profile_columns(frame))
+    rows = table.sample_rows
+    with attempted():
+        rows = sample_rows(frame)
+    return replace(table, sample_rows=rows)
+
+
+def _bare(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
+    """Returns names and types alone."""
+    named = zip(frame.columns, frame.dtypes, strict=True)
+    return tuple(ColumnProfile(column_name(label), str(dtype)) for label, dtype in named)

@@ -29,7 +29,7 @@ from dm_jupyter.data.profile.frame_steps import (
     split_sections,
 )
 from dm_jupyter.data.profile.suspicion import is_text
-from dm_jupyter.data.profile.xlsx_scan import Merge
+from dm_jupyter.data.profile.workbook_scan import Merge
 
 __all__ = ["Cleaning", "cleaning_of", "missing_marks"]
 

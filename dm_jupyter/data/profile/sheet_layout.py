@@ -19,7 +19,7 @@ from dm_jupyter.data.profile.table_layout import (
     grid_of_values,
     text_breaks,
 )
-from dm_jupyter.data.profile.xlsx_scan import Merge
+from dm_jupyter.data.profile.workbook_scan import Merge
 
 __all__ = ["SEARCHED_ROWS", "SheetPart", "column_letters", "find_sheet_layout"]
 

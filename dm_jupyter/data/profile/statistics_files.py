@@ -18,11 +18,10 @@ from pandas.api import types
 
 from dm_jupyter.data.profile.faults import needs_package, reading
 from dm_jupyter.data.profile.frame_steps import FrameStep
-from dm_jupyter.data.profile.frame_table import LookedAt, in_pieces, label_note, table_of
 from dm_jupyter.data.profile.literals import literal, quoted
 from dm_jupyter.data.profile.model import FileProfile
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.table_pass import Deadline
+from dm_jupyter.data.profile.table_pass import Deadline, LookedAt, in_pieces, label_note, table_of
 
 __all__ = ["profile_sas", "profile_spss", "profile_stata"]
 

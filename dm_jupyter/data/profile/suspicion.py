@@ -13,8 +13,13 @@ from pandas.api import types
 
 from dm_jupyter.data.profile.cell_words import MISSING_WORDS
 from dm_jupyter.data.profile.columns import column_name, scalar
-from dm_jupyter.data.profile.dates import DateKind, kind_of_dates, texts_among_dates
-from dm_jupyter.data.profile.written_dates import compact_form, far_dates
+from dm_jupyter.data.profile.dates import (
+    DateKind,
+    compact_form,
+    far_dates,
+    kind_of_dates,
+    texts_among_dates,
+)
 
 __all__ = ["Suspicions", "is_text", "suspicions_of"]
 

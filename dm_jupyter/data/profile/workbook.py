@@ -10,24 +10,22 @@ from typing import Any, Literal
 import pandas as pd
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.data.profile.columns import profile_columns, sample_rows
+from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.footers import find_footer
 from dm_jupyter.data.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
-from dm_jupyter.data.profile.grain import paired_key
 from dm_jupyter.data.profile.header_rows import filled
 from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.month_names import with_month_dates
-from dm_jupyter.data.profile.na_codes import with_na_codes
 from dm_jupyter.data.profile.number_plan import number_plan, texts_read_as_numbers
-from dm_jupyter.data.profile.ods_scan import check_ods
-from dm_jupyter.data.profile.plain_load import plain_table
-from dm_jupyter.data.profile.read_call import ReadCall, numbers_rows
-from dm_jupyter.data.profile.sentinels import with_sentinels
+from dm_jupyter.data.profile.read_call import ReadCall, numbers_rows, plain_table
+from dm_jupyter.data.profile.sentinels import with_na_codes, with_sentinels
 from dm_jupyter.data.profile.sheet_cleaning import cleaning_of, missing_marks
 from dm_jupyter.data.profile.sheet_layout import SEARCHED_ROWS, SheetPart, find_sheet_layout
 from dm_jupyter.data.profile.sheet_oddities import (
+    OddCells,
     Oddities,
+    odd_cells,
     oddities_of,
     unsure_dates,
     with_oddities,
@@ -35,12 +33,12 @@ from dm_jupyter.data.profile.sheet_oddities import (
 from dm_jupyter.data.profile.source import Source
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_layout import breaks_warning, grid_of_values
-from dm_jupyter.data.profile.xlsb_scan import check_xlsb
-from dm_jupyter.data.profile.xlsx_cells import OddCells, odd_cells
-from dm_jupyter.data.profile.xlsx_scan import (
+from dm_jupyter.data.profile.workbook_scan import (
     Merge,
     SheetExtent,
+    check_ods,
     check_unpacked_size,
+    check_xlsb,
     scan_workbook,
 )
 

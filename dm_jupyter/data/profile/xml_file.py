@@ -16,10 +16,10 @@ from xml.parsers import expat
 
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.faults import reading
-from dm_jupyter.data.profile.frame_table import LookedAt, table_of
 from dm_jupyter.data.profile.model import FileProfile
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.source import Source, inferred_compression
+from dm_jupyter.data.profile.table_pass import LookedAt, table_of
 
 __all__ = ["profile_xml"]
 

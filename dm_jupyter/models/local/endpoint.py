@@ -4,7 +4,7 @@
         client = openai.AsyncOpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)
 
 The first user starts the server, the last one stops it and waits until it is gone. A user that is
-killed leaves a server that ends by itself within about two seconds (`leases.py` says how).
+killed leaves a server that ends by itself within about two seconds (`runtime.py` says how).
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ from typing import Final
 
 from dm_jupyter.models.local.cache import model_path
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, LocalModel, resolve
-from dm_jupyter.models.local.engine import SLOTS, EngineSettings
+from dm_jupyter.models.local.engine import SLOTS, EngineSettings, obstacles
 from dm_jupyter.models.local.errors import ServerStartError
-from dm_jupyter.models.local.leases import Lease, exclusive, live_leases
-from dm_jupyter.models.local.readiness import obstacles
-from dm_jupyter.models.local.runtime import ServerFolder, write_private
+from dm_jupyter.models.local.runtime import (
+    Lease,
+    ServerFolder,
+    exclusive,
+    live_leases,
+    write_private,
+)
 from dm_jupyter.models.local.tickets import RequestQueue
 
 __all__ = ["LocalEndpoint", "ServerOptions", "local_endpoint", "running_endpoint"]

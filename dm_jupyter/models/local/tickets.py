@@ -28,7 +28,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
-from dm_jupyter.models.local.leases import try_lock
+from dm_jupyter.models.local.runtime import try_lock
 
 __all__ = ["Need", "RequestQueue", "Ticket", "Urgency", "tokens_of"]
 

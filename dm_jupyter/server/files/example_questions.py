@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import posixpath
 import re
+from collections.abc import Awaitable, Callable
+from itertools import islice, zip_longest
+from pathlib import Path
 
+from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
+from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
+from kernel_sandbox.errors import SandboxError
 
-__all__ = ["questions_about"]
+__all__ = ["first_questions", "questions_about"]
 
+_log = logging.getLogger(__name__)
 _MOST = 3
+_MOST_FILES = 3
 _MOST_GROUPS = 50
 """A column with more different values than this makes no groups to compare."""
 _LONGEST_NAME = 40
@@ -16,6 +27,34 @@ _ID_ENDINGS = ("id", "no", "nr", "number", "index", "code", "key")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 """The words of a name such as `EmployeeId` or `employee_id`."""
 _NUMBERS = ("int", "float", "real", "numeric", "decimal", "double")
+
+
+async def first_questions(
+    folder: str, files: DataFiles, profile_of: Callable[[Path, str], Awaitable[FileProfile]]
+) -> list[dict[str, str]]:
+    """Returns up to three questions about the first data files of a folder, with the file.
+
+    Args:
+        folder: below the server's root.
+        files: the data files of the server.
+        profile_of: reads a file's profile, with the name that the questions call it.
+    """
+    folder = folder.strip("/")
+    found = await asyncio.to_thread(files.search.matching, "", folder)
+    asked: list[list[dict[str, str]]] = []
+    for path in found.paths[:_MOST_FILES]:
+        if posixpath.dirname(path) != folder:
+            break
+        try:
+            place = await asyncio.to_thread(files.place, path)
+            profile = await profile_of(place, posixpath.basename(path))
+        except (DataFileError, SandboxError, LinkedFilesError, OSError) as error:
+            _log.debug("no question is made of %s: %s", path, error)
+            continue
+        asked.append([{"question": text, "file": path} for text in questions_about(profile)])
+    # One of each file first.
+    in_turn = (one for some in zip_longest(*asked) for one in some if one is not None)
+    return list(islice(in_turn, _MOST))
 
 
 def questions_about(profile: FileProfile) -> tuple[str, ...]:

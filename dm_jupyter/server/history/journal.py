@@ -1,4 +1,4 @@
-"""The journal of one run: each of its messages, on disk as soon as it is made.
+"""The journal of one run: each of its messages, on disk as soon as it is made; how it is undone.
 
 A folder a run, named by the run's id:
 
@@ -24,13 +24,20 @@ from dm_jupyter.server.protocol import (
     Operated,
     RunClosed,
     RunMessage,
+    RunUndone,
     message_from_json,
     to_json,
     to_text,
 )
-from dm_jupyter.server.protocol.operations import ClearOutputs, Operation
+from dm_jupyter.server.protocol.operations import (
+    ClearOutputs,
+    DeleteCell,
+    InsertCell,
+    Operation,
+    SetSource,
+)
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "undo"]
 
 FILE_NAME = "journal.jsonl"
 
@@ -157,3 +164,27 @@ class Journal:
                     continue
                 if isinstance(raw, dict):
                     yield raw
+
+
+def undo(journal: Journal) -> None:
+    """Takes the cells of an ended run out of the notebook, but none that the person changed.
+
+    Raises:
+        NotebookError: the journal can't be written.
+    """
+    sources: dict[str, str] = {}
+    for message in journal.messages():
+        if not isinstance(message, Operated):
+            continue
+        match message.operation:
+            case InsertCell(cell_id=cell_id, source=source):
+                sources[cell_id] = source
+            case SetSource(cell_id=cell_id, source=source):
+                sources[cell_id] = source
+            case DeleteCell(cell_id=cell_id):
+                sources.pop(cell_id, None)
+            case _:
+                pass
+    for cell_id, source in reversed(sources.items()):
+        journal.operate(DeleteCell(cell_id, if_source=source))
+    journal.add(RunUndone)

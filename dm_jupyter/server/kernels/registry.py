@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,30 +13,24 @@ from weakref import WeakValueDictionary
 
 from jupyter_core.utils import ensure_async
 
-from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.core.trajectory import Brief
-from dm_jupyter.data.brief import BriefRoom, brief_of
 from dm_jupyter.data.kernel_tables import (
     Alive,
     alive_from_text,
     variables_expression,
 )
-from dm_jupyter.data.profile import HEAD_BYTES, FileProfile, check_head
-from dm_jupyter.data.profile_reader import ProfileReader
-from dm_jupyter.server.files.data_files import copied_into, head_of
-from dm_jupyter.server.files.file_search import is_data_file
 from dm_jupyter.server.kernels.packages import Packages
+from dm_jupyter.server.kernels.staged_data import StagedData
 from dm_jupyter.server.protocol import KernelMeter
 from kernel_sandbox.cells.cell import describe_death
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.probe import layers_without_view, probe
-from kernel_sandbox.errors import KernelStartError, SandboxError
+from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.attached import AttachedKernel, sandbox_of
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
 
-__all__ = ["KernelRegistry", "NewSession", "NoKernelError"]
+__all__ = ["KernelDirectory", "KernelRegistry", "NewSession", "NoKernelError"]
 
 _log = logging.getLogger(__name__)
 _REVIVAL_S = 20.0
@@ -62,39 +56,25 @@ class NewSession:
     """Whether it gets namespaces of its own where the machine has them."""
 
 
-class KernelRegistry:
-    """Attaches to the kernels of notebooks, one attachment a process."""
+class KernelDirectory:
+    """What the server's own tables say of the kernels of notebooks; attaches to none."""
 
     def __init__(
-        self,
-        sessions: Any,
-        managers: Any,
-        limits: Limits,
-        packages: Packages | None = None,
+        self, sessions: Any, managers: Any, limits: Limits, packages: Packages | None
     ) -> None:
-        """Attaches to nothing yet.
-
-        Args:
-            sessions: the server's session manager.
-            managers: the server's mapping of kernel managers.
-            limits: of the cells that runs run.
-            packages: those that restricted kernels see; `None` for none.
-        """
+        """Looks at nothing yet; `KernelRegistry` describes what it takes."""
         self._sessions = sessions
         self._managers = managers
         self._limits = limits
         self._packages = packages
-        self._reader = ProfileReader()
-        self._attached: dict[str, AttachedKernel] = {}
-        self._deaths: dict[str, asyncio.Task[None]] = {}
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of the kernels that are being attached to, or let go, just now."""
-        self.on_death: Callable[[str, str], None] = lambda *_: None
-        """Called with a kernel's id and why it ended, when that was not asked for."""
-        self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
-        """Called with a kernel's id and each new attachment to it."""
-        self.on_run: Callable[[str], None] = lambda _: None
-        """Called with the id of a restricted kernel in which a run begins to work."""
+
+    def manager(self, kernel_id: str) -> Any:
+        """Returns the server's manager of the kernel.
+
+        Raises:
+            KeyError: there is no such kernel.
+        """
+        return self._managers.get_kernel(kernel_id)
 
     async def kernel_of(self, notebook_path: str) -> str:
         """Returns the id of the notebook's kernel.
@@ -120,12 +100,7 @@ class KernelRegistry:
 
     def is_restricted(self, kernel_id: str) -> bool:
         """Whether the kernel runs in the sandbox, and that is not switched off."""
-        return sandbox_of(self._manager(kernel_id)) is not None
-
-    def begin_run(self, kernel_id: str) -> None:
-        """Called before a run's first cell runs in the kernel."""
-        if self.is_restricted(kernel_id):
-            self.on_run(kernel_id)
+        return sandbox_of(self.manager(kernel_id)) is not None
 
     @property
     def are_confined(self) -> bool:
@@ -152,13 +127,13 @@ class KernelRegistry:
 
     def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
         """Returns the folder in which the kernel works."""
-        provisioner = self._manager(kernel_id).provisioner
+        provisioner = self.manager(kernel_id).provisioner
         inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
         return inside or notebook_folder
 
     def layer(self, kernel_id: str) -> WorkspaceLayer | None:
         """Returns the layer above the folder that the kernel works in; `None` for none."""
-        sandbox = sandbox_of(self._manager(kernel_id))
+        sandbox = sandbox_of(self.manager(kernel_id))
         return sandbox.layer if sandbox is not None else None
 
     async def open_gate(self, notebook_path: str) -> None:
@@ -170,16 +145,13 @@ class KernelRegistry:
 
     def packages(self, kernel_id: str) -> Packages | None:
         """Returns the packages that the kernel sees and that can be added to, if there are."""
-        sandbox = sandbox_of(self._manager(kernel_id))
+        sandbox = sandbox_of(self.manager(kernel_id))
         seen = sandbox.overlay if sandbox is not None else ""
         return self._packages if self._packages and seen == self._packages.site else None
 
-    def containment(self, kernel_id: str) -> dict[str, Any]:
-        """Returns what the kernel is restricted by, as a trajectory keeps it."""
-        return self._containment(kernel_id).to_json()
-
-    def _containment(self, kernel_id: str) -> Containment:
-        provisioner = self._manager(kernel_id).provisioner
+    def containment(self, kernel_id: str) -> Containment:
+        """Returns what the kernel is restricted by."""
+        provisioner = self.manager(kernel_id).provisioner
         return (
             provisioner.containment
             if isinstance(provisioner, SandboxProvisioner)
@@ -189,9 +161,55 @@ class KernelRegistry:
     def process_of(self, kernel_id: str) -> str:
         """Returns what tells the kernel's process from the one after a restart; empty for none."""
         with contextlib.suppress(KeyError):
-            process = getattr(self._manager(kernel_id).provisioner, "process", None)
+            process = getattr(self.manager(kernel_id).provisioner, "process", None)
             return f"{kernel_id} {process.pid}" if process is not None else ""
         return ""
+
+    def limits(self, kernel_id: str) -> Limits:
+        """Returns the limits of the kernel, or of a run's cells where it has none of its own."""
+        sandbox = sandbox_of(self.manager(kernel_id))
+        return sandbox.limits if sandbox is not None else self._limits
+
+
+class KernelRegistry:
+    """Attaches to the kernels of notebooks, one attachment a process."""
+
+    def __init__(
+        self,
+        sessions: Any,
+        managers: Any,
+        limits: Limits,
+        packages: Packages | None = None,
+    ) -> None:
+        """Attaches to nothing yet.
+
+        Args:
+            sessions: the server's session manager.
+            managers: the server's mapping of kernel managers.
+            limits: of the cells that runs run.
+            packages: those that restricted kernels see; `None` for none.
+        """
+        self._managers = managers
+        self._limits = limits
+        self.directory = KernelDirectory(sessions, managers, limits, packages)
+        """What the server knows of the kernels."""
+        self.data = StagedData(self.directory)
+        """The data files that they read."""
+        self._attached: dict[str, AttachedKernel] = {}
+        self._deaths: dict[str, asyncio.Task[None]] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of the kernels that are being attached to, or let go, just now."""
+        self.on_death: Callable[[str, str], None] = lambda *_: None
+        """Called with a kernel's id and why it ended, when that was not asked for."""
+        self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
+        """Called with a kernel's id and each new attachment to it."""
+        self.on_run: Callable[[str], None] = lambda _: None
+        """Called with the id of a restricted kernel in which a run begins to work."""
+
+    def begin_run(self, kernel_id: str) -> None:
+        """Called before a run's first cell runs in the kernel."""
+        if self.directory.is_restricted(kernel_id):
+            self.on_run(kernel_id)
 
     async def attach(self, kernel_id: str) -> AttachedKernel:
         """Returns an attachment to the living process of the kernel; waits for one that restarts.
@@ -214,11 +232,11 @@ class KernelRegistry:
         try:
             async with asyncio.timeout(_REVIVAL_S):
                 # The server restarts it by itself, and tells nobody here when.
-                while not await self._manager(kernel_id).is_alive():  # noqa: ASYNC110
+                while not await self.directory.manager(kernel_id).is_alive():  # noqa: ASYNC110
                     await asyncio.sleep(_REVIVAL_POLL_S)
         except TimeoutError:
             raise KernelStartError("the notebook's kernel ended and did not come back") from None
-        attached = AttachedKernel(self._manager(kernel_id), self._limits)
+        attached = AttachedKernel(self.directory.manager(kernel_id), self._limits)
         try:
             await attached.open()
         except BaseException:
@@ -243,23 +261,19 @@ class KernelRegistry:
         if attached.breach is not None:
             self.on_death(kernel_id, f"{attached.breach.message} Its variables are gone.")
         elif attached.exit_status not in (None, 0):
-            limits = self._own_limits(kernel_id)
+            limits = self.directory.limits(kernel_id)
             self.on_death(kernel_id, describe_death(attached.exit_status, limits))
-
-    def _own_limits(self, kernel_id: str) -> Limits:
-        sandbox = sandbox_of(self._manager(kernel_id))
-        return sandbox.limits if sandbox is not None else self._limits
 
     async def meter(self, notebook_path: str) -> KernelMeter | None:
         """Returns what the notebook's kernel uses; `None` while it has none that answers."""
         try:
-            kernel_id = await self.kernel_of(notebook_path)
+            kernel_id = await self.directory.kernel_of(notebook_path)
             attached = await self.attach(kernel_id)
         except (NoKernelError, KernelStartError, KeyError):
             return None
         usage, cpu_s = await asyncio.to_thread(attached.usage)
-        limits = self._own_limits(kernel_id)
-        layers = self._containment(kernel_id).layers
+        limits = self.directory.limits(kernel_id)
+        layers = self.directory.containment(kernel_id).layers
         layer = attached.layer
         is_run = layer is None or (layer.is_gated and layer.is_asked_about)
         news = () if layer is None or is_run else layer.take_news()
@@ -281,7 +295,7 @@ class KernelRegistry:
     async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
         """Returns the tables among the kernel's variables; none while it is busy."""
         try:
-            kernel_id = await self.kernel_of(notebook_path)
+            kernel_id = await self.directory.kernel_of(notebook_path)
         except NoKernelError:
             return []
         return list((await self.alive(kernel_id)).tables)
@@ -306,98 +320,9 @@ class KernelRegistry:
             await asyncio.sleep(_BUSY_POLL_S)
         return True
 
-    def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
-        """Returns how the code names a data file, and where it lies.
-
-        A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
-        never over another file.
-
-        Args:
-            kernel_id: of the kernel.
-            file: without links, as `DataFiles.place` gives it.
-            notebook_folder: of the notebook.
-
-        Raises:
-            DataFileError: it is not there or can't be copied.
-        """
-        if not file.is_file():
-            raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
-        workspace = self.workspace(kernel_id, notebook_folder)
-        if file.is_relative_to(workspace):
-            return file.relative_to(workspace).as_posix(), file
-        if not self.is_restricted(kernel_id):
-            return str(file), file
-        try:
-            target = copied_into(workspace, file)
-        except OSError as error:
-            raise DataFileError(
-                f"{file.name} can't be copied to where the restricted kernel works: "
-                f"{error.strerror}"
-            ) from error
-        if (layer := self.layer(kernel_id)) is not None:
-            layer.refresh()
-        return target.name, target
-
-    async def briefed(
-        self,
-        kernel_id: str,
-        files: Iterable[Path],
-        notebook_folder: Path,
-        question: str = "",
-        room: BriefRoom | None = None,
-    ) -> tuple[dict[str, Path], Brief]:
-        """Returns how the code names each data file, to where it lies, and what the model is shown.
-
-        Args:
-            kernel_id: of the kernel.
-            files: without links, as `DataFiles.place` gives them.
-            notebook_folder: of the notebook.
-            question: whose words are linked to the data; empty before there is one.
-            room: how much to show; `None` for a small context.
-
-        Raises:
-            DataFileError: one is not there, can't be copied, or is no table.
-            SandboxError: there is no worker to read them.
-        """
-        names = {}
-        for file in files:
-            name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
-            names[name] = place
-        return names, await brief_of(names, self._reader, question, room)
-
-    async def profile(self, file: Path, name: str) -> FileProfile:
-        """Returns the profile of a data file, which a worker reads.
-
-        Args:
-            file: without links, as `DataFiles.place` gives it.
-            name: how the profile calls it.
-
-        Raises:
-            DataFileError: it is no table.
-            SandboxError: there is no worker to read it.
-        """
-        return await self._reader.profile(file, name)
-
-    async def refuse_unreadable(self, files: Iterable[Path]) -> None:
-        """Refuses files that hold no table, before anything is done with them.
-
-        By their first bytes; one whose name is that of no data file is read, in a worker.
-
-        Args:
-            files: as for `briefed`.
-
-        Raises:
-            DataFileError: one is none that can be read; the message says what can.
-        """
-        for file in files:
-            check_head(file.name, await asyncio.to_thread(head_of, file, HEAD_BYTES))
-            if not is_data_file(file.name):
-                with contextlib.suppress(SandboxError):  # the run will say so
-                    await self._reader.profile(file, file.name)
-
     async def close(self) -> None:
         """Lets go of all kernels."""
-        await self._reader.close()
+        await self.data.close()
         while self._attached:
             await self._let_go(next(iter(self._attached)))
         if self._deaths:
@@ -410,6 +335,3 @@ class KernelRegistry:
             with contextlib.suppress(asyncio.CancelledError):
                 await death
         await self._attached.pop(kernel_id).close()
-
-    def _manager(self, kernel_id: str) -> Any:
-        return self._managers.get_kernel(kernel_id)

@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from dm_jupyter.config import ModelChoice, is_address
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.models.http_policy import Endpoint, HttpPolicy
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import preset_at
 

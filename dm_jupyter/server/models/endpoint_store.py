@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.addresses import shown_address
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.local.runtime import write_private
 from dm_jupyter.server.models.endpoint_check import SetupError, endpoint_of
 

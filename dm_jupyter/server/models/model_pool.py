@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.addresses import shown_address, shown_host
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.core.plain_text import shown_address, shown_host
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy
 
@@ -81,7 +81,7 @@ class ModelPool:
     def obstacle(self, name: str) -> str:
         """Returns what keeps a model from answering, and what to do; empty for one that can."""
         # Not at the start of the server: it is needed when a panel asks.
-        from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+        from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
         choice = self.choice(name)
         return str(next(obstacles(choice.model), "")) if choice.is_local else ""
@@ -212,7 +212,7 @@ def _endpoint_entry(name: str, label: str) -> dict[str, Any]:
 
 def _local_entry(name: str) -> dict[str, Any]:
     """The entry of a model of this machine; where it can't answer yet, with what to do first."""
-    from dm_jupyter.models.local.readiness import obstacles  # noqa: PLC0415
+    from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
     obstacle = next(obstacles(name), None)
     return {

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import LocalModelError
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.local.catalogue import resolve
+from dm_jupyter.models.local.engine import obstacles
 from dm_jupyter.models.local.errors import EngineMissingError, PullCancelledError
 from dm_jupyter.models.local.pull import PullProgress, pull
-from dm_jupyter.models.local.readiness import obstacles
 from dm_jupyter.presets import presets
-from dm_jupyter.server.history.redaction import Redaction
+from dm_jupyter.server.history.run_history import Redaction
 from dm_jupyter.server.models.endpoint_check import (
     SetupError,
     answering,

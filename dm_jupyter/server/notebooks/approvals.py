@@ -1,13 +1,35 @@
-"""Which cells wait for the person, and the person's word on them."""
+"""What waits for the person, and the person's word on it: cells, and what they did to files.
+
+A restricted kernel with a layer above the folder writes into the layer. After each cell what was
+made anew goes on by itself; what was overwritten or removed, and what is a program, waits for the
+person. Where there is no layer the files have changed already, and can only be named.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
-from dm_jupyter.server.protocol import Approval, Decide, DecideFiles
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.protocol import Approval, Decide, DecideFiles, FilesDecided, FilesWait
+from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.cells.screen import screen
+from kernel_sandbox.files import beneath
+from kernel_sandbox.files.layer_entries import written
+from kernel_sandbox.files.workspace import regular_files
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.jupyter.attached import AttachedKernel
+from kernel_sandbox.types import CellResult, FileChange
 
-__all__ = ["Approvals"]
+__all__ = ["Approvals", "FileGate"]
+
+_MOST_FILES = 5_000
+"""Where files can only be compared before and after a cell, more are not looked at."""
+_DONE = {"made": "written", "changed": "overwritten", "removed": "removed"}
+_AS_BEFORE = "It is as it was before the cell: write a new file instead."
 
 
 class Approvals:
@@ -84,3 +106,106 @@ class Approvals:
         future = self._files.get(decision.cell_id)
         if future is not None and not future.done():
             future.set_result(decision.allows)
+
+
+class FileGate:
+    """Of one run."""
+
+    def __init__(self, journal: Journal, approvals: Approvals, folder: Path) -> None:
+        """Looks at nothing yet.
+
+        Args:
+            journal: of the run.
+            approvals: where the person's word comes.
+            folder: where the kernel works.
+        """
+        self._journal = journal
+        self._approvals = approvals
+        self._folder = folder
+        self._layer: WorkspaceLayer | None = None
+        self._before: dict[Path, int] = {}
+
+    async def begin(self, kernel: AttachedKernel) -> None:
+        """Called before each cell: from here on it is the run that writes.
+
+        Args:
+            kernel: on which the cell will run.
+        """
+        self._layer = layer = kernel.layer
+        if layer is None:
+            self._before = await asyncio.to_thread(regular_files, self._folder, "", _MOST_FILES)
+            return
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(layer.look_below)
+            if not layer.is_gated:
+                await asyncio.to_thread(layer.settle)  # what the person's own cells have written
+                layer.take_news()
+        layer.is_gated = layer.is_asked_about = True
+
+    async def end(self, cell_id: str, step: int, result: CellResult) -> CellResult:
+        """Called after each cell; returns its result, with what became of the files.
+
+        Args:
+            cell_id: of the cell.
+            step: number of the turn.
+            result: of the cell.
+
+        Raises:
+            NotebookError: the run can't be kept.
+        """
+        layer = self._layer
+        if layer is None:
+            return replace(result, files=await asyncio.to_thread(self._compared))
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(layer.settle)
+        denied: tuple[FileChange, ...] = ()
+        if waiting := layer.waiting:
+            allows = await self._is_allowed(cell_id, step, waiting)
+            decided = await asyncio.to_thread(layer.decide, allows=allows)
+            denied = () if allows else decided
+        found = {change.path: change for change in layer.take_news()}
+        files = tuple(
+            replace(change, state="refused") if change.state == "waits" else change
+            for change in found.values()
+        )
+        told = " ".join(self._told(files, denied))
+        return replace(result, files=files, message=f"{result.message} {told}".strip())
+
+    async def _is_allowed(self, cell_id: str, step: int, waiting: tuple[FileChange, ...]) -> bool:
+        if self._approvals.asks_nobody:
+            return False
+        self._journal.add(FilesWait, step=step, cell_id=cell_id, files=waiting)
+        allows = await self._approvals.wait_for_files(cell_id)
+        self._journal.add(FilesDecided, cell_id=cell_id, allows=allows)
+        return allows
+
+    def _told(self, files: Iterable[FileChange], denied: Iterable[FileChange]) -> Iterable[str]:
+        """What the model should know, a sentence each."""
+        said_no = {change.path for change in denied}
+        why = "nobody is asked in this run" if self._approvals.asks_nobody else "the person said no"
+        for change in files:
+            if change.path in said_no:
+                yield f"`{change.path}` was not {_DONE[change.kind]}: {why}. {_AS_BEFORE}"
+            elif change.state == "refused":
+                reason = "; ".join(change.marks)
+                yield f"`{change.path}` was not {_DONE[change.kind]} in the folder: {reason}."
+
+    def _compared(self) -> tuple[FileChange, ...]:
+        before, after = self._before, regular_files(self._folder, "", _MOST_FILES)
+        if max(len(before), len(after)) >= _MOST_FILES:
+            return ()
+        changed = (x for x in before.keys() | after.keys() if before.get(x) != after.get(x))
+        with beneath.held(self._folder) as folder:
+            return tuple(
+                written(folder, path.relative_to(self._folder), was_there=path in before)
+                for path in sorted(changed)
+            )
+
+    async def close(self) -> None:
+        """Called when the run has ended: what nobody decided on is dropped."""
+        layer = self._layer
+        if layer is not None:
+            layer.is_asked_about = False
+            with contextlib.suppress(OSError):
+                await run_shielded(asyncio.to_thread(layer.settle))
+                await run_shielded(asyncio.to_thread(layer.decide, allows=False))

@@ -29,8 +29,7 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.memory import WrittenCell
 from dm_jupyter.server.kernels.packages import CellPackages, needs
 from dm_jupyter.server.kernels.registry import KernelRegistry
-from dm_jupyter.server.notebooks.approvals import Approvals
-from dm_jupyter.server.notebooks.file_gate import FileGate
+from dm_jupyter.server.notebooks.approvals import Approvals, FileGate
 from dm_jupyter.server.notebooks.output_stream import OutputStream
 from dm_jupyter.server.protocol import CellClosed, CellDecided, CellOpened
 from dm_jupyter.server.protocol.operations import (
@@ -115,7 +114,7 @@ class LiveNotebook:
         """
         self._anchors = after
         self._kernels.begin_run(self._kernel_id)
-        packages = self._kernels.packages(self._kernel_id)
+        packages = self._kernels.directory.packages(self._kernel_id)
         self._packages = CellPackages(packages, workspace, self._say)
         self._gate = FileGate(self._journal, self._approvals, workspace)
         taken = (_RESULT_NAME.fullmatch(path.name) for path in workspace.glob("result_*.csv"))

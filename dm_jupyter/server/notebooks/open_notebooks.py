@@ -1,4 +1,6 @@
-"""The notebooks that are open, and the journals that their files do not wholly hold yet.
+"""The notebooks that are open, their tabs and locks, and the journals not yet in their files.
+
+Of the tabs of a notebook, one owns it and writes it.
 
 A journal is followed from its run's begin until the file holds it: meanwhile every tab that comes
 gets what it missed, and when no tab is left to write the notebook, the file is written here.
@@ -10,31 +12,93 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import nbformat
+from jupyter_core.utils import ensure_async
+from nbformat.corpus.words import generate_corpus_id
+from tornado.web import HTTPError
 
 from dm_jupyter.agent.notebook_context import PartKind
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import Tasks
 from dm_jupyter.server.history.journal import Journal
-from dm_jupyter.server.notebooks.file_sink import write_file
-from dm_jupyter.server.notebooks.open_notebook import OpenNotebook, Tab
 from dm_jupyter.server.notebooks.shared_document import SharedDocuments
 from dm_jupyter.server.protocol import (
     Ack,
     Attach,
     Attached,
     FileWritten,
+    Operated,
     Renamed,
     RunOpened,
     ServerMessage,
     Tells,
 )
+from dm_jupyter.server.protocol.operations import apply
 
-__all__ = ["OpenNotebooks"]
+__all__ = ["NotebookLocks", "OpenNotebook", "OpenNotebooks", "Reservation", "Tab", "write_file"]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tab:
+    """One browser tab that has the notebook open; it may lose its connection and come back."""
+
+    client_id: str
+    send: Callable[[ServerMessage], None]
+    seen: dict[str, int] = field(default_factory=dict)
+    """Run id to the last `seq` it has."""
+    withheld: tuple[PartKind, ...] | None = None
+    """What its settings keep from the model; `None` before it has said so."""
+
+
+class OpenNotebook:
+    """One notebook and the tabs on it. The first to come owns it: it applies and saves."""
+
+    def __init__(self, notebook_path: str) -> None:
+        """Begins with no tab.
+
+        Args:
+            notebook_path: below the server's root, as the contents API names it.
+        """
+        self.notebook_path = notebook_path
+        self.tabs: dict[str, Tab] = {}
+        self.owner: str | None = None
+        """The client id of the owner; `None` when no tab is there to write."""
+        self.last_owner: str | None = None
+        """Who owned it last, for a tab that comes back."""
+
+    def enter(self, tab: Tab) -> bool:
+        """Takes a tab in, or back; returns whether it owns the notebook now."""
+        self.tabs[tab.client_id] = tab
+        if self.owner is None:
+            self.own(tab.client_id)
+        return self.owner == tab.client_id
+
+    def own(self, client_id: str) -> None:
+        """Makes a tab the owner."""
+        self.owner = self.last_owner = client_id
+
+    def leave(self, client_id: str) -> Tab | None:
+        """Lets a tab go; returns the one that owns the notebook in its stead, if it owned it."""
+        self.tabs.pop(client_id, None)
+        if self.owner != client_id:
+            return None
+        self.owner = None
+        new_owner = next(iter(self.tabs.values()), None)
+        if new_owner is not None:
+            self.own(new_owner.client_id)
+        return new_owner
+
+    def publish(self, message: ServerMessage) -> None:
+        """Sends a message to every tab."""
+        for tab in list(self.tabs.values()):
+            tab.send(message)
 
 
 @dataclass(slots=True)
@@ -250,3 +314,79 @@ def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
         if isinstance(message, RunOpened):
             message = replace(message, notebook_path=path)  # noqa: PLW2901
         tab.send(message)
+
+
+async def write_file(contents: Any, notebook_path: str, journals: Iterable[Journal]) -> bool:
+    """Applies what the file does not hold yet, in one read and one write; returns whether it did.
+
+    A notebook that was moved or deleted is left alone: the journal keeps everything until a tab
+    opens it again.
+
+    Args:
+        contents: the server's contents manager.
+        notebook_path: as the contents API names it.
+        journals: of the notebook's runs, oldest first.
+    """
+    behind = [(journal, journal.last) for journal in journals if journal.in_file < journal.last]
+    if not behind:
+        return False
+    try:
+        model = await ensure_async(contents.get(notebook_path, content=True, type="notebook"))
+        document = _with_ids(model["content"])
+        for journal, _ in behind:
+            for message in journal.messages(after=journal.applied_for_sure()):
+                if isinstance(message, Operated):
+                    apply(message.operation, document)
+        nbformat.validate(document)
+        saved = {"type": "notebook", "format": "json", "content": document}
+        await ensure_async(contents.save(saved, notebook_path))
+    except (HTTPError, OSError, nbformat.ValidationError) as error:
+        _log.warning("%s can't be written now: %s", notebook_path, error)
+        return False
+    for journal, last in behind:
+        journal.mark_in_file(last)
+    return True
+
+
+def _with_ids(document: Any) -> Any:
+    """The document in the first format in which every cell has an id."""
+    if (document["nbformat"], document["nbformat_minor"]) < (4, 5):
+        document["nbformat_minor"] = 5
+    for cell in document["cells"]:
+        cell.setdefault("id", generate_corpus_id())
+    return document
+
+
+@dataclass(eq=False, slots=True)
+class Reservation:
+    """One notebook, kept from all other work."""
+
+    path: str
+    """Where it is now; a rename changes it."""
+
+
+class NotebookLocks:
+    """All of them; each notebook has one at most."""
+
+    def __init__(self) -> None:
+        self._held: list[Reservation] = []
+
+    def __contains__(self, path: str) -> bool:
+        """Whether the notebook is reserved."""
+        return any(one.path == path for one in self._held)
+
+    @contextmanager
+    def hold(self, path: str) -> Iterator[Reservation]:
+        """Reserves a notebook, which nobody else does, for as long as the block lasts."""
+        held = Reservation(path)
+        self._held.append(held)
+        try:
+            yield held
+        finally:
+            self._held.remove(held)
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """The notebook has another path now."""
+        for one in self._held:
+            if one.path == old_path:
+                one.path = new_path

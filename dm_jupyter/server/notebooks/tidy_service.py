@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from dm_jupyter.agent.tidy import Tidied, TidySettings, tidy
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
-from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.kernels.registry import KernelDirectory
 
 __all__ = ["TidyService"]
 
@@ -23,7 +23,7 @@ __all__ = ["TidyService"]
 class TidyService:
     """Tidies notebooks, each of them once at a time."""
 
-    def __init__(self, files: DataFiles, kernels: KernelRegistry) -> None:
+    def __init__(self, files: DataFiles, kernels: KernelDirectory) -> None:
         """Tidies nothing yet.
 
         Args:

@@ -15,7 +15,6 @@ from dm_jupyter.agent.notebook_context import ContextPart
 from dm_jupyter.agent.observe import shorten
 from dm_jupyter.agent.rollout import settings_for
 from dm_jupyter.core.absent_data import rests_words
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import DmJupyterError, NotebookError
 from dm_jupyter.core.events import (
     CellStarted,
@@ -25,6 +24,7 @@ from dm_jupyter.core.events import (
     StepFinished,
     TextSampled,
 )
+from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.core.readable import shown_answer
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -107,24 +107,23 @@ class Run:
         """
         self.ask = ask
         self.journal = journal
-        self.trajectory: Trajectory | None = None
         self._choice = models.choice(ask.model)
         """Chosen once: another endpoint may be the default one before the run is ready."""
         self._place = replace(place, settings=_settings_of(ask, place.settings))
         self._kernels = kernels
         self._models = models
-        self._publish = publish
         self._approvals = Approvals(ask.approval, is_restricted=place.is_restricted)
         self._notebook = LiveNotebook(
-            journal, kernels, place.kernel_id, self._approvals, self._phase
+            journal,
+            kernels,
+            place.kernel_id,
+            self._approvals,
+            lambda text: publish(Phase(journal.run_id, 0, text)),
         )
+        self._progress = _Progress(journal, self._notebook, publish)
         self._tries = Tries(ask.tries, self._place.settings)
         self._names: dict[str, Path] = {}
         """How the code calls each data file, to where it lies."""
-        self._step = 0
-        """Number of the turn that is being sampled; 0 before the first."""
-        self._is_sampling = False
-        self._text: list[str] = []
         self.task: asyncio.Task[None] | None = None
         """The running run; it never raises."""
         self.summary = Summary(
@@ -138,8 +137,6 @@ class Run:
         )
         """What a list shows of the run, now."""
         self._why_stopped = ""
-        self._fault: Exception | None = None
-        """What ended the loop, if something broke."""
 
     def start(self) -> asyncio.Task[None]:
         """Announces the run and starts it; the task ends with the run and never raises.
@@ -194,21 +191,24 @@ class Run:
         return self._notebook.written
 
     @property
+    def trajectory(self) -> Trajectory | None:
+        """The turns so far, and how it ended; `None` before the files are read."""
+        return self._progress.trajectory
+
+    @property
+    def passing(self) -> TextDelta | None:
+        """The text of the turn that is being sampled, for a tab that has just come."""
+        return self._progress.passing
+
+    @property
     def memory(self) -> Memory:
         """What is kept of the run for the questions after it, once it has ended."""
         return Memory(
             cells=self._notebook.code_cells,
             figures=figures_of(self.trajectory) if self.trajectory is not None else (),
-            kernel=self._kernels.process_of(self._place.kernel_id),
+            kernel=self._kernels.directory.process_of(self._place.kernel_id),
             files=self._place.file_states,
         )
-
-    @property
-    def passing(self) -> TextDelta | None:
-        """The text of the turn that is being sampled, for a tab that has just come."""
-        if not self._is_sampling:
-            return None
-        return TextDelta(self.journal.run_id, 0, self._step, "".join(self._text), is_whole=True)
 
     async def _main(self) -> None:
         """The boundary of a run: whatever breaks in it is its own end and nobody else's."""
@@ -228,23 +228,26 @@ class Run:
             ended = self.trajectory or trajectory
             detail = f"{type(error).__name__}: a fault of this program; the server's log has more"
             trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=detail)
-        self.trajectory = trajectory
+        self._progress.trajectory = trajectory
         with contextlib.suppress(asyncio.CancelledError):  # it ends all the same
             await self._notebook.close()
         self._close(trajectory, asyncio.get_running_loop().time() - started)
 
     async def _answered(self) -> Trajectory:
         trajectory = await self._prepared()
-        self._phase("loading the model")
-        async with self._models.use(self._choice, self._phase) as model:
+        self._progress.phase("loading the model")
+        async with self._models.use(self._choice, self._progress.phase) as model:
             dialect = await chosen_dialect(self.ask.dialect, model)
-            self.trajectory = trajectory = replace(trajectory, dialect=dialect)
+            self._progress.trajectory = trajectory = replace(trajectory, dialect=dialect)
             self._place = replace(self._place, settings=settings_for(model, self._place.settings))
             policy, settings = await self._chosen(trajectory, model)
-            self._phase("thinking")
-            trajectory = await run(trajectory, policy, self._notebook, settings, self._on_event)
-            if self._fault is not None:
-                raise self._fault  # past the model's house, which must know when one is gone
+            self._progress.phase("thinking")
+            trajectory = await run(
+                trajectory, policy, self._notebook, settings, self._progress.on_event
+            )
+            fault = self._progress.fault
+            if fault is not None:
+                raise fault  # past the model's house, which must know when one is gone
             return trajectory
 
     async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
@@ -253,12 +256,12 @@ class Run:
         if self._tries.count == 1:
             return model, settings
         trying = f"trying {self._tries.count} times in fresh kernels"
-        self._phase(trying)
-        self._tries.on_ended = lambda ended: self._phase(f"{trying}: {ended} ended")
+        self._progress.phase(trying)
+        self._tries.on_ended = lambda ended: self._progress.phase(f"{trying}: {ended} ended")
         clock = asyncio.get_running_loop().time
         began = clock()
         limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)
-        packages = self._kernels.packages(place.kernel_id)
+        packages = self._kernels.directory.packages(place.kernel_id)
         overlay = Path(packages.site) if packages is not None else None
         policy = await self._tries.chosen(start, self._names, model, limits, overlay)
         left_s = max(1.0, settings.max_seconds - (clock() - began))
@@ -266,9 +269,9 @@ class Run:
 
     async def _prepared(self) -> Trajectory:
         place = self._place
-        self._phase("reading the files")
+        self._progress.phase("reading the files")
         context_tokens = await asyncio.to_thread(known_context, self._choice)
-        self._names, brief = await self._kernels.briefed(
+        self._names, brief = await self._kernels.data.briefed(
             place.kernel_id,
             place.files,
             place.notebook_folder,
@@ -276,14 +279,14 @@ class Run:
             brief_room(place.settings.context_tokens or context_tokens),
         )
         task = self._task_of(tuple(self._names.values()))
-        workspace = self._kernels.workspace(place.kernel_id, place.notebook_folder)
+        workspace = self._kernels.directory.workspace(place.kernel_id, place.notebook_folder)
         self._notebook.begin(task, brief.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
         parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
         links = (ContextPart("links", brief.links),) if brief.links else ()
         self.journal.add(ContextTold, parts=(*parts, *links))
         text = "\n\n".join(part.text for part in parts)
-        containment = self._kernels.containment(place.kernel_id)
+        containment = self._kernels.directory.containment(place.kernel_id).to_json()
         brief = replace(brief, text=text, variables=self.ask.variables)
         where = self.summary.endpoint
         return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)
@@ -291,70 +294,14 @@ class Run:
     def _task_of(self, files: tuple[Path, ...]) -> Task:
         return Task(id=self.journal.run_id, question=self.ask.question, files=files)
 
-    def _on_event(self, event: Event) -> None:
-        match event:
-            case TextSampled(text):
-                self._sampled(text)
-            case ModelSilent():
-                self._phase(event.words)
-            case CellStarted():
-                self._is_sampling = False
-            case StepFinished(step, trajectory):
-                self._is_sampling = False
-                self.trajectory = trajectory
-                self._close_step(step)
-                if trajectory.folds and trajectory.folds[-1].at == trajectory.turns:
-                    self._phase(
-                        f"the model's context is full: it sees turns 1 to "
-                        f"{trajectory.folded} shortened from now on"
-                    )
-            case RunFinished(trajectory, fault):
-                self.trajectory = trajectory
-                self._fault = fault
-            case _:
-                pass
-
-    def _sampled(self, text: str) -> None:
-        if not self._is_sampling:
-            self._is_sampling = True
-            self._step += 1
-            self._notebook.step = self._step
-            self._text = []
-            self._keep(lambda: self.journal.add(StepOpened, step=self._step))
-        self._text.append(text)
-        self._publish(TextDelta(self.journal.run_id, 0, self._step, text))
-
-    def _close_step(self, step: Step) -> None:
-        action = step.turn.action
-        kind = "cell" if isinstance(action, RunCell) else "void"
-        self._keep(
-            lambda: self.journal.add(
-                StepClosed,
-                step=self._step,
-                action="answer" if isinstance(action, Answer) else kind,
-                thought=step.turn.thought,
-                tokens=step.completion.completion_tokens,
-                seconds=step.completion.seconds,
-                reasoning=shorten(step.completion.reasoning, _REASONING_CHARS),
-            )
-        )
-
     def _on_message(self, message: RunMessage) -> None:
         if isinstance(message, RunClosed):
             self.summary = self.summary.closed(message)
 
-    def _phase(self, text: str) -> None:
-        self._publish(Phase(self.journal.run_id, 0, text))
-
-    def _keep(self, write: Callable[[], object]) -> None:
-        """Writes where nothing may be raised; a full disk ends the run at its next cell."""
-        with contextlib.suppress(NotebookError):
-            write()
-
     def _close(self, trajectory: Trajectory, seconds: float) -> None:
-        self._is_sampling = False
-        self._keep(lambda: self._notebook.finish(trajectory))
-        self._keep(
+        self._progress.is_sampling = False
+        self._progress.keep(lambda: self._notebook.finish(trajectory))
+        self._progress.keep(
             lambda: self.journal.add(
                 RunClosed,
                 stop=(trajectory.stop or StopReason.FAULT).value,
@@ -372,6 +319,89 @@ class Run:
                 rests_on=rests_words(trajectory.rests_on),
                 shown=_shown(trajectory),
                 ending=trajectory.ending,
+            )
+        )
+
+
+class _Progress:
+    """How far a run's loop is: told to the tabs as it goes, and kept in the journal."""
+
+    def __init__(
+        self, journal: Journal, notebook: LiveNotebook, publish: Callable[[ServerMessage], None]
+    ) -> None:
+        self._journal = journal
+        self._notebook = notebook
+        self._publish = publish
+        self.trajectory: Trajectory | None = None
+        self.fault: Exception | None = None
+        """What ended the loop, if something broke."""
+        self.is_sampling = False
+        self._step = 0
+        """Number of the turn that is being sampled; 0 before the first."""
+        self._text: list[str] = []
+
+    @property
+    def passing(self) -> TextDelta | None:
+        """The text of the turn that is being sampled, for a tab that has just come."""
+        if not self.is_sampling:
+            return None
+        return TextDelta(self._journal.run_id, 0, self._step, "".join(self._text), is_whole=True)
+
+    def phase(self, text: str) -> None:
+        """Tells the tabs what the run does now."""
+        self._publish(Phase(self._journal.run_id, 0, text))
+
+    def keep(self, write: Callable[[], object]) -> None:
+        """Writes where nothing may be raised; a full disk ends the run at its next cell."""
+        with contextlib.suppress(NotebookError):
+            write()
+
+    def on_event(self, event: Event) -> None:
+        """Hears what the loop does."""
+        match event:
+            case TextSampled(text):
+                self._sampled(text)
+            case ModelSilent():
+                self.phase(event.words)
+            case CellStarted():
+                self.is_sampling = False
+            case StepFinished(step, trajectory):
+                self.is_sampling = False
+                self.trajectory = trajectory
+                self._close_step(step)
+                if trajectory.folds and trajectory.folds[-1].at == trajectory.turns:
+                    self.phase(
+                        f"the model's context is full: it sees turns 1 to "
+                        f"{trajectory.folded} shortened from now on"
+                    )
+            case RunFinished(trajectory, fault):
+                self.trajectory = trajectory
+                self.fault = fault
+            case _:
+                pass
+
+    def _sampled(self, text: str) -> None:
+        if not self.is_sampling:
+            self.is_sampling = True
+            self._step += 1
+            self._notebook.step = self._step
+            self._text = []
+            self.keep(lambda: self._journal.add(StepOpened, step=self._step))
+        self._text.append(text)
+        self._publish(TextDelta(self._journal.run_id, 0, self._step, text))
+
+    def _close_step(self, step: Step) -> None:
+        action = step.turn.action
+        kind = "cell" if isinstance(action, RunCell) else "void"
+        self.keep(
+            lambda: self._journal.add(
+                StepClosed,
+                step=self._step,
+                action="answer" if isinstance(action, Answer) else kind,
+                thought=step.turn.thought,
+                tokens=step.completion.completion_tokens,
+                seconds=step.completion.seconds,
+                reasoning=shorten(step.completion.reasoning, _REASONING_CHARS),
             )
         )
 

@@ -1,12 +1,21 @@
-"""What a question needs before its run begins: a kernel, files that are there, what was told."""
+"""What a question needs before its run begins: a kernel, files that are there, what was told.
+
+And a model that has read ahead. On a processor a model reads some 40 tokens a second, so that a
+file's profile alone takes a quarter of a minute. While a person writes, that time is free: the
+profile is sent with an empty question, and the engine keeps what it has read for the conversation
+that begins alike. Only a model on this machine reads ahead: nothing goes to an endpoint before the
+person sends it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
@@ -16,18 +25,24 @@ from dm_jupyter.agent.notebook_context import (
     context_chars,
     notebook_context,
 )
-from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import DataFileError, DmJupyterError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Brief, Trajectory
 from dm_jupyter.data.kernel_tables import Alive
+from dm_jupyter.models.protocols import SampleRequest, Urgency
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.files.meaning import has_code, meaning_of, mentions_in, tables_in
 from dm_jupyter.server.history.memory import Memory, before, tables_told, without_told
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.protocol import Ask, Candidate, WantedFile
+from dm_jupyter.server.protocol import Ask, Candidate, ReadAhead, WantedFile
 from dm_jupyter.server.runs.run import RunContext
+from kernel_sandbox.errors import SandboxError
 
-__all__ = ["RefusedError", "RunPreparer"]
+__all__ = ["PromptPrefetch", "RefusedError", "RunPreparer", "ahead_of"]
 
 _NOT_GIVEN = "“@{}” names none of the files that came with the question"
 _WHICH_DATA = "Which data is the question about? Choose it, or type @ and its name."
@@ -41,6 +56,9 @@ _NO_VARIABLES = (
     "several tries run in fresh kernels, which have none of this notebook's variables: "
     "name files instead, or ask once"
 )
+_log = logging.getLogger(__name__)
+_FAULTS = (DmJupyterError, SandboxError, NoKernelError, LinkedFilesError, OSError)
+_What = tuple[str, tuple[str, ...], ModelChoice]
 
 
 class RefusedError(Exception):
@@ -130,7 +148,7 @@ class RunPreparer:
         except LinkedFilesError as error:
             raise RefusedError("link", str(error), error.files) from error
         try:
-            await self._kernels.refuse_unreadable(files)
+            await self._kernels.data.refuse_unreadable(files)
         except DataFileError as error:
             raise RefusedError("file", str(error)) from error
         self._make_way(ask)
@@ -150,7 +168,7 @@ class RunPreparer:
         """Returns what the model would be told besides the files of the question."""
         kernel_id = ""
         with contextlib.suppress(NoKernelError):
-            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+            kernel_id = await self._kernels.directory.kernel_of(ask.notebook_path)
 
         async def alive() -> Alive:
             return await self._alive(ask, kernel_id) if kernel_id else Alive()
@@ -160,7 +178,7 @@ class RunPreparer:
     async def _now(self, ask: Ask, kernel_id: str) -> Memory:
         """The kernel and the files that the question finds."""
         states = await asyncio.to_thread(self._files.states, ask.files)
-        return Memory(kernel=self._kernels.process_of(kernel_id), files=states)
+        return Memory(kernel=self._kernels.directory.process_of(kernel_id), files=states)
 
     async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
         """The variables of the kernel, as far as the model may be told of them."""
@@ -205,12 +223,16 @@ class RunPreparer:
 
     async def _kernel_for(self, ask: Ask) -> tuple[str, bool]:
         try:
-            kernel_id = await self._kernels.kernel_of(ask.notebook_path)
+            kernel_id = await self._kernels.directory.kernel_of(ask.notebook_path)
         except NoKernelError as error:
             raise RefusedError("no_kernel", str(error)) from error
-        is_restricted = self._kernels.is_restricted(kernel_id)
+        is_restricted = self._kernels.directory.is_restricted(kernel_id)
         if not is_restricted and ask.kernel != "own":
-            off = "" if self._kernels.are_confined else ": the server's sandbox is switched off"
+            off = (
+                ""
+                if self._kernels.directory.are_confined
+                else ": the server's sandbox is switched off"
+            )
             raise RefusedError("kernel", f"this notebook's kernel is not restricted{off}")
         return kernel_id, is_restricted
 
@@ -280,3 +302,73 @@ def _only_given(ask: Ask, words: Iterable[str]) -> Ask:
         if word not in given:
             raise RefusedError("data", _NOT_GIVEN.format(word))
     return ask
+
+
+class PromptPrefetch:
+    """One reading at a time: of the files that were chosen last."""
+
+    def __init__(self, models: ModelPool, kernels: KernelRegistry, files: DataFiles) -> None:
+        """Reads nothing yet.
+
+        Args:
+            models: the models that answer.
+            kernels: the kernels of open notebooks.
+            files: tells where data files lie.
+        """
+        self._models = models
+        self._kernels = kernels
+        self._files = files
+        self._task: asyncio.Task[None] | None = None
+        self._what: _What | None = None
+
+    def begin(self, message: ReadAhead) -> None:
+        """Begins to read, unless the model is elsewhere or has just read the same."""
+        what = self._meant(message)
+        if not message.files or not what[-1].is_local or what == self._what:
+            return
+        self.end()
+        self._what = what
+        self._task = asyncio.create_task(self._read(*what))
+
+    def cancel_prefetch(self, ask: Ask) -> None:
+        """Ends a reading that is of no use for a question.
+
+        One that is goes on: the question waits for what it would have to read itself.
+        """
+        if self._what != self._meant(ask):
+            self.end()
+        self._what = None  # after the question, other words are what the model has read last
+
+    def end(self) -> None:
+        """Ends the reading, if one goes on."""
+        if self._task is not None:
+            self._task.cancel()
+        self._task = self._what = None
+
+    def _meant(self, message: ReadAhead | Ask) -> _What:
+        return message.notebook_path, message.files, self._models.choice(message.model)
+
+    async def _read(self, path: str, files: tuple[str, ...], choice: ModelChoice) -> None:
+        try:
+            kernel_id = await self._kernels.directory.kernel_of(path)
+            folder = self._files.folder_of(path)
+            places = await asyncio.to_thread(self._files.places, files)
+            names, brief = await self._kernels.data.briefed(kernel_id, places, folder)
+            request = ahead_of(tuple(names.values()), brief)
+            async with self._models.use(choice, lambda _: None) as policy:
+                await policy.sample(request, lambda _: None)
+        except _FAULTS as error:
+            # The question will meet it too, and then the person is told.
+            _log.debug("nothing was read ahead: %s", error)
+
+
+def ahead_of(files: tuple[Path, ...], brief: Brief) -> SampleRequest:
+    """Returns what has a model read all that comes before a question about files.
+
+    Args:
+        files: where they lie.
+        brief: what the model is shown of them.
+    """
+    start = Trajectory(Task("", "", files), "markdown", brief)
+    messages = dialect_named(start.dialect).messages(start)
+    return SampleRequest(messages, max_tokens=1, urgency=Urgency.BACKGROUND)

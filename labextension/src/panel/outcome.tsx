@@ -1,4 +1,5 @@
-import { Clipboard } from '@jupyterlab/apputils';
+import { Clipboard, Dialog, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, refreshIcon, undoIcon } from '@jupyterlab/ui-components';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import { useCallback, useEffect, useState } from 'react';
@@ -15,14 +16,19 @@ import type { IRunPicture } from '../model/pictures';
 import type { ExportFormat } from '../channel/rest';
 import { useShownCell } from './steps';
 import { tidyNotebook } from './tidy';
-import { canTryHarder, tryHarder } from './tryharder';
+import type { IAnalyst } from '../model/tokens';
+import { chosenModel } from './welcome';
 import {
   agreeingWords,
   doubtWords,
   meterWords,
   secondsWords,
-  stopWords
+  stopWords,
+  triesWords
 } from '../model/wording';
+
+/** Enough that two answers can outvote one. */
+const TRIES = 3;
 
 /** How a run ended: the answer, or why there is none. */
 export function Outcome(props: { run: IRunPicture }): ReactElement | null {
@@ -259,4 +265,45 @@ function useClock(isTicking: boolean): number {
     return () => clearInterval(timer);
   }, [isTicking]);
   return now;
+}
+
+/** Whether to try harder can be offered: the kernels of the tries have none of the notebook's variables. */
+function canTryHarder(run: IRunPicture): boolean {
+  return !!run.answer && run.variables.length === 0;
+}
+
+/**
+ * Asks an answered question again, several times at once, if the person agrees to what that does
+ * and costs.
+ */
+async function tryHarder(
+  run: IRunPicture,
+  analyst: IAnalyst,
+  trans: TranslationBundle
+): Promise<void> {
+  const model = chosenModel(analyst.status, analyst.choices.model);
+  const staying = model?.is_local
+    ? [trans.__('Nothing leaves this machine.')]
+    : [];
+  const lines = [...triesWords(run, TRIES, trans), ...staying];
+  const answer = await showDialog({
+    title: trans.__('Try harder?'),
+    body: (
+      <div className="jp-dm-TryHarder" data-testid="dm-try-harder-dialog">
+        {lines.map(line => (
+          <p key={line}>{line}</p>
+        ))}
+      </div>
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Try harder') })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  const path = analyst.model.pathOf(run.runId) ?? run.notebookPath;
+  const { files, question: text } = run;
+  await analyst.ask(path, { text, files, tries: TRIES });
 }

@@ -1,5 +1,5 @@
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
-import { memo, useId, useRef, useState } from 'react';
+import { memo, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
 import { Approval, FilesApproval } from './approval';
@@ -12,7 +12,6 @@ import type { IRunPicture, IStepPicture } from '../model/pictures';
 import { goToCell } from '../notebook/showing';
 import { stepTitle } from '../model/steptitle';
 import type { IStepPlace } from '../model/steptitle';
-import { StreamingText } from './streaming';
 import { asSentence, secondsWords, stepWords } from '../model/wording';
 import type { IStatusWords } from '../model/wording';
 
@@ -33,6 +32,9 @@ const LIMIT_STATUSES: readonly string[] = [
 ];
 
 const NONE: readonly IOutputPicture[] = [];
+
+/** Runs whose first piece of text was painted in this page. */
+const painted = new Set<string>();
 
 /** The turns of a run, a line each. */
 export function Steps(props: { run: IRunPicture }): ReactElement {
@@ -317,3 +319,36 @@ export function useShownCell(runId: string): (cellId: string) => Promise<void> {
     }
   };
 }
+
+/**
+ * The text of a turn while it comes. Only the new piece is added to the page; Markdown is for when
+ * the turn is over.
+ */
+const StreamingText = memo(function StreamingText(props: {
+  runId: string;
+  text: string;
+}): ReactElement {
+  const { runId, text } = props;
+  const node = useRef<HTMLPreElement>(null);
+  const shown = useRef('');
+  useLayoutEffect(() => {
+    const parent = node.current;
+    if (!parent) {
+      return;
+    }
+    if (text.startsWith(shown.current) && parent.firstChild) {
+      const piece = text.slice(shown.current.length);
+      (parent.firstChild as Text).appendData(piece);
+    } else {
+      parent.textContent = text;
+    }
+    shown.current = text;
+    if (text && !painted.has(runId)) {
+      painted.add(runId);
+      requestAnimationFrame(() => {
+        performance.mark('dm:first-token', { detail: { runId } });
+      });
+    }
+  }, [runId, text]);
+  return <pre ref={node} className="jp-dm-Streaming" />;
+});

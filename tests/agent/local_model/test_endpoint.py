@@ -23,13 +23,12 @@ from dm_jupyter.models.local.endpoint import (
     local_endpoint,
     running_endpoint,
 )
-from dm_jupyter.models.local.engine import SLOTS
+from dm_jupyter.models.local.engine import SLOTS, obstacles
 from dm_jupyter.models.local.errors import (
     EngineMissingError,
     ModelMissingError,
     ServerStartError,
 )
-from dm_jupyter.models.local.readiness import obstacles
 from dm_jupyter.models.local.runtime import ServerFolder
 from kernel_sandbox.packages.commands import install_extra, own_command
 

@@ -11,8 +11,7 @@ import pytest
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.engine import Engine, EngineSettings
 from dm_jupyter.models.local.errors import LocalModelError, ServerStartError
-from dm_jupyter.models.local.leases import Lease, is_locked, live_leases, try_lock
-from dm_jupyter.models.local.runtime import ServerFolder
+from dm_jupyter.models.local.runtime import Lease, ServerFolder, is_locked, live_leases, try_lock
 from dm_jupyter.models.local.server import claim, serve_until_unused
 
 SETTINGS = EngineSettings("tiny.gguf", "tiny", "secret", 100, 1, 0)

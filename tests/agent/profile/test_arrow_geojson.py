@@ -56,7 +56,7 @@ def test_stream(tmp_path, monkeypatch, pa, frame):
 def test_a_large_file_is_counted_and_looked_at_throughout(tmp_path, monkeypatch, pa):
     path = tmp_path / "x.feather"
     pd.DataFrame({"n": range(300_000)}).to_feather(path)
-    monkeypatch.setattr("dm_jupyter.data.profile.frame_table._WHOLE_CELLS", 100_000)
+    monkeypatch.setattr("dm_jupyter.data.profile.table_pass._WHOLE_CELLS", 100_000)
     table = profile_file(path).tables[0]
     assert (table.row_count, table.sampled_rows) == (300_000, None)
     column = table.columns[0]

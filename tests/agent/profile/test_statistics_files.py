@@ -71,7 +71,7 @@ def test_large_stata_is_read_in_pieces_and_counted(tmp_path, monkeypatch):
     path = tmp_path / "x.dta"
     pd.DataFrame({"n": range(130_000)}).to_stata(path, write_index=False)
     monkeypatch.setattr(files, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr("dm_jupyter.data.profile.frame_table._WHOLE_CELLS", 60_000)
+    monkeypatch.setattr("dm_jupyter.data.profile.table_pass._WHOLE_CELLS", 60_000)
     table = profile_file(path).tables[0]
     assert (table.row_count, table.sampled_rows) == (130_000, None)
     assert table.columns[0].maximum == 129_999

@@ -1,7 +1,11 @@
 """How large the sheets of a workbook really are, before anything builds them in memory.
 
-A workbook of a few kilobytes can declare billions of cells, or unpack to gigabytes. Here only the
-zip's directory and the row and cell tags are looked at, as a stream.
+A workbook of a few kilobytes can declare billions of cells, or unpack to gigabytes. The checks read
+the zip's directory and the tags or records of rows and cells, as a stream.
+
+Covered: xlsx, xlsb and ods; sheets whose cells lie far apart; repeats; archives that unpack to more
+than a workbook needs. Not covered: xlsb records that are longer than they say, which the reader
+itself refuses.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree as ET
 
 from dm_jupyter.core.errors import DataFileError
@@ -19,7 +24,9 @@ from dm_jupyter.core.errors import DataFileError
 __all__ = [
     "Merge",
     "SheetExtent",
+    "check_ods",
     "check_unpacked_size",
+    "check_xlsb",
     "column_number",
     "scan_workbook",
     "sheet_members",
@@ -43,6 +50,15 @@ _MERGE = re.compile(
 )
 _MAX_MERGES = 5_000
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_MAX_CELLS = 5_000_000
+_XLSB_ROW = 0
+_XLSB_CELLS = frozenset(range(1, 12))
+"""Records of cells, whose content begins with the column."""
+_MAX_ODS_BYTES = 50 << 20
+_ODS_ROW = re.compile(rb"<table:table-row\b([^>]*)>(.*?)</table:table-row>", re.S)
+_ODS_CELL = re.compile(rb"<table:(?:covered-)?table-cell\b([^>]*?)(/?)>")
+_ROWS_REPEATED = re.compile(rb'number-rows-repeated="(\d{1,9})"')
+_COLUMNS_REPEATED = re.compile(rb'number-columns-repeated="(\d{1,9})"')
 
 
 @dataclass(frozen=True)
@@ -231,3 +247,118 @@ def column_number(letters: bytes) -> int:
     for letter in letters:
         number = 26 * number + letter - 64
     return number
+
+
+def check_xlsb(path: Path, name: str) -> None:
+    """Refuses a workbook with a sheet that spans more cells than can be held.
+
+    Raises:
+        DataFileError: with the way out.
+        zipfile.BadZipFile: the archive is damaged.
+    """
+    with zipfile.ZipFile(path) as archive:
+        sheets = [one for one in archive.namelist() if one.startswith("xl/worksheets/")]
+        for member in sheets:
+            if not member.endswith(".bin"):
+                continue
+            with archive.open(member) as stream:
+                cells = _xlsb_cells(stream)
+            if cells > _MAX_CELLS:
+                raise DataFileError(
+                    f"{name}: the cells of a sheet ({member}) span {cells:,} cells, too many for "
+                    "an .xlsb reader. Delete what stands far away from the table, or save the "
+                    "sheet as csv or xlsx."
+                )
+
+
+def _xlsb_cells(stream: IO[bytes]) -> int:
+    """Returns the cells between the first and the last row and column of a sheet."""
+    rows: tuple[int, int] | None = None
+    columns: tuple[int, int] | None = None
+    row = 0
+    for kind, number in _xlsb_records(stream):
+        if kind == _XLSB_ROW:
+            row = number
+            continue
+        rows = (min(rows[0], row), max(rows[1], row)) if rows else (row, row)
+        columns = (
+            (min(columns[0], number), max(columns[1], number)) if columns else (number, number)
+        )
+    if rows is None or columns is None:
+        return 0
+    return (rows[1] - rows[0] + 1) * (columns[1] - columns[0] + 1)
+
+
+def _xlsb_records(stream: IO[bytes]) -> Iterator[tuple[int, int]]:
+    """Yields the records of rows and cells.
+
+    Yields:
+        The kind, and the row's or column's number.
+    """
+    data = bytearray()
+    at = 0
+    while True:
+        block = stream.read(_CHUNK_BYTES)
+        data += block
+        # A record is read when its head and its length are certain to be there.
+        safe = len(data) - (16 if block else 0)
+        while at < safe:
+            kind, after = _xlsb_number(data, at, 2)
+            length, after = _xlsb_number(data, after, 4)
+            if (kind == _XLSB_ROW or kind in _XLSB_CELLS) and after + 4 <= len(data):
+                yield kind, int.from_bytes(data[after : after + 4], "little")
+            at = after + length
+        if not block:
+            return
+        # What is used goes; a long record may reach beyond what was read.
+        used = min(at, len(data))
+        del data[:used]
+        at -= used
+
+
+def _xlsb_number(data: bytearray, at: int, most: int) -> tuple[int, int]:
+    """Returns a number kept in groups of seven bits, and where it ends."""
+    number = 0
+    for place in range(most):
+        byte = data[at] if at < len(data) else 0
+        at += 1
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            break
+    return number, at
+
+
+def check_ods(path: Path, name: str) -> None:
+    """Refuses a spreadsheet that would unfold to more cells than can be held.
+
+    Raises:
+        DataFileError: with the way out.
+        zipfile.BadZipFile: the archive is damaged.
+        KeyError: the archive holds no content.
+    """
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("content.xml").file_size
+        cells = 0 if size > _MAX_ODS_BYTES else _ods_cells(archive.read("content.xml"))
+    if size > _MAX_ODS_BYTES or cells > _MAX_CELLS:
+        what = f"{cells:,} cells" if cells else f"{size / 1e6:,.0f} MB of XML"
+        raise DataFileError(
+            f"{name}: the spreadsheet unfolds to {what}, too many for an .ods reader. Save the "
+            "sheet you need as csv or xlsx."
+        )
+
+
+def _ods_cells(content: bytes) -> int:
+    """Returns the cells of all rows that hold a value, repeats counted."""
+    total = 0
+    for row in _ODS_ROW.finditer(content):
+        if b"office:value" not in row[2] and b"<text:p" not in row[2]:
+            continue
+        width, open_width = 0, 0
+        for cell in _ODS_CELL.finditer(row[2]):
+            repeat = _COLUMNS_REPEATED.search(cell[1])
+            open_width += int(repeat[1]) if repeat else 1
+            # Empty cells at a row's end are dropped by the reader.
+            width = width if cell[2] and b"office:value" not in cell[1] else open_width
+        repeat = _ROWS_REPEATED.search(row[1])
+        total += width * (int(repeat[1]) if repeat else 1)
+    return total

@@ -1,5 +1,6 @@
-"""A value model behind an address: what the states of a search are worth.
+"""The models that an evaluation asks: a policy with a limit of turns at a time, and a value model.
 
+A value model lies behind an address and says what the states of a search are worth.
 The protocol is one request: `POST URL` with `{"states": [[{"role": …, "content": …}, …], …]}`, each
 state the conversation that `training.collect_values` writes as `messages`. The reply is
 `{"values": [v, …]}`: one number for each state, from -1 (will fail) to 1 (will be right).
@@ -11,23 +12,75 @@ covered*: the states hold the questions and what cells printed, and go to whoeve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
-from dm_jupyter.core.addresses import shown_address
 from dm_jupyter.core.errors import PolicyError
-from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.core.trajectory import Completion, Trajectory
+from dm_jupyter.models.protocols import Policy, SampleRequest
+from dm_jupyter.models.sample_each import with_seed_of
+from dm_jupyter.search.presampled import sample_many
 from dm_jupyter.search.states import shown_state
 
-__all__ = ["ValueModel", "ValueModelError"]
+__all__ = ["BoundedPolicy", "ValueModel", "ValueModelError"]
 
 _TIMEOUT_S = 300.0
 _TRIES = 3
 _PAUSE_S = 1.0
 """Before the second try; twice as long before the third."""
+
+
+class BoundedPolicy:
+    """Implements `BatchPolicy`; a batch with more turns than there are places is split."""
+
+    def __init__(self, policy: Policy, at_once: int) -> None:
+        """Wraps a policy.
+
+        Args:
+            policy: the model.
+            at_once: turns that are drawn at the same time.
+        """
+        self._policy = policy
+        self._at_once = at_once
+        self._places = asyncio.Semaphore(at_once)
+        self._door = asyncio.Lock()  # two batches that each hold half of the places wait for ever
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns one turn when its place is free."""
+        async with self._taken(1):
+            return await self._policy.sample(request, on_text)
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns `count` turns, as many at a time as there are places."""
+        drawn: list[Completion] = []
+        while len(drawn) < count:
+            some = min(self._at_once, count - len(drawn))
+            async with self._taken(some):
+                drawn += await sample_many(self._policy, with_seed_of(len(drawn), request), some)
+        return drawn
+
+    @asynccontextmanager
+    async def _taken(self, count: int) -> AsyncIterator[None]:
+        taken = 0
+        try:
+            async with self._door:
+                for _ in range(count):
+                    await self._places.acquire()
+                    taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self._places.release()
 
 
 class ValueModelError(PolicyError):

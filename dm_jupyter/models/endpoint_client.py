@@ -1,0 +1,199 @@
+"""The connection to an OpenAI-compatible endpoint: sends requests, reads streams, names faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dm_jupyter.core.errors import (
+    ContextFullError,
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
+from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.models.call import AnswerStream, Call
+from dm_jupyter.models.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["Endpoint", "EndpointClient"]
+
+_LIST_S = 10.0
+_WAYS_OUT = {
+    401: " — set DM_JUPYTER_API_KEY or --api-key-file",
+    403: " — this key may not use this model",
+    404: " — check --model and --base-url",
+    429: " — too many requests, and still after all retries; wait, or use another endpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model answers."""
+
+    base_url: str = field(repr=False)
+    """It may hold a password; messages show `address`."""
+    model: str
+    api_key: str = field(default="", repr=False)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    """What is known of it before it is asked."""
+    retries: int = 4
+    """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
+    read_timeout_s: float = 300.0
+    """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
+
+    @property
+    def address(self) -> str:
+        """Where it answers, without what may be secret."""
+        return shown_address(self.base_url)
+
+
+class EndpointClient:
+    """An async context manager, so that its connections are closed."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            endpoint: where the model answers.
+        """
+        self._endpoint = endpoint
+        self._client: AsyncOpenAI | None = None
+
+    async def __aenter__(self) -> EndpointClient:
+        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
+
+        self._client = AsyncOpenAI(
+            base_url=self._endpoint.base_url,
+            api_key=self._endpoint.api_key or "none",
+            max_retries=self._endpoint.retries,
+            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def listed(self) -> list[Any]:
+        """Returns the entries of its list of models; none where that can't be had."""
+        import openai  # noqa: PLC0415
+
+        assert self._client is not None  # noqa: S101
+        client = self._client.with_options(max_retries=0, timeout=_LIST_S)
+        try:
+            # The raw reply: the client takes any for a list, even the page of a proxy.
+            reply = json.loads((await client.models.with_raw_response.list()).content)
+        except (openai.OpenAIError, ValueError):
+            return []
+        entries = reply.get("data") if isinstance(reply, dict) else reply
+        return entries if isinstance(entries, list) else []
+
+    async def asked(
+        self,
+        call: Call,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None] = lambda: None,
+    ) -> AnswerStream:
+        """Returns what is answered to a request, when its stream has ended.
+
+        Args:
+            call: the request.
+            on_text: gets the text, piece by piece.
+            on_begun: called at the first token.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointRefusedError: it answered with an error: key, model name or request.
+            ContextFullError: the conversation is longer than the model's context.
+            StreamBrokenError: the answer broke off.
+        """
+        answers = AnswerStream(call.own_stop, bool(call.prefill), call.cuts_repetition)
+
+        def begin() -> None:
+            on_begun()
+            if call.prefill:
+                on_text(call.prefill)
+
+        async with self._stream(call) as stream:
+            await self._receive(stream, answers, on_text, begin)
+        return answers
+
+    async def _receive(
+        self,
+        stream: Any,
+        answers: AnswerStream,
+        on_text: Callable[[str], None],
+        on_begun: Callable[[], None],
+    ) -> None:
+        """Reads the stream to its end; being open is not its beginning, the first token is."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
+        import openai  # noqa: PLC0415
+
+        broken = (
+            f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
+            "its end; ask again, or look at the server's log"
+        )
+        has_begun = False
+        try:
+            async for chunk in stream:
+                text = answers.take(chunk)
+                if answers.has_begun and not has_begun:
+                    has_begun = True
+                    on_begun()
+                if text:
+                    on_text(text)
+                if answers.is_enough:
+                    return
+        except (openai.APIError, httpx2.HTTPError) as error:
+            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
+        if not answers.is_whole:
+            raise StreamBrokenError(broken)
+
+    @asynccontextmanager
+    async def _stream(self, call: Call) -> AsyncIterator[Any]:
+        if self._client is None:
+            raise RuntimeError("use EndpointClient in an `async with` block")
+        async with self._faults():
+            stream = await self._client.chat.completions.create(**call.body())
+        try:
+            yield stream
+        finally:
+            await stream.close()
+
+    @asynccontextmanager
+    async def _faults(self) -> AsyncIterator[None]:
+        """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
+        import openai  # noqa: PLC0415
+
+        where = f"{self._endpoint.model} at {self._endpoint.address}"
+        try:
+            yield
+        except openai.APIStatusError as error:
+            if error.status_code == 400 and "context" in str(error.body).lower():
+                raise ContextFullError(f"{where}: {_reason(error)}") from error
+            raise EndpointRefusedError(
+                f"{where} answered {error.status_code}: {_reason(error)}"
+                f"{_WAYS_OUT.get(error.status_code, '')}",
+                error.status_code,
+            ) from error
+        except openai.APIConnectionError as error:
+            raise EndpointUnreachableError(
+                f"nothing answers for {where}; is the server running, and is --base-url right "
+                "(it usually ends in /v1)?"
+            ) from error
+
+
+def _reason(error: Any) -> str:
+    """The endpoint's own message, short, without what was sent."""
+    body = error.body
+    if isinstance(body, dict):
+        message = body.get("message") or body.get("error") or body
+        body = message.get("message", message) if isinstance(message, dict) else message
+    return str(body or error.response.reason_phrase)[:300]

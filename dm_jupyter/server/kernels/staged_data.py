@@ -1,0 +1,129 @@
+"""The data files of a question, where a notebook's kernel reads them, and what a model is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dm_jupyter.core.errors import DataFileError
+from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.data.brief import BriefRoom, brief_of
+from dm_jupyter.data.profile import HEAD_BYTES, FileProfile, check_head
+from dm_jupyter.data.profile_reader import ProfileReader
+from dm_jupyter.server.files.data_files import copied_into, head_of
+from dm_jupyter.server.files.file_search import is_data_file
+from kernel_sandbox.errors import SandboxError
+
+if TYPE_CHECKING:
+    from dm_jupyter.server.kernels.registry import KernelDirectory
+
+__all__ = ["StagedData"]
+
+
+class StagedData:
+    """Data files for the kernels of notebooks; a worker reads them."""
+
+    def __init__(self, directory: KernelDirectory) -> None:
+        """Reads nothing yet.
+
+        Args:
+            directory: knows where each kernel works.
+        """
+        self._directory = directory
+        self._reader = ProfileReader()
+
+    def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
+        """Returns how the code names a data file, and where it lies.
+
+        A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
+        never over another file.
+
+        Args:
+            kernel_id: of the kernel.
+            file: without links, as `DataFiles.place` gives it.
+            notebook_folder: of the notebook.
+
+        Raises:
+            DataFileError: it is not there or can't be copied.
+        """
+        if not file.is_file():
+            raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
+        workspace = self._directory.workspace(kernel_id, notebook_folder)
+        if file.is_relative_to(workspace):
+            return file.relative_to(workspace).as_posix(), file
+        if not self._directory.is_restricted(kernel_id):
+            return str(file), file
+        try:
+            target = copied_into(workspace, file)
+        except OSError as error:
+            raise DataFileError(
+                f"{file.name} can't be copied to where the restricted kernel works: "
+                f"{error.strerror}"
+            ) from error
+        if (layer := self._directory.layer(kernel_id)) is not None:
+            layer.refresh()
+        return target.name, target
+
+    async def briefed(
+        self,
+        kernel_id: str,
+        files: Iterable[Path],
+        notebook_folder: Path,
+        question: str = "",
+        room: BriefRoom | None = None,
+    ) -> tuple[dict[str, Path], Brief]:
+        """Returns how the code names each data file, to where it lies, and what the model is shown.
+
+        Args:
+            kernel_id: of the kernel.
+            files: without links, as `DataFiles.place` gives them.
+            notebook_folder: of the notebook.
+            question: whose words are linked to the data; empty before there is one.
+            room: how much to show; `None` for a small context.
+
+        Raises:
+            DataFileError: one is not there, can't be copied, or is no table.
+            SandboxError: there is no worker to read them.
+        """
+        names = {}
+        for file in files:
+            name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
+            names[name] = place
+        return names, await brief_of(names, self._reader, question, room)
+
+    async def profile(self, file: Path, name: str) -> FileProfile:
+        """Returns the profile of a data file, which a worker reads.
+
+        Args:
+            file: without links, as `DataFiles.place` gives it.
+            name: how the profile calls it.
+
+        Raises:
+            DataFileError: it is no table.
+            SandboxError: there is no worker to read it.
+        """
+        return await self._reader.profile(file, name)
+
+    async def refuse_unreadable(self, files: Iterable[Path]) -> None:
+        """Refuses files that hold no table, before anything is done with them.
+
+        By their first bytes; one whose name is that of no data file is read, in a worker.
+
+        Args:
+            files: as for `briefed`.
+
+        Raises:
+            DataFileError: one is none that can be read; the message says what can.
+        """
+        for file in files:
+            check_head(file.name, await asyncio.to_thread(head_of, file, HEAD_BYTES))
+            if not is_data_file(file.name):
+                with contextlib.suppress(SandboxError):  # the run will say so
+                    await self._reader.profile(file, file.name)
+
+    async def close(self) -> None:
+        """Ends the worker that reads."""
+        await self._reader.close()

@@ -1,0 +1,171 @@
+"""The runs that work now: begun, steered, and kept when they have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.data.kernel_tables import Alive
+from dm_jupyter.server.background import Tasks
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.notebooks.open_notebooks import NotebookLocks, OpenNotebooks, Reservation
+from dm_jupyter.server.protocol import Ask, Decide, DecideFiles, Stop
+from dm_jupyter.server.runs.run import Run, RunContext
+from dm_jupyter.server.runs.run_preparer import RefusedError, RunPreparer
+
+__all__ = ["ActiveRuns"]
+
+_log = logging.getLogger(__name__)
+
+
+class ActiveRuns:
+    """At most one run in each notebook, and nothing else beside it."""
+
+    def __init__(
+        self,
+        preparation: RunPreparer,
+        desks: OpenNotebooks,
+        kernels: KernelRegistry,
+        models: ModelPool,
+        history: RunHistory,
+        tasks: Tasks,
+    ) -> None:
+        """Begins with none.
+
+        Args:
+            preparation: finds what a question needs.
+            desks: the open notebooks.
+            kernels: the kernels of open notebooks.
+            models: the models that answer.
+            history: where runs are kept.
+            tasks: keeps the tasks of the runs.
+        """
+        self._preparation = preparation
+        self._desks = desks
+        self._kernels = kernels
+        self._models = models
+        self._history = history
+        self._tasks = tasks
+        self._runs: dict[str, Run] = {}
+        self._reserved = NotebookLocks()
+
+    def __contains__(self, run_id: str) -> bool:
+        """Whether the run goes on."""
+        return run_id in self._runs
+
+    def __len__(self) -> int:
+        """How many runs go on."""
+        return len(self._runs)
+
+    def within(self, path: str) -> list[Run]:
+        """Returns the runs that work in a notebook."""
+        return [run for run in self._runs.values() if run.ask.notebook_path == path]
+
+    def steer(self, message: Stop | Decide | DecideFiles) -> None:
+        """Passes a person's word on to its run, if that goes on."""
+        run = self._runs.get(message.run_id)
+        if run is None:  # it has ended meanwhile
+            return
+        match message:
+            case Stop():
+                run.stop()
+            case Decide():
+                run.decide(message)
+            case DecideFiles():
+                run.decide_files(message)
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        """The notebook has another path now."""
+        self._reserved.rename(old_path, new_path)
+        for run in self.within(old_path):
+            run.rename(new_path)
+
+    async def end(self, why: str) -> None:
+        """Stops all runs, and returns when they have ended."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        for run in list(self._runs.values()):
+            run.stop(why)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def refuse_busy(self, path: str) -> None:
+        """Lets nothing begin in a notebook where something works already.
+
+        Raises:
+            RefusedError: something does.
+        """
+        if self.within(path):
+            raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
+        if path in self._reserved:
+            raise RefusedError("busy", "a run begins here, or the cells are run again: wait")
+
+    def hold(self, path: str) -> AbstractContextManager[Reservation]:
+        """Returns what keeps a notebook from all other work for as long as its block lasts."""
+        return self._reserved.hold(path)
+
+    async def ask(self, ask: Ask, alive: Alive | None = None) -> Run:
+        """Begins a run.
+
+        Args:
+            ask: the question.
+            alive: the variables of a kernel that is busy with asking; `None` asks the kernel.
+
+        Raises:
+            RefusedError: it can't; the error says why.
+        """
+        try:
+            self.refuse_busy(ask.notebook_path)
+            with self.hold(ask.notebook_path) as held:
+                ask, place = await self._preparation.place_for(ask, alive)
+                return self._begin(replace(ask, notebook_path=held.path), place)
+        except RefusedError:
+            raise
+        except Exception as error:  # the boundary of one question
+            _log.exception("a question broke before its run began")
+            why = f"the question can't be worked on ({type(error).__name__}: {error})"
+            raise RefusedError("unknown", f"{why}; the server's log has more") from error
+
+    def _begin(self, ask: Ask, place: RunContext) -> Run:
+        try:
+            return self._begun(ask, place, self._history.begin())
+        except (OSError, NotebookError) as error:
+            raise RefusedError("unknown", f"the run can't be kept: {error}") from error
+
+    def _begun(self, ask: Ask, place: RunContext, journal: Journal) -> Run:
+        self._desks.follow(ask.notebook_path, journal)
+        run = Run(
+            ask,
+            place,
+            journal,
+            self._kernels,
+            self._models,
+            lambda x: self._desks.publish(run.ask.notebook_path, x),
+        )
+        self._runs[journal.run_id] = run
+        try:
+            task = self._tasks.keep(run.start())
+            self._history.keep(run.summary)
+        except (OSError, NotebookError):
+            run.stop()
+            del self._runs[journal.run_id]
+            raise
+        task.add_done_callback(lambda _: self._ended(run))
+        return run
+
+    def _ended(self, run: Run) -> None:
+        self._runs.pop(run.journal.run_id, None)
+        try:
+            self._history.keep(run.summary)
+            run.memory.keep(run.journal.folder)
+            if run.trajectory is not None:
+                self._history.keep_trajectory(run.journal, run.trajectory)
+        except OSError as error:
+            _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
+        self._desks.settle(run.ask.notebook_path)
+        _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)

@@ -1,0 +1,199 @@
+"""What goes on between open notebooks and their kernels.
+
+The tabs of a notebook are told how much its kernel uses, and that it has ended. An empty kernel is
+filled again. A question that a cell hands over becomes a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+
+from dm_jupyter.agent.continued import asks_the_analyst
+from dm_jupyter.server.background import Tasks
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.kernels.handoff import (
+    FoundHandoff,
+    Handoffs,
+    Handover,
+    LaterCells,
+    around,
+    files_of,
+)
+from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
+from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebook, OpenNotebooks
+from dm_jupyter.server.protocol import FilesWanted, KernelChoice, KernelEnded, Stop, WantedFile
+from dm_jupyter.server.runs.active_runs import ActiveRuns
+from dm_jupyter.server.runs.run_preparer import RefusedError
+from kernel_sandbox.jupyter.attached import AttachedKernel
+
+__all__ = ["KernelMonitor", "KernelQuestions", "rebuild"]
+
+_log = logging.getLogger(__name__)
+_METER_S = 2.0
+_CLICK = (
+    "the kernel can't read these files: the panel of this notebook asks you whether the analyst may"
+)
+
+
+class KernelMonitor:
+    """Of all open notebooks."""
+
+    def __init__(self, desks: OpenNotebooks, kernels: KernelRegistry) -> None:
+        """Begins to hear of kernels that end.
+
+        Args:
+            desks: the open notebooks.
+            kernels: their kernels.
+        """
+        self._desks = desks
+        self._kernels = kernels
+        self._tasks = Tasks()
+        self._watched: set[str] = set()
+        """Paths of the notebooks whose kernels' meters are published."""
+        kernels.on_death = self._died
+
+    def watch(self, desk: OpenNotebook) -> None:
+        """Publishes the meter of the notebook's kernel for as long as a tab is there."""
+        if desk.notebook_path not in self._watched:
+            self._watched.add(desk.notebook_path)
+            self._tasks.spawn(self._watch(desk))
+
+    async def close(self) -> None:
+        """Ends it."""
+        await self._tasks.close()
+
+    async def _watch(self, desk: OpenNotebook) -> None:
+        try:
+            while desk.tabs:
+                meter = await self._kernels.meter(desk.notebook_path)
+                if meter is not None:
+                    desk.publish(meter)
+                await asyncio.sleep(_METER_S)
+        finally:
+            self._watched.discard(desk.notebook_path)
+
+    def _died(self, kernel_id: str, why: str) -> None:
+        self._tasks.spawn(self._tell_death(kernel_id, why))
+
+    async def _tell_death(self, kernel_id: str, why: str) -> None:
+        for desk in list(self._desks):
+            with contextlib.suppress(NoKernelError):
+                if await self._kernels.directory.kernel_of(desk.notebook_path) == kernel_id:
+                    desk.publish(KernelEnded(desk.notebook_path, kernel_id, why))
+
+
+class KernelQuestions:
+    """The questions that cells with `%%analyze` hand over, from inside the kernels."""
+
+    def __init__(
+        self,
+        runs: ActiveRuns,
+        files: DataFiles,
+        desks: OpenNotebooks,
+        kernels: KernelRegistry,
+        models: ModelPool,
+        tasks: Tasks,
+    ) -> None:
+        """Begins to hear of kernels that are attached to.
+
+        Args:
+            runs: begins those of the questions.
+            files: the data files of the server.
+            desks: the open notebooks.
+            kernels: their kernels.
+            models: the models that answer.
+            tasks: keeps what is done for a question.
+        """
+        self._runs = runs
+        self._files = files
+        self._desks = desks
+        self._kernels = kernels
+        self._models = models
+        self._tasks = tasks
+        self._later = LaterCells()
+        kernels.on_attached = self._listen
+
+    def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
+        """Hears what `%%analyze` hands over in this kernel."""
+        wire = kernel.wire
+        handoffs = Handoffs(
+            lambda data: self._handed_over(kernel_id, data),
+            wire.answer_comm,
+            lambda run_id: self._runs.steer(Stop(run_id)),
+            self._tasks.spawn,
+        )
+        wire.on_comm = handoffs.hear
+
+    async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            path = await self._kernels.directory.notebook_of(kernel_id)
+            handover = Handover.from_data(data)
+            self._models.refuse_unlisted(handover.model)
+            found = await asyncio.to_thread(self._files_handed_over, kernel_id, path, handover)
+            if found.wanted:
+                own = (WantedFile(name, str(self._files.place(name))) for name in found.files)
+                wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
+                self._desks.publish(path, wanted)
+                return {"kind": "refused", "message": _CLICK}
+            ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
+            ask = replace(ask, withheld=(*ask.withheld, *self._desks.withheld(path)))
+            if not self._kernels.directory.is_restricted(kernel_id):
+                ask = replace(ask, approval="ask")  # nobody has agreed to anything there
+            if not self._desks.is_elsewhere(path):
+                ask = await around(self._desks.contents, ask)
+            run = await self._runs.ask(self._later.below(ask), handover.alive)
+            if run.task is not None and (cell := "".join(ask.after)):
+                run.task.add_done_callback(lambda _: self._later.keep(cell, run.written))
+        except (RefusedError, NoKernelError, FileNotFoundError, ValueError) as error:
+            return {"kind": "refused", "message": str(error)}
+        except Exception:  # noqa: BLE001  (the boundary of one hand-over: anything may come)
+            _log.exception("a question that a kernel handed over can't be worked on")
+            return {"kind": "refused", "message": "the question can't be worked on"}
+        return {"kind": "accepted", "run_id": run.journal.run_id}
+
+    def _files_handed_over(self, kernel_id: str, path: str, handover: Handover) -> FoundHandoff:
+        kernel: KernelChoice = (
+            "restricted" if self._kernels.directory.is_restricted(kernel_id) else "own"
+        )
+        folder = self._kernels.directory.workspace(kernel_id, self._files.folder_of(path))
+        if (layer := self._kernels.directory.layer(kernel_id)) is not None:
+            layer.settle()  # the cell may have made the file itself
+        return files_of(handover, self._files, folder, kernel)
+
+
+async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIterator[str]:
+    """Yields a line of progress a cell; the outputs in the notebook stay as they are.
+
+    Cells that ask the analyst are left out, which the last line says.
+
+    Raises:
+        SandboxError: the kernel can't run cells.
+    """
+    model = await ensure_async(contents.get(path, content=True, type="notebook"))
+    worked = [cell["source"] for cell in model["content"]["cells"] if _had_worked(cell)]
+    sources = [source for source in worked if not asks_the_analyst(source)]
+    failed = 0
+    for number, source in enumerate(sources, 1):
+        yield f"running cell {number} of {len(sources)} again"
+        result = await kernel.run(source)
+        failed += not result.ok
+        if result.state_lost:
+            yield f"cell {number} ended the kernel again: {result.message}"
+            return
+    line = f"{len(sources)} cells were run again" + (f", {failed} failed" if failed else "")
+    left_out = len(worked) - len(sources)
+    yield line + (f"; {left_out} with %analyze were left out" if left_out else "")
+
+
+def _had_worked(cell: Any) -> bool:
+    if cell["cell_type"] != "code" or cell["execution_count"] is None:
+        return False
+    return not any(output["output_type"] == "error" for output in cell["outputs"])

@@ -1,0 +1,154 @@
+"""What runs took, how they failed, and their grades; and the groups that they are counted in."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from training.metrics.accuracy import Share, question_means, share_of
+from training.metrics.intervals import Interval, bootstrap
+from training.records.records import EvalRecord
+
+__all__ = [
+    "UNGROUPED",
+    "Grade",
+    "Price",
+    "Spread",
+    "by_group",
+    "costs_of",
+    "failure_counts",
+    "grades_of",
+    "group_names",
+    "self_debugging",
+]
+
+_COUNTED = ("turns", "cells", "sampled_cells", "prompt_tokens", "tokens", "seconds")
+UNGROUPED = "(none)"
+"""Where records stand that have no value of a group that others have."""
+_LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost; tokens that an endpoint has cached cost as much as others."""
+
+    input_per_million: float
+    """Dollars per million tokens read."""
+    output_per_million: float
+    """Dollars per million tokens sampled."""
+
+    def __post_init__(self) -> None:
+        for value in (self.input_per_million, self.output_per_million):
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"a price must be 0 dollars or more, not {value}")
+
+    def of(self, record: EvalRecord) -> float:
+        """Returns what a run cost, in dollars, its candidates together.
+
+        Prompt tokens x input + sampled tokens x output, over a million. Test:
+        `test_a_price_by_hand`.
+        """
+        read = record.prompt_tokens * self.input_per_million
+        return (read + record.tokens * self.output_per_million) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a quantity is spread over runs."""
+
+    mean: float
+    median: float
+    total: float
+
+
+def costs_of(records: Sequence[EvalRecord], price: Price | None = None) -> dict[str, Spread]:
+    """Returns what each run took, by name; `dollars` among it where there is a price.
+
+    Without records there is nothing in it.
+    """
+    if not records:
+        return {}
+    found = {name: _spread([getattr(one, name) for one in records]) for name in _COUNTED}
+    if price is not None:
+        found["dollars"] = _spread([price.of(record) for record in records])
+    return found
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(statistics.fmean(values), statistics.median(values), math.fsum(values))
+
+
+def group_names(records: Sequence[EvalRecord]) -> list[str]:
+    """Returns what the records can be grouped by, in the order in which it first stands."""
+    return list(dict.fromkeys(name for record in records for name in record.groups))
+
+
+def by_group(records: Sequence[EvalRecord], name: str) -> dict[str, list[EvalRecord]]:
+    """Returns the records of each value of a group: levels from easy to hard, others by size.
+
+    A record with several values, such as concepts, stands under each; one with none, under
+    `UNGROUPED`.
+    """
+    found: dict[str, list[EvalRecord]] = defaultdict(list)
+    for record in records:
+        for value in dict.fromkeys(record.groups.get(name, ())) or (UNGROUPED,):
+            found[value].append(record)
+    return {value: found[value] for value in sorted(found, key=lambda v: _place(v, found))}
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The mean of a graded score."""
+
+    questions: int
+    """Those with a run that has the grade."""
+    ungraded: int
+    """Runs that have none: no number stands for them, so they are told instead."""
+    mean: float
+    """Over questions, the tries of each averaged."""
+    interval: Interval | None
+    """95 %, by bootstrap over questions; `None` where all have the same grade."""
+
+
+def grades_of(records: Sequence[EvalRecord]) -> dict[str, Grade]:
+    """Returns the mean of each graded score by name. Test: `test_grades_by_hand`."""
+    names = dict.fromkeys(name for record in records for name in record.grades)
+    return {name: _grade(records, name) for name in names}
+
+
+def _grade(records: Sequence[EvalRecord], name: str) -> Grade:
+    graded = [record for record in records if name in record.grades]
+    means = question_means(graded, lambda record: record.grades[name])
+    return Grade(
+        questions=len(means),
+        ungraded=len(records) - len(graded),
+        mean=sum(means) / len(means),
+        interval=bootstrap(means),
+    )
+
+
+def failure_counts(records: Sequence[EvalRecord]) -> dict[str, int]:
+    """Returns how many runs failed in which way, the most frequent first.
+
+    The words are those of `training.records.failures`; every run that is not right by the strict
+    rules has one.
+    """
+    return dict(Counter(record.failure for record in records if record.failure).most_common())
+
+
+def self_debugging(records: Sequence[EvalRecord]) -> Share | None:
+    """Returns the success rate of self-debugging; `None` where no cell raised.
+
+    Among the runs that met an error in a cell, the share whose last cell ran. Own definition: what
+    it ended with may still be wrong. Test: `test_self_debugging_by_hand`.
+    """
+    met = [record for record in records if record.is_mended is not None]
+    return share_of(met, lambda record: bool(record.is_mended)) if met else None
+
+
+def _place(value: str, found: dict[str, list[EvalRecord]]) -> tuple[bool, int, int, str]:
+    level = _LEVELS.index(value.lower()) if value.lower() in _LEVELS else len(_LEVELS)
+    return value == UNGROUPED, level, -len(found[value]), value
