@@ -228,7 +228,7 @@ def test_a_broken_step_leaves_the_columns_of_a_database(tmp_path: Path, monkeypa
     with sqlite3.connect(tmp_path / "x.sqlite") as connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
     connection.close()
-    monkeypatch.setattr(sqlite_file, "profile_values", _broken)
+    monkeypatch.setattr(sqlite_file, "_profile_values", _broken)
     table = profile_file(tmp_path / "x.sqlite").tables[0]
     assert [column.name for column in table.columns] == ["a"]
     assert "could not be described" in table.warnings[0]
