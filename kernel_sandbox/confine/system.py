@@ -6,6 +6,7 @@ import ctypes
 import errno
 import functools
 import os
+import re
 
 __all__ = [
     "DIE_WITH_PARENT",
@@ -19,6 +20,7 @@ __all__ = [
     "bind",
     "detach",
     "library",
+    "linux_version",
     "make_read_only",
     "mount",
     "pivot_root",
@@ -57,6 +59,12 @@ def library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(None, use_errno=True)
     loaded.syscall.restype = ctypes.c_long
     return loaded
+
+
+def linux_version() -> tuple[int, int]:
+    """Return the first two numbers of the running system's version; zeros if it has none."""
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _call(name: str, *arguments: object) -> int:

@@ -51,6 +51,9 @@ _ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", 
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
 _RESERVED_PIDS = 300
 """The system never gives numbers below this one twice."""
+_OWN_LIMIT_SINCE = (6, 14)
+"""The Linux from which on a process namespace has a `pid_max` of its own. Before, the file is the
+whole machine's, and root may write it from in here, too."""
 
 
 @functools.cache
@@ -207,6 +210,8 @@ def process_numbers(policy: ConfinementSpec) -> int:
 
 def has_process_limit(policy: ConfinementSpec) -> bool:
     """Whether the process namespace of this process has the limit that the view set."""
+    if system.linux_version() < _OWN_LIMIT_SINCE:
+        return False
     try:
         text = Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8")
     except OSError:
@@ -218,8 +223,9 @@ def _make_proc(root: Path, numbers: int) -> None:
     proc = root / "proc"
     proc.mkdir()
     system.mount("proc", str(proc), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    with contextlib.suppress(OSError):  # before Linux 6.14; the step `pid_limit` says so
-        (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="utf-8")
+    if system.linux_version() >= _OWN_LIMIT_SINCE:
+        with contextlib.suppress(OSError):  # the step `pid_limit` says so
+            (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="utf-8")
     # The settings of the system belong to root's number, which no namespace changes.
     system.make_read_only(str(proc), recursive=True)
 

@@ -5,13 +5,14 @@ import os
 import resource
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.confine import confine, namespaces, rlimits
+from kernel_sandbox.confine import confine, namespaces, rlimits, system, view
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import layers_without_view, probe
@@ -524,6 +525,26 @@ print(count)
 """
     _, lines = run_contained(places, code, limits=Limits(processes=8))
     assert int(lines[0]) < 8 + 256 + 300
+
+
+@pytest.mark.parametrize(
+    ("release", "is_own"), [("6.12.3+deb13-arm64", False), ("6.14.0", True), ("7.0-rc1", True)]
+)
+def test_the_machines_own_limit_is_left_alone_before_linux_6_14(
+    tmp_path, monkeypatch, release, is_own
+):
+    """Root can write it from within a namespace, too: all of the machine would meet it."""
+    limit = tmp_path / "proc/sys/kernel/pid_max"
+
+    def mount(source, target, kind, flags):
+        limit.parent.mkdir(parents=True)
+        limit.write_text("4194304")
+
+    monkeypatch.setattr(system, "mount", mount)
+    monkeypatch.setattr(system, "make_read_only", lambda target, recursive: None)
+    monkeypatch.setattr(os, "uname", lambda: types.SimpleNamespace(release=release))
+    view._make_proc(tmp_path, 436)
+    assert limit.read_text() == ("436" if is_own else "4194304")
 
 
 def test_layers_without_namespaces_are_those_that_need_none():
