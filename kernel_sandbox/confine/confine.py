@@ -59,8 +59,8 @@ _OFF = "the profile is `off`: nothing confines this kernel"
 
 def prepare() -> None:
     """Works out what is the same for all workers; before they are forked, it is done once."""
+    seccomp.prepare()
     for network in (False, True):
-        seccomp.early_program(network)
         view.base_paths(network)
 
 

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import secrets
 import signal
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kernel_sandbox.confine import system
+from kernel_sandbox.confine.syscall_numbers import number_here
 
 __all__ = ["end_user", "take_user", "tasks_of_user", "unused_user"]
 
@@ -32,8 +31,6 @@ _WIDE = range(0x60000000, 0x6FFFFFFF)
 _NARROW = 1000
 """As many at the end of a container's range: drawn there, it is looked whether one is free."""
 _DRAWS = 20
-_SET_USERS = {"x86_64": 117, "aarch64": 147}
-_KILL = {"x86_64": 62, "aarch64": 129}
 _EVERYBODY = -1
 _BOTH = 0o770
 """What may be done in a folder of the number's by the number, and by root without its rights."""
@@ -108,25 +105,22 @@ def end_user(number: int) -> None:
         OSError: this process may not act as that user.
     """
     with _acting_as(number):
-        _call(_KILL, _EVERYBODY, signal.SIGKILL)
+        _call("kill", _EVERYBODY, signal.SIGKILL)
 
 
 @contextmanager
 def _acting_as(number: int) -> Iterator[None]:
     """This thread alone is that user meanwhile: a signal to everybody reaches nobody else."""
-    _call(_SET_USERS, number, number, 0)
+    _call("setresuid", number, number, 0)
     try:
         yield
     finally:
-        _call(_SET_USERS, 0, 0, 0)
+        _call("setresuid", 0, 0, 0)
 
 
-def _call(numbers: dict[str, int], *arguments: int) -> None:
+def _call(name: str, *arguments: int) -> None:
     # Straight to the system: the C library would change all threads of this process.
-    number = numbers.get(platform.machine())
-    if sys.platform != "linux" or number is None:
-        raise OSError("not known on this machine")
-    wide = [ctypes.c_long(argument) for argument in (number, *arguments)]
+    wide = [ctypes.c_long(argument) for argument in (number_here(name), *arguments)]
     if system.library().syscall(*wide) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -8,6 +8,8 @@ import functools
 import os
 import re
 
+from kernel_sandbox.confine.syscall_numbers import number_here
+
 __all__ = [
     "DIE_WITH_PARENT",
     "MS_BIND",
@@ -41,7 +43,6 @@ _OPEN_TREE_CLONE, _MOVE_FROM_OPEN, _MOVE_TO_OPEN = 1, 0x4, 0x40
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 # The same numbers on every processor: these calls are younger than the common table.
 _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
-_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
 class _MountAttributes(ctypes.Structure):
@@ -164,10 +165,7 @@ def bind(source: int, place: int | str, *, read_only: bool, recursive: bool = Tr
 
 def pivot_root(new: str, old: str) -> None:
     """Makes `new` the root of the files; the former one is then at `old`, a folder below it."""
-    number = _SYS_PIVOT_ROOT.get(os.uname().machine)
-    if number is None:
-        raise OSError(errno.ENOSYS, f"pivot_root: not known for {os.uname().machine}")
-    _call("syscall", ctypes.c_long(number), new.encode(), old.encode())
+    _call("syscall", ctypes.c_long(number_here("pivot_root")), new.encode(), old.encode())
 
 
 def detach(target: str) -> None:
