@@ -9,12 +9,11 @@ could carry data away. Not covered: what a text says; a person can be lied to.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
 from typing import Any
 
+from dm_jupyter.core.inert import bare_html
 from dm_jupyter.core.plain_text import harmless_text
 
 __all__ = ["fenced", "harmless_bundle", "harmless_markdown"]
@@ -23,6 +22,8 @@ _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _LINK = re.compile(r"\](?=[(:\[])")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_TABLE = {"table": 'border="1" class="dataframe"'}
+"""What Jupyter draws the tables of pandas by."""
 _IMAGES = ("image/png", "image/jpeg", "image/gif")
 _DOLLAR = "<span>\\$</span>"
 """The backslash keeps it from the markdown renderer, the element from the one of formulas."""
@@ -65,7 +66,9 @@ def harmless_bundle(
         if isinstance(picture, str) and _BASE64.fullmatch(picture):
             shown[media_type] = picture
             sizes |= _size(media_type, metadata.get(media_type))
-    if isinstance(markup := data.get("text/html"), str) and (rebuilt := _rebuilt(markup)):
+    if isinstance(markup := data.get("text/html"), str) and (
+        rebuilt := bare_html(markup, added=_TABLE)
+    ):
         shown["text/html"] = rebuilt
     if isinstance(markdown := data.get("text/markdown"), str):
         shown["text/markdown"] = harmless_markdown(markdown)
@@ -79,77 +82,3 @@ def _size(media_type: str, metadata: Any) -> dict[str, Any]:
     given = metadata if isinstance(metadata, Mapping) else {}
     size = {name: given[name] for name in ("width", "height") if isinstance(given.get(name), int)}
     return {media_type: size} if size else {}
-
-
-def _rebuilt(markup: str) -> str:
-    """The tables and plain formatting of some HTML, written anew; empty where no text is left."""
-    builder = _Builder()
-    builder.feed(markup)
-    builder.close()
-    return builder.markup if builder.has_text else ""
-
-
-_KEPT = frozenset({
-    "b", "br", "caption", "code", "dd", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5",
-    "h6", "hr", "i", "li", "ol", "p", "pre", "s", "small", "span", "strong", "sub", "sup",
-    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul",
-})  # fmt: skip
-_WITHOUT_END = frozenset({"br", "hr"})
-_DROPPED_WHOLE = frozenset({
-    "head", "iframe", "math", "noembed", "noframes", "noscript", "object", "script", "select",
-    "style", "svg", "template", "textarea", "title", "xmp",
-})  # fmt: skip
-_SPANS = re.compile(r"[0-9]{1,4}")
-
-
-class _Builder(HTMLParser):
-    """Writes HTML of its own from what it reads: known tags, no attribute but spans, bare text."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._parts: list[str] = []
-        self._inside = ""
-        """The element that is being dropped with all that it holds."""
-        self._depth = 0
-        self.has_text = False
-
-    @property
-    def markup(self) -> str:
-        """What has been written."""
-        return "".join(self._parts)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Writes a known tag."""
-        if self._inside:
-            self._depth += tag == self._inside
-        elif tag in _DROPPED_WHOLE:
-            self._inside, self._depth = tag, 1
-        elif tag in _KEPT:
-            self._parts.append(f"<{tag}{_attributes(tag, dict(attrs))}>")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Treats `<br/>` as `<br>`; an unknown element of that form holds nothing to drop."""
-        if not self._inside and tag in _WITHOUT_END:
-            self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Writes the end of a known tag."""
-        if self._inside:
-            self._depth -= tag == self._inside
-            if not self._depth:
-                self._inside = ""
-        elif tag in _KEPT and tag not in _WITHOUT_END:
-            self._parts.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        """Writes text as text."""
-        if not self._inside:
-            self.has_text = self.has_text or not data.isspace()
-            self._parts.append(html.escape(harmless_text(data)))
-
-
-def _attributes(tag: str, given: Mapping[str, str | None]) -> str:
-    if tag == "table":
-        return ' border="1" class="dataframe"'
-    spans = ((name, given.get(name) or "") for name in ("colspan", "rowspan"))
-    return "".join(f' {name}="{value}"' for name, value in spans if _SPANS.fullmatch(value))

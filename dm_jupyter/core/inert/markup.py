@@ -19,7 +19,7 @@ from html import escape
 from dm_jupyter.core.inert.css import inert_declarations, inert_sheet, inert_value
 from dm_jupyter.core.inert.tokens import End, Sheet, Start, Text, tokens
 
-__all__ = ["CLASS", "host_of", "inert_html", "inert_svg", "is_inert", "shown_address"]
+__all__ = ["CLASS", "ENDED_BY", "host_of", "inert_html", "inert_svg", "is_inert", "shown_address"]
 
 CLASS = "dm-remote"
 """Class of the words that stand in for what is not loaded."""
@@ -106,6 +106,15 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _LINKED = frozenset({"http", "https", "mailto"})
 _MOST_CHARS = 1_000
 _MOST_HOST_CHARS = 80
+_CELLS = frozenset({"td", "th"})
+_ROWS = _CELLS | {"tr"}
+_GROUPS = _ROWS | {"tbody", "tfoot", "thead"}
+ENDED_BY = {
+    "dd": frozenset({"dd", "dt"}), "dt": frozenset({"dd", "dt"}), "li": frozenset({"li"}),
+    "p": frozenset({"p"}), "tbody": _GROUPS, "td": _CELLS, "tfoot": _GROUPS, "th": _CELLS,
+    "thead": _GROUPS, "tr": _ROWS,
+}  # fmt: skip
+"""Elements whose start ends others that are open, since those need no end of their own."""
 
 
 def inert_html(markup: str) -> str:
@@ -156,6 +165,8 @@ class _Writer:
         self._parts.append(escape(text, quote=False))
 
     def _start(self, token: Start) -> None:
+        if "desc" in self._open:  # words that are never drawn; a browser reads HTML in there
+            return
         name = token.name
         given = dict(token.attributes)
         if name not in _TAGS or not self._may_stand(name, given):
@@ -163,6 +174,8 @@ class _Writer:
             return
         if name in _SHAPES and name != "svg" and not self._drawings:
             return
+        while self._open and self._open[-1] in ENDED_BY.get(name, ()):
+            self._close()
         if len(self._open) >= _MOST_DEEP and name not in _EMPTY:
             return
         attributes = "".join(self._attribute(name, key, value) for key, value in given.items())
