@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.grounding.claims import (
     count_of,
+    quantile_share,
     ranks,
     restates,
     shown,
     superlative_fault,
     turned_around,
+    wider_row,
+    year_fault,
 )
 from dm_jupyter.assist.grounding.derived import derivation
+from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read
 from dm_jupyter.assist.grounding.pools import KnownPools
-from dm_jupyter.assist.grounding.sizes import Held, Index, misfit, readings
+from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
 from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words
@@ -40,6 +44,13 @@ _FALLING = re.compile(
     r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
 )
+
+_RISING = re.compile(
+    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b", re.I
+)
+
+_ALIKE = re.compile(r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z")
+"""Before a number that is what was said before of another one: `the median of A is 3, and B's 4`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,8 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         outputs: what each cell has shown, as plain text.
         question: what was asked.
     """
-    return tuple(_Binder(read(outputs), question).verdicts(answer))
+    found = _Binder(read(outputs), question).verdicts(with_points(answer))
+    return tuple(replace(one, text=answer[one.start : one.end].strip()) for one in found)
 
 
 def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
@@ -98,12 +110,11 @@ class _Binder:
         self.outputs, self._question = outputs, question
         self._index = Index(outputs)
         self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
+        cells = [(block, cell) for block in outputs.blocks for cell in block.cells[:200]]
         self._units: frozenset[Unit] = frozenset(
-            unit
-            for block in outputs.blocks
-            for cell in block.cells[:200]
-            if (unit := block.unit(cell))
+            unit for block, cell in cells if (unit := block.unit(cell))
         )
+        self._scales = frozenset(block.scale(cell) for block, cell in cells) - {1.0}
 
     def verdicts(self, answer: str) -> list[Grounded]:
         """The verdict on each number of an answer, in order."""
@@ -148,7 +159,7 @@ class _Binder:
         if statement.number.value == 0 and self.outputs.empty is not None:
             return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
         fits = self._fits(statement)
-        good = [fit for fit in fits if fit.score >= 0 and not _is_any_row(fit, statement)]
+        good = [fit for fit in fits if fit.score >= 0 and not _is_any(fit, statement)]
         bad = [fit for fit in fits if fit.score < 0]
         best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
         if best and not (best.score == 0 and _outweighs(bad, statement)):
@@ -164,13 +175,13 @@ class _Binder:
         fault = sign or (superlative_fault(held, statement, self.outputs.blocks))
         if fault:
             return _verdict(statement, Verdict.MISMATCHED, held.source, fault)
-        if held.reading.way in ("unit", "percent"):
+        if held.reading.way in ("unit", "percent", "assumed", "scaled"):
             return _verdict(statement, Verdict.DERIVED, held.source, f"from {held.cell.text}")
         return _verdict(statement, Verdict.SUPPORTED, held.source)
 
     def _fits(self, statement: Statement) -> list[_Fit]:
         found = []
-        for reading in readings(statement, self._units):
+        for reading in readings(statement, self._units, self._scales):
             for held in self._index.fitting(reading):
                 why = misfit(held, statement)
                 if why is None:
@@ -181,6 +192,7 @@ class _Binder:
                 block = held.block
                 other = _contradiction(held, statement) if block else ""
                 other = other or self._other_line(held, statement)
+                other = other or wider_row(held, statement, self.outputs.blocks)
                 if other:
                     found.append(_Fit(held, -1, other, by_label=True))
                 else:
@@ -214,9 +226,15 @@ class _Binder:
         """A year or another name: it must occur in an output, or in the question."""
         number = statement.number
         text = number.digits if number.is_percentage else number.text
-        for source, output in reversed(list(enumerate(self.outputs.texts))):
-            if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output):
-                return _verdict(statement, Verdict.SUPPORTED, source)
+        sources = [
+            source
+            for source, output in enumerate(self.outputs.texts)
+            if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output)
+        ]
+        if sources and (fault := year_fault(statement, self.outputs, self._question)):
+            return _verdict(statement, Verdict.MISMATCHED, sources[-1], fault)
+        if sources:
+            return _verdict(statement, Verdict.SUPPORTED, sources[-1])
         if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", self._question):
             return _verdict(statement, Verdict.RESTATED)
         return _verdict(statement, Verdict.UNSUPPORTED)
@@ -230,11 +248,12 @@ class _Binder:
         """The verdict where no value fits: counts, what follows from values, the question."""
         blocks = self.outputs.blocks
         is_contested = verdict is not None
-        if counted := count_of(statement, blocks):
+        if counted := count_of(statement, blocks) or quantile_share(statement, blocks):
             return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
         if ranks(statement, blocks):
             return _verdict(statement, Verdict.RESTATED)
-        if found := derivation(statement, blocks, others, is_contested=is_contested):
+        sizes = derived_windows(statement, self._units, self._scales)
+        if found := derivation(statement, blocks, others, sizes, is_contested=is_contested):
             return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
@@ -266,8 +285,10 @@ class _Binder:
         return None
 
 
-def _is_any_row(fit: _Fit, statement: Statement) -> bool:
-    """Whether how many there are of something is taken from a row that nothing names."""
+def _is_any(fit: _Fit, statement: Statement) -> bool:
+    """Whether a value that nothing names is taken for a unit, or for how many there are."""
+    if fit.held.reading.way == "assumed" and fit.score == 0:
+        return True
     block = fit.held.block
     if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
         return False
@@ -340,7 +361,10 @@ def _is_meant(
 
 def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
     """Which column a value is of, where the clause names another one."""
-    cell, near, wide = held.cell, statement.near, statement.wide
+    cell, near = held.cell, statement.near
+    wide = near if block.is_square else statement.wide
+    if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
+        near = wide
     own = block.words(cell)
     noun = set(content_words(statement.after[:30])[:1])
     for column in block.value_columns():
@@ -352,7 +376,8 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
         theirs = block.column_words(column) - own
         mine = block.column_words(cell.column) - block.column_words(column)
         is_part = theirs <= noun and abs(cell.value) < abs(other.value)
-        if theirs and mine and theirs <= near and not mine & wide and not is_part:
+        is_told = bool(mine or block.column_words(cell.column))
+        if theirs and is_told and theirs <= near and not mine & wide and not is_part:
             return f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
     return ""
 
@@ -361,7 +386,9 @@ def _sign_fault(held: Held, statement: Statement) -> str:
     """Why a number is of the other sign than its value, where no word says so."""
     stated, value = statement.number, held.cell.value
     is_minus = stated.digits.startswith("-")
-    if is_minus == (value < 0) or value == 0 or held.reading.way != "plain":
+    if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
+        return ""
+    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
         return ""
     if is_minus or _FALLING.search(statement.sentence):
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (

@@ -14,7 +14,7 @@ from dm_jupyter.assist.grounding.pools import (
     pools_of,
     stated_pool,
 )
-from dm_jupyter.assist.grounding.sizes import Window, window
+from dm_jupyter.assist.grounding.sizes import Window
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.tables import TextBlock
 
@@ -60,6 +60,8 @@ _SUM = re.compile(
     re.IGNORECASE,
 )
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
+_AND = re.compile(r"\b(?:and|plus|with)\b|[+&]", re.I)
+_EXPLAINS = re.compile(r"\b(?:varian\w+|variation|variability|squared|R2)\b|[²]|\^2", re.I)
 _REST = re.compile(
     r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
     re.I,
@@ -95,6 +97,7 @@ def derivation(
     statement: Statement,
     blocks: Sequence[TextBlock],
     stated: Sequence[KnownPools],
+    sizes: Sequence[Window],
     *,
     is_contested: bool = False,
 ) -> Derivation | None:
@@ -104,13 +107,11 @@ def derivation(
         statement: the number with its words.
         blocks: what the outputs hold.
         stated: the other numbers of the answer that stand in outputs, nearest first.
+        sizes: the results that it may stand for.
         is_contested: whether it stands in an output for something else; then words must say how
             it follows.
     """
     context = f"{statement.since} {statement.before} \n {statement.after}"
-    sizes = [window(statement)]
-    if statement.number.exponent > 0:
-        sizes.append(window(statement, scaled=False))
     claims = [_Claim(statement, context, fits) for fits in sizes]
     roles = _contested_roles(claims[0]) if is_contested else _roles(claims[0])
     for pool in [stated_pool(stated), *pools_of(statement, blocks)]:
@@ -144,8 +145,14 @@ def _roles(claim: _Claim) -> list[_Role]:
         roles.append(_difference)
     is_sum = _SUM.search(context) or _SUM.search(statement.sentence)
     roles.append(_sum if is_sum else _whole)
+    if _PART_OF.search(statement.tight):
+        roles.append(_parts)
+    if _AND.search(statement.sentence):
+        roles.append(_together)
+    if _EXPLAINS.search(statement.sentence) and abs(statement.number.value) <= 1:
+        roles.append(_square)
     if _MEAN.search(context):
-        roles += [_mean, _ratio]
+        roles += [_mean, _per]
     return roles
 
 
@@ -158,6 +165,8 @@ def _percentage_roles(claim: _Claim) -> list[_Role]:
         roles.append(_mean)
     if _SUM.search(statement.sentence):
         roles.append(_sum)
+    if _EXPLAINS.search(statement.sentence):
+        roles.append(_square)
     is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
     if not is_moved and not _CHANGE.search(statement.after[:25]):
         roles.append(_share)
@@ -175,7 +184,7 @@ def _contested_roles(claim: _Claim) -> list[_Role]:
     if _PART_OF.search(statement.tight):
         roles.append(_whole)
     if _MEAN.search(context):
-        roles.append(_ratio)
+        roles.append(_per)
     if _DIFFERENCE.search(context):
         roles.append(_difference)
     if _SUM.search(context):
@@ -272,6 +281,11 @@ def _ratio(pool: NumberPool, claim: _Claim) -> Derivation | None:
     return None
 
 
+def _per(pool: NumberPool, claim: _Claim) -> Derivation | None:
+    """A sum by how many it is of; values of one column are alike, and none counts the others."""
+    return None if pool.is_column else _ratio(pool, claim)
+
+
 def _difference(pool: NumberPool, claim: _Claim) -> Derivation | None:
     scales = (1.0, 100.0) if _POINTS.match(claim.statement.after) else (1.0,)
     for one, other in pool.pairs:
@@ -299,6 +313,33 @@ def _sum(pool: NumberPool, claim: _Claim) -> Derivation | None:
     for values in (pool.named, pool.whole, *pairs):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values)):
             return Derivation(_sum_of(values), values[0].source)
+    return None
+
+
+def _parts(pool: NumberPool, claim: _Claim) -> Derivation | None:
+    """Two parts that the answer states, as `4 are missing, so 116 of the 120 remain`."""
+    for one, other in pool.pairs if pool.is_stated else ():
+        if claim.fits.holds(one.value + other.value):
+            return Derivation(f"{one.text} + {other.text}", one.source)
+    return None
+
+
+def _together(pool: NumberPool, claim: _Claim) -> Derivation | None:
+    """Two values of a row that `and` joins: of `wind and sun`."""
+    if not pool.is_row or pool.is_mixed or claim.statement.number.step >= claim.fits.high / 50:
+        return None
+    for one, other in pool.pairs:
+        if _adds(one, other, claim.fits) and claim.fits.holds(one.value + other.value):
+            return Derivation(f"{one.text} + {other.text}", one.source)
+    return None
+
+
+def _square(pool: NumberPool, claim: _Claim) -> Derivation | None:
+    """What a correlation explains of the variance."""
+    scale = 100.0 if claim.statement.number.is_percentage else 1.0
+    for one in pool.values[:_MOST]:
+        if 0 < abs(one.value) <= 1 and claim.fits.holds(scale * one.value**2):
+            return Derivation(f"{one.text}²", one.source)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from dm_jupyter.assist.grounding.statements import scopes
 from dm_jupyter.assist.grounding.tables import Cell, TextBlock, number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
-__all__ = ["RANGE", "literal_of", "takes_in", "words_blocks"]
+__all__ = ["RANGE", "literal_of", "takes_in", "tuple_rows", "words_blocks"]
 
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -34,6 +34,9 @@ _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
 _UNIT_CHARS = 8
 _AROUND = " ,;:=-*(@[\"'>"
+_WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)\)")
+_TUPLE = re.compile(r"\(([^()]*)\)")
+_TUPLES = re.compile(r"\[?\([^()]*\)(?:,?\s*\([^()]*\))+\]?")
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -254,6 +257,26 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             block.rows.append(", ".join(names))
             block.parts.append(names)
             block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+
+
+def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
+    """Returns the cells of tuples as databases give them; `None` where they are no table.
+
+    Args:
+        lines: each a tuple, or all of them in one list.
+    """
+    text = _WRAPPED.sub(r"\1", "\n".join(lines).strip())
+    if not _TUPLES.fullmatch(text):
+        return None
+    rows = [
+        [token.strip("'\"") for token in _LITERAL.findall(match[1]) if token != ","]
+        for match in _TUPLE.finditer(text)
+    ]
+    is_table = len(rows) > 1 and len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
+    is_named = is_table and any(
+        all(number_of(cell) is None for cell in column) for column in zip(*rows, strict=True)
+    )
+    return rows if is_named else None
 
 
 def takes_in(block: TextBlock, literal: TextBlock) -> bool:

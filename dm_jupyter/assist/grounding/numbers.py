@@ -16,6 +16,7 @@ __all__ = [
     "plain_numbers",
     "plain_value",
     "stated_numbers",
+    "with_points",
 ]
 
 _NUMBER = re.compile(
@@ -48,7 +49,7 @@ _DATE = re.compile(
     rf"|\b(?:on|by|since|until|from|to)\s(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d)",
     re.IGNORECASE,
 )
-_LEVELS = frozenset(map(Decimal, ("0.01", "0.05", "0.1")))
+_LEVELS = frozenset(map(Decimal, ("0.001", "0.01", "0.05", "0.1")))
 _LEVELS_PERCENT = frozenset(map(Decimal, (1, 5, 10, 90, 95, 99)))
 """Usual levels of significance and of confidence."""
 _BEFORE_LEVEL = re.compile(
@@ -62,6 +63,20 @@ _AFTER_LEVEL = re.compile(
 _NEAR_CHARS = 40
 """Characters before a number among which the words of a level stand."""
 
+_COMMA = re.compile(
+    r"(?<![\w.,])(?:\d{1,3}(?:\.\d{3})+|\d+),\d{1,2}(?![\d,]|\.\d)|(?<![\w.,])0,\d+(?![\d,])"
+)
+"""A number with a decimal comma."""
+_POINT = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\d.])|\d,\d{3},\d")
+"""A number as English writes it."""
+_ENGLISH = re.compile(r"\b(?:the|is|are|of|and|has|have|was|were|with|by)\b", re.IGNORECASE)
+_NO_ENGLISH = re.compile(
+    r"\b(?:der|die|das|und|ist|sind|mit|von|für|le|les|des|est|sont|et|el|los|las|y|con|il|di|het|een)\b",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3}){2,}(?!\d)")
+_GROUPED_ONCE = re.compile(r"(?<![\w.,])[1-9]\d{0,2} \d{3}(?![\d ]\d)")
+_SWAPPED = str.maketrans(",.", ".,")
 _LONGEST = 300
 """Characters of a number; what is longer is no quantity that anyone states."""
 _WIDE = Context(prec=1_000)
@@ -119,6 +134,27 @@ def stated_numbers(text: str) -> frozenset[Decimal]:
     return frozenset(
         Decimal(number.digits).scaleb(number.exponent, context=_WIDE) for number in numbers_in(text)
     )
+
+
+def with_points(answer: str) -> str:
+    """Returns an answer with its numbers as English writes them, each character in its place.
+
+    `35.440,27` becomes `35,440.27` where no number of the answer has a decimal point. Thousands
+    that a space sets apart get a narrow one.
+
+    Args:
+        answer: in any language.
+    """
+    answer = _GROUPED.sub(lambda match: match[0].replace(" ", "\u202f"), answer)
+    if _POINT.search(answer) or not (_COMMA.search(answer) or _is_foreign(answer)):
+        return answer
+    answer = _GROUPED_ONCE.sub(lambda match: match[0].replace(" ", "\u202f"), answer)
+    return re.sub(r"\d[\d.,]*\d", lambda match: match[0].translate(_SWAPPED), answer)
+
+
+def _is_foreign(answer: str) -> bool:
+    words = {match[0].lower() for match in _NO_ENGLISH.finditer(answer)}
+    return len(words) > 1 and not _ENGLISH.search(answer)
 
 
 def claimed(answer: str) -> Iterator[Number]:

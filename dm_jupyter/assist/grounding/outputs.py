@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 
-from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, words_blocks
+from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, words_blocks
 from dm_jupyter.assist.grounding.numbers import plain_numbers
+from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
 from dm_jupyter.assist.grounding.statements import Vocabulary
 from dm_jupyter.assist.grounding.tables import (
     Cell,
@@ -37,6 +38,8 @@ _NOTHING = re.compile(
 )
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
 _QUANTILE = re.compile(r"p?(\d{1,2})%?")
+_QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
+"""A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
@@ -181,6 +184,8 @@ def _kind(line: str, part: _Part) -> str:
     if line.count("|") >= 2 or (part.kind == "|" and "|" in line):
         return "|"
     stripped = line.strip()
+    if INTERVAL.match(stripped):
+        return "table"
     if stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line:
         return "words"
     if "\t" in line.strip():
@@ -264,6 +269,26 @@ def _joined_numbers(part: _Part, source: int) -> list[TextBlock]:
 
 def _lines(lines: list[str], source: int) -> list[TextBlock]:
     found: list[TextBlock] = []
+    others: list[str] = []
+    for is_tuple, run in groupby(lines, _is_tuple):
+        part = list(run)
+        rows = tuple_rows(part) if is_tuple else None
+        table = table_of(rows, source) if rows else None
+        if table:
+            found += [*_words(others, source), table]
+            others = []
+        else:
+            others += part
+    return [*found, *_words(others, source)]
+
+
+def _is_tuple(line: str) -> bool:
+    stripped = line.strip()
+    return stripped[:1] in "[(" and stripped[-1:] in ")]," and "(" in stripped
+
+
+def _words(lines: list[str], source: int) -> list[TextBlock]:
+    found: list[TextBlock] = []
     words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
@@ -302,6 +327,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
             named = [word for word in content_words(name) if word not in _NUMBERING]
             names |= set(named[-1:])
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
+    named = {word for block in blocks for name in block.columns for word in content_words(name)}
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
         phrase = content_words(label, is_label=True)
@@ -312,14 +338,16 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
                 alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
             with_digits[label.lower()] = None
-            for part in RANGE.findall(label):
-                with_digits[part] = None
+            with_digits |= dict.fromkeys(_QUANTITY.findall(label.lower()))
+            with_digits |= dict.fromkeys([*RANGE.findall(label), *interval_spellings(label)])
     return Vocabulary(
         {first: list(found) for first, found in phrases.items()},
         frozenset(words),
         frozenset(names),
         frozenset(columns),
         frozenset(keys),
+        frozenset(word for word in named if len(word) in (3, 4)),
+        frozenset(edge for label in labels for edge in interval_edges(label)),
         frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
         tuple(with_digits),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from dm_jupyter.assist.grounding.spans import rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import content_words
@@ -67,6 +68,10 @@ class NumberPool:
     """Twos of different kinds, of which one may be stated for each of the other."""
     is_ordered: bool = False
     """Whether the values follow each other in time."""
+    is_stated: bool = False
+    """Whether they are numbers of the answer."""
+    is_row: bool = False
+    """Whether they are one row of a table, which the sentence names."""
 
 
 def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
@@ -83,7 +88,7 @@ def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
         for pair in combinations(values, 2)
         if pair[0].text.endswith("%") == pair[1].text.endswith("%")
     ]
-    return NumberPool(tuple(held), tuple(pairs), named=tuple(held))
+    return NumberPool(tuple(held), tuple(pairs), named=tuple(held), is_stated=True)
 
 
 def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
@@ -108,6 +113,7 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
         for column in columns:
             cells = block.column(column)
             yield _column_pool(block, cells, rows, totals)
+            yield from _span_pools(block, cells, statement)
         for row in rows or range(min(len(block.rows), _FEW)):
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
@@ -116,6 +122,27 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
             yield _sums_pool(block, block.value_columns())
     yield _declared(blocks)
     yield _across(blocks, words)
+
+
+def _span_pools(
+    block: TextBlock, cells: list[Cell], statement: Statement
+) -> Iterator[NumberPool]:
+    """The values of rows that the sentence names as one, and what they add up to."""
+    total = _sum_value([_value(block, cell) for cell in cells]) if cells else None
+    sums = []
+    for rows in rows_spanned(block, statement.sentence, statement.near):
+        values = [_value(block, cell) for cell in cells if cell.row in rows]
+        if len(values) == len(rows):
+            sums.append(_sum_value(values))
+            yield NumberPool(tuple(values), (), tuple(values))
+    if sums and total:
+        pairs = tuple(combinations(sums, 2))
+        yield NumberPool(tuple(sums), pairs, named=tuple(sums), totals=(total,), is_ordered=True)
+
+
+def _sum_value(values: Sequence[Value]) -> Value:
+    text = f"({values[0].text} + … + {values[-1].text})"
+    return Value(sum(value.value for value in values), text, values[0].source)
 
 
 def _row_pool(
@@ -134,6 +161,7 @@ def _row_pool(
         is_mixed=any(words & _FIGURES for words in columns),
         is_told=is_named and any(words & statement.near for words in columns),
         ratios=every,
+        is_row=is_named,
     )
 
 
@@ -143,8 +171,7 @@ def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
     for column in columns[:_FEW]:
         values = [_value(block, cell) for cell in block.column(column)]
         if len(values) > 1 and all(value.text.isdigit() for value in values):
-            text = f"({values[0].text} + … + {values[-1].text})"
-            sums.append(Value(sum(value.value for value in values), text, block.source))
+            sums.append(_sum_value(values))
     return NumberPool(
         tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ()
     )

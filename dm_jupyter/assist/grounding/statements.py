@@ -45,12 +45,22 @@ _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
 _SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
+_OPPOSED = re.compile(
+    r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
+)
+"""Before a number that is of another thing than the one before it."""
 _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
 _NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
+_RAISED = str.maketrans("²³", "23")
+_EDGE = re.compile(
+    r"(?:\b(?:between|from|aged?|over|under|above|below|(?:up )?to|than|until|and)|[-–<>≥≤])\s*\Z",
+    re.IGNORECASE,
+)
 _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
 """Between labels that are numbers, as in `4 or 5 stars`."""
+_SHORT_CHARS = (3, 4)
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
 _STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
@@ -80,6 +90,10 @@ class Vocabulary:
     key_columns: frozenset[str] = frozenset()
     """The names of the columns that they are of, as they are written, lower case."""
     keys: frozenset[str] = frozenset()
+    short: frozenset[str] = frozenset()
+    """Words of columns that may be the first letters of longer ones: `acc`, `pop`."""
+    edges: frozenset[str] = frozenset()
+    """Numbers at which intervals begin or end."""
     quantiles: frozenset[str] = frozenset()
     """Numbers of labels such as `25%` and `p95`."""
     with_digits: tuple[str, ...] = ()
@@ -278,7 +292,8 @@ class _Reader:
             )
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
-            has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
+            is_opposed = _OPPOSED.search(self._answer[max(start, first_start - 30) : first_start])
+            has_name = bool(names or is_pair or is_total or is_opposed or _OTHERS & set(words))
             leading = self._vocabulary.labels_in(before) if is_part else names
             for at, (number, scope) in enumerate(group):
                 own = frozenset(words)
@@ -296,7 +311,7 @@ class _Reader:
                     Statement(
                         number,
                         self._answer[first.before[0] : number.start],
-                        self._answer[earlier:first_start],
+                        self._answer[earlier : number.start],
                         self._answer[number.end : max(scope.after[1], number.end)],
                         self._answer[start:end],
                         near,
@@ -371,6 +386,12 @@ class _Reader:
                 found += [*content_words(self._answer[at:place]), token]
                 at = place + 1
         found += content_words(self._answer[at:end])
+        found += [
+            word[:size]
+            for word in found
+            for size in _SHORT_CHARS
+            if word[:size] in self._vocabulary.short and len(word) > size + 2
+        ]
         if "max" in self._vocabulary.words and HIGHEST.search(text):
             found.append("max")
         if "min" in self._vocabulary.words and LOWEST.search(text):
@@ -406,7 +427,7 @@ def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
         named = next(iter(content_words(match[3])), "")
         if named and vocabulary.names_key(named):
             found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
-    lower = answer.lower()
+    lower = answer.lower().translate(_RAISED)
     for label in vocabulary.with_digits:
         for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):
             for number in numbers_in(label):
@@ -424,6 +445,8 @@ def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
     if number.is_percentage:
         is_quantile = number.digits in vocabulary.quantiles and _WITHIN.match(answer, number.end)
         return "" if is_quantile else None
+    if number.text in vocabulary.edges and _EDGE.search(before):
+        return ""
     if not number.is_whole or number.text not in vocabulary.keys:
         return None
     word = re.search(r"(\w+)[\s=:#]+\**\Z", before)

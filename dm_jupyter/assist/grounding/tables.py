@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dm_jupyter.assist.grounding.words import Unit, content_words, unit_of_label
+from dm_jupyter.assist.grounding.words import Unit, content_words, scale_of_label, unit_of_label
 
 __all__ = ["Cell", "TextBlock", "delimited_cells", "number_of", "table_of", "text_cells"]
 
@@ -18,6 +18,7 @@ _NUMBER = re.compile(
 _EMPTY = frozenset(("NaN", "nan", "None", "<NA>", "NaT", "-", "—", ""))
 _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 """Translates a line to 0 for a space and 1 for all else."""
+_GAP = frozenset(("...", ".."))
 _RULE = re.compile(r"[\s|+:=-]*")
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
@@ -75,6 +76,11 @@ class TextBlock:
     def is_complete(self) -> bool:
         """Whether all rows are shown."""
         return not self.is_table or self.total_rows == len(self.rows)
+
+    @property
+    def is_square(self) -> bool:
+        """Whether rows and columns are called alike, as those of correlations are."""
+        return self.is_table and len(self.rows) > 1 and self.rows == self.columns[-len(self.rows) :]
 
     @property
     def is_single(self) -> bool:
@@ -156,6 +162,11 @@ class TextBlock:
         parts = self.parts[row] if self.parts else (self.rows[row],)
         return [frozenset(content_words(part, is_label=True)) for part in parts]
 
+    def scale(self, cell: Cell) -> float:
+        """By what a cell is to be multiplied, as its labels tell."""
+        scale = scale_of_label(self.columns[cell.column])
+        return scale if scale > 1 else scale_of_label(self.rows[cell.row])
+
     def unit(self, cell: Cell) -> Unit | None:
         """The unit of a cell, where it or a label tells."""
         own = self.units.get((cell.row, cell.column))
@@ -233,16 +244,19 @@ def table_of(
         index_name: of a series' index, where it stood above the values.
     """
     rows = [row for row in rows if not _RULE.fullmatch("".join(row)) or any(map(_is_value, row))]
+    rows = _without_gaps(rows)
     if not rows:
         return None
-    heads, body = _split(rows, is_series)
+    heads, every = _split(rows, is_series)
+    body = [row for row in every if not _GAP.issuperset(filter(None, row))]
     if not body:
         return None
+    total = len(body) if len(body) == len(every) else None
     if is_series and not heads:  # spaces inside the labels of one index
         body = [[" ".join(filter(None, row[:-1])), row[-1]] for row in body]
     heads, body = _merged(heads, body)
     index = _index_width(heads, body, is_series)
-    block = TextBlock(source, is_table=True, total_rows=len(body), levels=max(1, index))
+    block = TextBlock(source, is_table=True, total_rows=total, levels=max(1, index))
     block.columns = _column_labels(heads, index, len(body[0]))
     if is_series:
         block.columns[-1] = name or block.columns[-1]
@@ -250,6 +264,15 @@ def table_of(
     _fill(block, body, index, is_series=is_series)
     block.total_columns = len(body[0]) - index
     return block if block.cells or block.labels else None
+
+
+def _without_gaps(rows: list[list[str]]) -> list[list[str]]:
+    """The cells without the columns of dots that stand for those left out."""
+    columns = zip(*rows, strict=True)
+    kept = [not _GAP.issuperset(filter(None, column)) or not any(column) for column in columns]
+    if all(kept):
+        return rows
+    return [[cell for cell, is_kept in zip(row, kept, strict=True) if is_kept] for row in rows]
 
 
 def _is_value(text: str) -> bool:
@@ -372,8 +395,6 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     block.key_names = [_key_name(block, at) for at in sorted(keys)]
     before = [""] * index
     for number, row in enumerate(body):
-        if any(cell in ("...", "..") for cell in row):
-            block.total_rows = None
         before = [cell or above for cell, above in zip(row[:index], before, strict=True)]
         full = [*before, *row[index:]]
         named = [
@@ -414,6 +435,8 @@ def _is_rank(
     """Whether the index only numbers the rows; what `value_counts` counted has no order."""
     if index != 1 or block.index_name or not all(map(str.isdigit, columns[0])):
         return False
+    if block.total_rows is None:
+        return columns[0][0] == "0"
     if all(value in _YEARS for value in values[0]):
         return False
     in_order = list(columns[0]) == [str(at) for at in range(len(columns[0]))]
