@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.grounding.claims import (
     count_of,
+    is_other_count,
+    points_fault,
     quantile_share,
     ranks,
     restates,
@@ -46,10 +48,16 @@ _FALLING = re.compile(
 )
 
 _RISING = re.compile(
-    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b", re.I
+    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b",
+    re.I,
 )
 
-_ALIKE = re.compile(r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z")
+_NOTHING: frozenset[str] = frozenset()
+_WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
+"""Behind a number, what it is the figure of."""
+_ALIKE = re.compile(
+    r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
+)
 """Before a number that is what was said before of another one: `the median of A is 3, and B's 4`."""
 
 
@@ -62,6 +70,8 @@ class _Fit:
     """Labels that the clause names; -1 where labels or units say otherwise."""
     why: str = ""
     by_label: bool = False
+    rival: frozenset[str] = frozenset()
+    """What the clause names of the other value that it is at odds with."""
 
 
 def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "") -> tuple[str, ...]:
@@ -159,10 +169,11 @@ class _Binder:
         if statement.number.value == 0 and self.outputs.empty is not None:
             return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
         fits = self._fits(statement)
-        good = [fit for fit in fits if fit.score >= 0 and not _is_any(fit, statement)]
+        good = [fit for fit in fits if fit.score >= 0 and not self._is_any(fit, statement)]
         bad = [fit for fit in fits if fit.score < 0]
         best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
-        if best and not (best.score == 0 and _outweighs(bad, statement)):
+        is_outweighed = best and (best.score == 0 and _outweighs(bad, statement))
+        if best and not is_outweighed and not _is_surpassed(best, bad, statement):
             return self._supported(statement, best), best.held
         if bad:
             worst = bad[-1]
@@ -172,7 +183,8 @@ class _Binder:
     def _supported(self, statement: Statement, fit: _Fit) -> Grounded:
         held = fit.held
         sign = _sign_fault(held, statement)
-        fault = sign or (superlative_fault(held, statement, self.outputs.blocks))
+        fault = sign or points_fault(held, statement)
+        fault = fault or superlative_fault(held, statement, self.outputs.blocks)
         if fault:
             return _verdict(statement, Verdict.MISMATCHED, held.source, fault)
         if held.reading.way in ("unit", "percent", "assumed", "scaled"):
@@ -190,14 +202,26 @@ class _Binder:
                     found.append(_Fit(held, -1, why))
                     continue
                 block = held.block
-                other = _contradiction(held, statement) if block else ""
+                other, rival = _contradiction(held, statement) if block else ("", _NOTHING)
                 other = other or self._other_line(held, statement)
                 other = other or wider_row(held, statement, self.outputs.blocks)
                 if other:
-                    found.append(_Fit(held, -1, other, by_label=True))
+                    found.append(_Fit(held, -1, other, by_label=True, rival=rival))
                 else:
                     found.append(_Fit(held, _agreement(held, statement)))
         return found
+
+    def _is_any(self, fit: _Fit, statement: Statement) -> bool:
+        """Whether a value that nothing names is taken for a unit, or for how many there are."""
+        if fit.held.reading.way == "assumed" and fit.score == 0:
+            return True
+        if is_other_count(fit.held, statement, self.outputs.blocks):
+            return True
+        block = fit.held.block
+        if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
+            return False
+        is_one_of_many = block.is_table and len(block.rows) > 1
+        return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
     def _other_line(self, held: Held, statement: Statement) -> str:
         """Whose figure a value of a line is, where another cell has printed what is named."""
@@ -270,7 +294,7 @@ class _Binder:
     def _dated(self, year: str) -> int | None:
         """The output that holds a date of that year."""
         for source, output in enumerate(self.outputs.texts):
-            if re.search(rf"(?<!\d){year}-\d\d", output):
+            if re.search(rf"(?<!\d){year}(?:-\d\d|-?Q\d)", output):
                 return source
         return None
 
@@ -283,17 +307,6 @@ class _Binder:
             if text in block.keys and (statement.number.is_year or _names_keys(statement, block)):
                 return block.source
         return None
-
-
-def _is_any(fit: _Fit, statement: Statement) -> bool:
-    """Whether a value that nothing names is taken for a unit, or for how many there are."""
-    if fit.held.reading.way == "assumed" and fit.score == 0:
-        return True
-    block = fit.held.block
-    if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
-        return False
-    is_one_of_many = block.is_table and len(block.rows) > 1
-    return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
 
 def _names_keys(statement: Statement, block: TextBlock) -> bool:
@@ -311,6 +324,13 @@ def _outweighs(bad: list[_Fit], statement: Statement) -> bool:
     return len(digits) >= _SPECIFIC and any(fit.by_label for fit in bad)
 
 
+def _is_surpassed(best: _Fit, bad: list[_Fit], statement: Statement) -> bool:
+    """Whether another value is called all that this one is, and more that the clause names."""
+    block = best.held.block
+    named = block.words(best.held.cell) & statement.near if block else _NOTHING
+    return any(named < fit.rival for fit in bad)
+
+
 def _agreement(held: Held, statement: Statement) -> int:
     """How much of a value's labels its clause names: rows count more than columns."""
     block, cell = held.block, held.cell
@@ -322,11 +342,14 @@ def _agreement(held: Held, statement: Statement) -> int:
     return 4 * min(len(near), 3) + 2 * min(len(row), 3) + min(len(column), 2)
 
 
-def _contradiction(held: Held, statement: Statement) -> str:
-    """Whose figure a value is, where the clause names another row or column of the same table."""
+def _contradiction(held: Held, statement: Statement) -> tuple[str, frozenset[str]]:
+    """Whose figure a value is, where the clause names another row or column of the same table.
+
+    Also what the clause names of that other one.
+    """
     block, cell = held.block, held.cell
     if block is None or not statement.near:
-        return ""
+        return "", _NOTHING
     for row in block.rows_met(statement.near):
         other = block.at(row, cell.column)
         if other is None or row == cell.row or held.reading.window.holds(other.value):
@@ -335,8 +358,9 @@ def _contradiction(held: Held, statement: Statement) -> str:
             continue
         if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
             mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
-            return f"{held.cell.text} is for {mine}, not {theirs}"
-    return _other_column(held, block, statement) if block.is_table else ""
+            return f"{held.cell.text} is for {mine}, not {theirs}", (
+                block.words(other) & statement.near)  # fmt: skip
+    return _other_column(held, block, statement) if block.is_table else ("", _NOTHING)
 
 
 def _is_meant(
@@ -359,14 +383,24 @@ def _is_meant(
     return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
 
 
-def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
+def _noun_behind(statement: Statement) -> frozenset[str]:
+    """What a number counts, where the next word says it."""
+    match = re.match(r"[\s*]*([^\W\d]+)", statement.after)
+    return frozenset(content_words(match[1])) if match else frozenset()
+
+
+def _other_column(
+    held: Held, block: TextBlock, statement: Statement
+) -> tuple[str, frozenset[str]]:
     """Which column a value is of, where the clause names another one."""
     cell, near = held.cell, statement.near
     wide = near if block.is_square else statement.wide
     if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
         near = wide
     own = block.words(cell)
-    noun = set(content_words(statement.after[:30])[:1])
+    noun = _noun_behind(statement)
+    within = _WITHIN.match(statement.after)
+    behind = frozenset(content_words(within[1])) if within else frozenset()
     for column in block.value_columns():
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
@@ -377,9 +411,11 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
         mine = block.column_words(cell.column) - block.column_words(column)
         is_part = theirs <= noun and abs(cell.value) < abs(other.value)
         is_told = bool(mine or block.column_words(cell.column))
-        if theirs and is_told and theirs <= near and not mine & wide and not is_part:
-            return f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
-    return ""
+        said = near if theirs and theirs <= behind else wide
+        if theirs and is_told and theirs <= near and not mine & said and not is_part:
+            why = f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
+            return why, block.words(other) & statement.near
+    return "", _NOTHING
 
 
 def _sign_fault(held: Held, statement: Statement) -> str:

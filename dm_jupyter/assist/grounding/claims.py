@@ -15,6 +15,8 @@ from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
 __all__ = [
     "count_of",
+    "is_other_count",
+    "points_fault",
     "quantile_share",
     "ranks",
     "restates",
@@ -51,7 +53,9 @@ _QUALIFIED = re.compile(
     r"almost|not|2nd|3rd|followed|both|within|excluding)\b|n't",
     re.IGNORECASE,
 )
-_OF_ALL = re.compile(r"\d[\d,.]*\s?(?:%|[^\W\d]+\s)?\s?(?:out\s)?of\s(?:the\s|all\s|a total of\s)*\Z")
+_OF_ALL = re.compile(
+    r"\d[\d,.]*\s?(?:%|[^\W\d]+\s)?\s?(?:out\s)?of\s(?:the\s|all\s|a total of\s)*\Z"
+)
 _SHARE = re.compile(r"(?<!\S)(\d{1,2}(?:\.\d+)?)%(?!\S)")
 _LIES = re.compile(
     r"\b(?:between|within|above|below|over|under|(?:more|less|higher|lower|fewer) than|exceed\w*|"
@@ -65,6 +69,10 @@ _MEASURED = re.compile(
 )
 """A superlative with what it is said of, right before the number."""
 _ENDS = re.compile(r"\**\s?(?:[.,;)]|\Z|and\b)")
+_POINTS = re.compile(r"\s?(?:%|percentage|percent)[ -]points?\b")
+_RELATIVE = frozenset(content_words("lift growth relative uplift change increase decrease"))
+_BY = re.compile(r"(?:[x×,]|\bby)\s?\Z")
+"""Between how many rows and how many columns there are."""
 _TOTALS = frozenset(("sum", "all", "overall"))
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
@@ -240,6 +248,38 @@ def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
         if rises != falls and (step < 0 if rises else step > 0):
             found |= {one.number.start, other.number.start}
     return frozenset(found)
+
+
+def is_other_count(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> bool:
+    """Returns whether a number counts columns and a value does not, or the other way round.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+        blocks: what the outputs hold.
+    """
+    block = held.block
+    noun = content_words(statement.after[:40])[:1]
+    is_columns = block is not None and block.rows == ["rows", "columns"] and held.cell.row == 1
+    if noun and noun[0] in _COLUMNS:
+        is_labelled = block is not None and block.words(held.cell) & _COLUMNS
+        is_declared = any(each.total_columns for each in blocks)
+        return not is_columns and not is_labelled and is_declared
+    return is_columns and bool(noun) and not _BY.search(statement.tight)
+
+
+def points_fault(held: Held, statement: Statement) -> str:
+    """Returns why a value is no difference in percentage points; else nothing.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+    """
+    block, cell = held.block, held.cell
+    if block is None or not _POINTS.match(statement.after) or not cell.text.endswith("%"):
+        return ""
+    is_relative = block.words(cell) & _RELATIVE
+    return f"{cell.text} is a relative change there" if is_relative else ""
 
 
 def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> str:

@@ -40,9 +40,11 @@ _ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
     rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|"
     r"surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|not|"
-    r"profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance)\b|=",
+    r"profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance|leaves|leaving|unspent|unused|"
+    r"available)\b|=",
     re.IGNORECASE,
 )
+_LEFT = re.compile(r"\b(?:is|are|was|were|has|have)\s(?:still\s)?left\b|\bremain", re.I)
 _MOVED = re.compile(
     r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I
 )
@@ -62,6 +64,10 @@ _SUM = re.compile(
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
 _AND = re.compile(r"\b(?:and|plus|with)\b|[+&]", re.I)
 _EXPLAINS = re.compile(r"\b(?:varian\w+|variation|variability|squared|R2)\b|[²]|\^2", re.I)
+_FROM = re.compile(r"\bfrom\s[$€£]?\Z")
+_TO = re.compile(r"\bto\s[$€£]?\Z")
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?[-−]?\d")
+_THAN = re.compile(r"\bthan\b")
 _REST = re.compile(
     r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
     re.I,
@@ -141,7 +147,8 @@ def _roles(claim: _Claim) -> list[_Role]:
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
         roles.append(_fraction)
     is_gap = _POINTS.match(statement.after) or _DIFFERENCE.search(context)
-    if is_gap or _CHANGE.search(statement.sentence):
+    is_gap = is_gap or _LEFT.search(statement.sentence)
+    if (is_gap or _CHANGE.search(statement.sentence)) and not _is_level(statement):
         roles.append(_difference)
     is_sum = _SUM.search(context) or _SUM.search(statement.sentence)
     roles.append(_sum if is_sum else _whole)
@@ -159,7 +166,8 @@ def _roles(claim: _Claim) -> list[_Role]:
 def _percentage_roles(claim: _Claim) -> list[_Role]:
     statement, context = claim.statement, claim.context
     roles: list[_Role] = []
-    if _CHANGE.search(context) or _CHANGE.search(statement.sentence):
+    is_signed = statement.number.text[:1] in "+-−"
+    if is_signed or _CHANGE.search(context) or _CHANGE.search(statement.sentence):
         roles.append(_change)
     if _MEAN.search(context):
         roles.append(_mean)
@@ -167,10 +175,18 @@ def _percentage_roles(claim: _Claim) -> list[_Role]:
         roles.append(_sum)
     if _EXPLAINS.search(statement.sentence):
         roles.append(_square)
-    is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
+    is_moved = is_signed or _MOVED.search(context)
     if not is_moved and not _CHANGE.search(statement.after[:25]):
         roles.append(_share)
     return roles
+
+
+def _is_level(statement: Statement) -> bool:
+    """Whether it is where something began or ended, as in `rose from 3 to 5`: no difference."""
+    tight = statement.tight
+    if _CHANGE.search(statement.after[:25]):
+        return False
+    return bool(_FROM.search(tight) or (_TO.search(tight) and _FROM_TO.search(statement.before)))
 
 
 def _contested_roles(claim: _Claim) -> list[_Role]:
@@ -185,7 +201,7 @@ def _contested_roles(claim: _Claim) -> list[_Role]:
         roles.append(_whole)
     if _MEAN.search(context):
         roles.append(_per)
-    if _DIFFERENCE.search(context):
+    if _DIFFERENCE.search(context) and not _is_level(statement):
         roles.append(_difference)
     if _SUM.search(context):
         roles.append(_sum)
@@ -290,8 +306,10 @@ def _difference(pool: NumberPool, claim: _Claim) -> Derivation | None:
     scales = (1.0, 100.0) if _POINTS.match(claim.statement.after) else (1.0,)
     for one, other in pool.pairs:
         gap = one.value - other.value
-        is_enough = 100.0 in scales or _adds(one, other, claim.fits)
-        if is_enough and any(claim.fits.holds(scale * gap) for scale in scales):
+        if pool.is_ordered and _is_turned(-gap, claim):
+            continue
+        is_enough = _adds(one, other, claim.fits)
+        if any(claim.fits.holds(scale * gap) for scale in scales if is_enough or scale > 1):
             high, low = (one, other) if one.value >= other.value else (other, one)
             return Derivation(f"{high.text} - {low.text}", one.source)
     if len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
@@ -299,6 +317,13 @@ def _difference(pool: NumberPool, claim: _Claim) -> Derivation | None:
         if claim.fits.holds(rest):
             return Derivation(f"{_sum_of(pool.whole)} - {pool.named[0].text}", pool.named[0].source)
     return None
+
+
+def _is_turned(step: float, claim: _Claim) -> bool:
+    """Whether words say that something rose which fell in time, or the other way round."""
+    words = claim.context
+    ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
+    return ups != downs and (step < 0 if ups else step > 0) and not _THAN.search(claim.statement.sentence)
 
 
 def _adds(one: Value, other: Value, fits: Window) -> bool:

@@ -37,6 +37,7 @@ _AROUND = " ,;:=-*(@[\"'>"
 _WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)\)")
 _TUPLE = re.compile(r"\(([^()]*)\)")
 _TUPLES = re.compile(r"\[?\([^()]*\)(?:,?\s*\([^()]*\))+\]?")
+_NEXT_VALUE = re.compile(r"\s[$€£]?[-−]?\d")
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -200,6 +201,8 @@ def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
     if not number.is_year or len(numbers) < 2:
         return False
     before = line[: number.start].rstrip().lower()
+    if before[-1:].isalpha() and _NEXT_VALUE.match(line, number.end):
+        return True
     return line[number.end : number.end + 1] == ":" or before.endswith((" in", "year", "(in"))
 
 

@@ -23,13 +23,13 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
     r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
-    r"|\s?(?:bn|mn)\b|[kKmMB]\b)?"
+    r"|\s?(?:bn|mn|mio|mln|M)\b|[kKmMB]\b)?"
 )
 _PLAIN = re.compile(
     r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
 )
 _SCALES = {
-    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
+    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "mln": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
     "B": 9, "trillion": 12,
 }  # fmt: skip
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
@@ -60,6 +60,8 @@ _BEFORE_LEVEL = re.compile(
 _AFTER_LEVEL = re.compile(
     r"[\s-]*(?:levels?|significance|confidence|alpha|threshold|CI)\b", re.IGNORECASE
 )
+_BASE = re.compile(r"(?:\bper|/)\s?$", re.IGNORECASE)
+"""Before a power of ten that something is stated for: `per 100,000 people`."""
 _NEAR_CHARS = 40
 """Characters before a number among which the words of a level stand."""
 
@@ -167,6 +169,8 @@ def claimed(answer: str) -> Iterator[Number]:
         if is_ordinal or number.start in markers or _REFERENCE.search(before):
             continue
         if any(start <= number.start < end for start, end in dates):
+            continue
+        if _BASE.search(before) and re.fullmatch("10+", number.digits):
             continue
         if not _is_level(answer, number, before):
             yield number

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, words_blocks
+from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
-from dm_jupyter.assist.grounding.statements import Vocabulary
 from dm_jupyter.assist.grounding.tables import (
     Cell,
     TextBlock,
@@ -32,15 +32,24 @@ _ENTRIES = re.compile(
     r"^(?:(?:Range|\w*)Index: (?P<rows>\d+) entries|.*\btotal (?P<columns>\d+) columns)"
     r"|^(?P<saved>\d+) rows x (?P<wide>\d+) columns"
 )
+_BOX = str.maketrans("│┆║", "|||")
+_TYPES = re.compile(
+    r"(?:varchar|str|string|utf8|cat|u?int(?:eger)?\d*|[iuf]\d+|(?:big|huge|small|tiny)int|double|"
+    r"float\d*|real|decimal.*|numeric.*|bool(?:ean)?|date|time.*|datetime.*)?",
+    re.IGNORECASE,
+)
+"""What a cell below a head says of its column."""
 _NOTHING = re.compile(
     r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
     re.M | re.I,
 )
-_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
+_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")
 _QUANTILE = re.compile(r"p?(\d{1,2})%?")
 _QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
 """A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
+_GENERIC = frozenset(content_words("class cluster group category label level"))
+"""What numbers may be labels of that nothing names."""
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
 _TWO_TABLES = 4
@@ -110,14 +119,15 @@ class _Part:
 def _parts(text: str) -> Iterator[_Part]:
     part = _Part("words")
     start = following = 0
-    for line in text.split("\n"):
-        start, following = following, following + len(line) + 1
+    for written in text.split("\n"):
+        start, following = following, following + len(written) + 1
+        line = written.translate(_BOX)
         footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
         if footer:
             yield from _closed(part, footer)
             part = _Part("words", start=following)
             continue
-        if _SKIPPED.match(line):
+        if _SKIPPED.match(line) or (not line.strip() and _is_open(part)):
             continue
         kind = _kind(line, part)
         starts_anew = kind == part.kind == "table" and _is_new_head(line, part.lines[-1])
@@ -131,6 +141,11 @@ def _parts(text: str) -> Iterator[_Part]:
             part.is_long = part.is_long or len(line) > _LONG_LINE
     if part.lines:
         yield part
+
+
+def _is_open(part: _Part) -> bool:
+    """Whether a table is only a head so far, below which a line may be left empty."""
+    return part.kind == "table" and len(part.lines) == 1 and not _has_number(part.lines[0])
 
 
 def _of_one_width(part: _Part) -> list[_Part]:
@@ -213,6 +228,7 @@ def _blocks(part: _Part, source: int) -> list[TextBlock]:
         block = _aligned(part, source)
     elif part.kind in "|,\t" and len(part.lines) > 1:
         cells = delimited_cells(part.lines, part.kind)
+        cells = cells and [row for row in cells if not all(map(_TYPES.fullmatch, row))]
         block = table_of(cells, source) if cells else None
     if block is not None:
         _describe(block, part)
@@ -323,6 +339,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         if not block.is_table:
             labels |= dict.fromkeys(block.rows[:_MOST_LABELS])
         keys |= set(block.keys[:_MOST_LABELS])
+        names |= _GENERIC if "" in block.key_names else set()
         for name in block.key_names:
             named = [word for word in content_words(name) if word not in _NUMBERING]
             names |= set(named[-1:])

@@ -124,17 +124,15 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
     yield _across(blocks, words)
 
 
-def _span_pools(
-    block: TextBlock, cells: list[Cell], statement: Statement
-) -> Iterator[NumberPool]:
+def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> Iterator[NumberPool]:
     """The values of rows that the sentence names as one, and what they add up to."""
     total = _sum_value([_value(block, cell) for cell in cells]) if cells else None
     sums = []
-    for rows in rows_spanned(block, statement.sentence, statement.near):
+    for rows in rows_spanned(block, statement):
         values = [_value(block, cell) for cell in cells if cell.row in rows]
         if len(values) == len(rows):
             sums.append(_sum_value(values))
-            yield NumberPool(tuple(values), (), tuple(values))
+            yield NumberPool(tuple(values), (), tuple(values), named=tuple(values))
     if sums and total:
         pairs = tuple(combinations(sums, 2))
         yield NumberPool(tuple(sums), pairs, named=tuple(sums), totals=(total,), is_ordered=True)
@@ -188,8 +186,9 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
     pairs = [
         (one, other)
         for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
-        if one.source != other.source
-        and (words & more or words | more <= said or (is_single and is_too))
+        if one.source != other.source and one.text.endswith("%") == other.text.endswith("%")
+        and (words & more or words | more <= said or (is_single and is_too)
+             or (len(lines) <= _FEW and (words <= said or more <= said)))
     ]
     return NumberPool(tuple(value for _, value, _ in lines), tuple(pairs))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import DAYS, MONTHS, content_words
 
@@ -33,7 +34,10 @@ _PERIOD = re.compile(
 _ROW_PERIOD = re.compile(
     r"(?P<year>\d{4})(?:-(?P<month>\d{2})(?:-\d{2})?|\s?-?Q(?P<quarter>[1-4]))|Q(?P<alone>[1-4])"
 )
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _NTH = ("first", "second", "third", "fourth")
+_CLAUSES = re.compile(r"[;()]|[.,](?=\s)(?!\s(?:and|or)\b)|\bonly\b|\b(?:while|but|whereas)\b")
+_JOINTS = re.compile(r"\s(?:and|or)\s(?:the\s)?|\s?[,&+]\s?")
 _AROUND_CHARS, _MOST_ROWS = 30, 400
 _WEEK = {"weekend": DAYS[5:], "weekday": DAYS[:5], "workday": DAYS[:5]}
 
@@ -67,14 +71,15 @@ def interval_spellings(label: str) -> list[str]:
     return [f"{low}{joint}{high}" for joint in ("-", "–", " - ", " – ", " to ", " and ")]
 
 
-def rows_spanned(block: TextBlock, sentence: str, near: frozenset[str]) -> Iterator[list[int]]:
+def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
     """Yields groups of two or more rows of a block that a sentence names as one.
 
     Args:
         block: a table, or lines.
-        sentence: that a number stands in.
-        near: the words of the number's own clause.
+        statement: a number with its words.
     """
+    sentence, near = statement.sentence, statement.near
+    before, behind = statement.since, statement.behind
     if not 2 < len(block.rows) <= _MOST_ROWS or not block.is_complete:
         return
     seen: set[tuple[int, ...]] = set()
@@ -84,6 +89,8 @@ def rows_spanned(block: TextBlock, sentence: str, near: frozenset[str]) -> Itera
         *_within_periods(block, sentence),
         *_of_week(block, sentence),
         *_of_part(block, near),
+        *_listed(block, behind),
+        *_listed(block, before, is_before=True),
     ):
         if len(rows) > 1 and tuple(rows) not in seen:
             seen.add(tuple(rows))
@@ -128,7 +135,9 @@ def _within_periods(block: TextBlock, sentence: str) -> Iterator[list[int]]:
         return
     for match in _PERIOD.finditer(sentence):
         named = _named_period(match)
-        yield [row for row, period in periods if named.takes_in(period)]
+        years = [int(year) for year in _YEAR.findall(sentence)] if named.year is None else []
+        for one in (named, *(replace(named, year=year) for year in years)):
+            yield [row for row, period in periods if one.takes_in(period)]
 
 
 def _period_of(label: str) -> _Period | None:
@@ -165,6 +174,22 @@ def _of_week(block: TextBlock, sentence: str) -> Iterator[list[int]]:
         if days := _WEEK.get(word):
             rows = [row for row in range(len(block.rows)) if block.row_words(row) & set(days)]
             yield rows if len(rows) == len(days) else []
+
+
+def _listed(block: TextBlock, text: str, *, is_before: bool = False) -> Iterator[list[int]]:
+    """The rows that `and` or `or` joins, right before or right behind a number."""
+    parts = [part for part in _CLAUSES.split(text) if part.strip(" *")]
+    if not parts:
+        return
+    pieces = _JOINTS.split(parts[-1] if is_before else parts[0])
+    rows: list[int] = []
+    for piece in pieces if len(pieces) > 1 else ():
+        words = frozenset(content_words(piece, is_label=True))
+        named = block.rows_named(words)
+        most = max((len(block.row_words(row)) for row in named), default=0)
+        rows += [row for row in named if len(block.row_words(row)) == most]
+    if len(rows) >= len(pieces):
+        yield sorted(set(rows))
 
 
 def _of_part(block: TextBlock, near: frozenset[str]) -> Iterator[list[int]]:

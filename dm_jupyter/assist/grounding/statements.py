@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from dm_jupyter.assist.grounding.names import Vocabulary, label_numbers
 from dm_jupyter.assist.grounding.numbers import Number, claimed, numbers_in
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, Unit, content_words, unit_after
 
-__all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
+__all__ = ["Scope", "Statement", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
     r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
 )
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
+_OF_NEXT = re.compile(
+    r"\s(?:on|with|from|at|for|against|by)\s(?:an?|the|its|their)\s[\w ]{1,30}\sof\s[$€£]?\Z"
+)
+"""What leads up to the next number: `on a budget of`."""
 _JOINED = re.compile(
     r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
     r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
+_JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
     "over": r"(?:just |slightly |well )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
@@ -37,10 +43,6 @@ _HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
 _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
-_WITHIN = re.compile(
-    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|"
-    r"(?:quart|percent|quant)ile)\b"
-)
 _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
 _SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
@@ -53,74 +55,12 @@ _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
 _NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
-_RAISED = str.maketrans("²³", "23")
-_EDGE = re.compile(
-    r"(?:\b(?:between|from|aged?|over|under|above|below|(?:up )?to|than|until|and)|[-–<>≥≤])\s*\Z",
-    re.IGNORECASE,
-)
-_LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
-"""Between labels that are numbers, as in `4 or 5 stars`."""
 _SHORT_CHARS = (3, 4)
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
 _STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
 """Labels that the next clause does not go on with."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
-_ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)}
-_ORDINAL = re.compile(
-    r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
-)
-_YEAR_BEFORE = re.compile(
-    r"(?:\b(?:in|of|since|from|to|until|till|by|during|between|and|year|years|for|through|after|"
-    r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season|"
-    r"jan\w*|feb\w*|mar(?:ch)?|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*)|[-–(/,])\s*\Z",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The labels of all outputs, by which names are found in an answer."""
-
-    phrases: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
-    """Labels as words, by their first word."""
-    words: frozenset[str] = frozenset()
-    key_names: frozenset[str] = frozenset()
-    """What labels that are numbers count: `class`, `cluster`."""
-    key_columns: frozenset[str] = frozenset()
-    """The names of the columns that they are of, as they are written, lower case."""
-    keys: frozenset[str] = frozenset()
-    short: frozenset[str] = frozenset()
-    """Words of columns that may be the first letters of longer ones: `acc`, `pop`."""
-    edges: frozenset[str] = frozenset()
-    """Numbers at which intervals begin or end."""
-    quantiles: frozenset[str] = frozenset()
-    """Numbers of labels such as `25%` and `p95`."""
-    with_digits: tuple[str, ...] = ()
-    """Labels such as `18-25` or `Model 3`, lower case."""
-
-    def labels_in(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Returns the labels among words, in order, the longest first where several fit."""
-        found, at = [], 0
-        while at < len(words):
-            fitting = [
-                phrase
-                for phrase in self.phrases.get(words[at], ())
-                if tuple(words[at : at + len(phrase)]) == phrase
-            ]
-            longest = max(fitting, key=len, default=())
-            if not longest and (words[at][0] == "#" or words[at] in self.keys):
-                longest = (words[at],)
-            if longest:
-                found.append(longest)
-            at += len(longest) or 1
-        return found
-
-    def names_key(self, word: str) -> bool:
-        """Whether a word names what numbers are labels of."""
-        return any(
-            word == name or (len(word) > 3 and name.endswith(word)) for name in self.key_names
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +89,8 @@ class Statement:
     hedge: str
     is_label: bool = False
     """Whether it is a name: a year, a class, a part of a longer label."""
+    behind: str = ""
+    """What stands between it and the next number."""
 
     @property
     def tight(self) -> str:
@@ -188,6 +130,8 @@ def _turns_between(between: str) -> tuple[int, int]:
     if opened >= 0 and ")" not in between[opened:]:
         turns = [match.start() for match in _BOUNDARY.finditer(between[:opened])]
         return (turns[0], turns[-1]) if turns else (opened, opened)
+    if following := _OF_NEXT.search(between):
+        return following.start(), following.start()
     if _BOUNDARY.search(between):
         return _turns(between)
     if weak := _WEAK_BOUNDARY.search(between):
@@ -216,7 +160,7 @@ def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
         answer: what the model states.
         vocabulary: the labels of the outputs that it is about.
     """
-    tokens = _label_numbers(answer[:_LONG_ANSWER], vocabulary)
+    tokens = label_numbers(answer[:_LONG_ANSWER], vocabulary)
     found: list[Statement] = []
     reader = _Reader(answer, vocabulary, tokens)
     numbers = list(claimed(answer))
@@ -265,6 +209,7 @@ class _Reader:
     def _clauses(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
         found: list[Statement] = []
         whole = frozenset(self._words(start, end))
+        following = dict(pairwise([*(number.start for number in numbers), end]))
         is_going_on = bool(_PRONOUN.match(self._answer, start))
         subject = self._heading | (self._previous if is_going_on else frozenset())
         earlier = since = start
@@ -319,6 +264,7 @@ class _Reader:
                         unit_after(self._answer, number.start, number.end)
                         or unit_after(self._answer, group[-1][0].start, group[-1][0].end),
                         _hedge(self._answer[max(start, number.start - 30) : number.start]),
+                        behind=self._answer[number.end : following[number.start]],
                     )
                 )
             earlier = group[-1][0].end
@@ -350,7 +296,7 @@ class _Reader:
         """A list of numbers as it is; what only commas join is no list."""
         between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
         is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
-        return [group] if is_list else [[one] for one in group]
+        return [_of_one_scale(group, between)] if is_list else [[one] for one in group]
 
     def _table_row(self, start: int, text: str, numbers: list[Number]) -> list[Statement]:
         """Numbers of a Markdown table: their words are their row's and their column's."""
@@ -399,6 +345,17 @@ class _Reader:
         return found
 
 
+def _of_one_scale(
+    group: list[tuple[Number, Scope]], between: list[str]
+) -> list[tuple[Number, Scope]]:
+    """Numbers of a list, each with what only the last one is written with: `5 to 8 million`."""
+    scale = group[-1][0].exponent
+    is_shared = scale and all(one.exponent == 0 for one, _ in group[:-1])
+    if not is_shared or not all(map(_JOINT.fullmatch, between)):
+        return group
+    return [(replace(number, exponent=scale), scope) for number, scope in group]
+
+
 def _sentences(text: str) -> Iterable[tuple[int, int]]:
     """Where each sentence begins and ends; a very long one is cut."""
     start = 0
@@ -413,64 +370,3 @@ def _sentences(text: str) -> Iterable[tuple[int, int]]:
 
 def _hedge(before: str) -> str:
     return next((name for name, pattern in _HEDGE.items() if pattern.search(before)), "")
-
-
-def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
-    """Where numbers stand that are names, and the name; empty where other words have it."""
-    found: dict[int, str] = {}
-    for number in numbers_in(answer):
-        name = _name_of(number, answer, vocabulary)
-        if name is not None:
-            found[number.start] = name
-    _add_listed(found, answer, vocabulary)
-    for match in _ORDINAL.finditer(answer):
-        named = next(iter(content_words(match[3])), "")
-        if named and vocabulary.names_key(named):
-            found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
-    lower = answer.lower().translate(_RAISED)
-    for label in vocabulary.with_digits:
-        for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):
-            for number in numbers_in(label):
-                found.setdefault(match.start() + number.start, "")
-    return found
-
-
-def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
-    """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
-    before = answer[max(0, number.start - 30) : number.start]
-    if number.is_year:
-        is_dated = _YEAR_BEFORE.search(before) or not before.strip(" \n*#-")
-        is_dated = is_dated or answer[number.end : number.end + 1] in (":", "-", "–")
-        return "" if is_dated or number.text in vocabulary.keys else None
-    if number.is_percentage:
-        is_quantile = number.digits in vocabulary.quantiles and _WITHIN.match(answer, number.end)
-        return "" if is_quantile else None
-    if number.text in vocabulary.edges and _EDGE.search(before):
-        return ""
-    if not number.is_whole or number.text not in vocabulary.keys:
-        return None
-    word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
-    after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
-    is_named = word and vocabulary.names_key(next(iter(content_words(word[1])), ""))
-    if is_named or (after and _names_one(after[1].lower(), vocabulary)):
-        return f"#{number.text}"
-    return None
-
-
-def _names_one(word: str, vocabulary: Vocabulary) -> bool:
-    """Whether a word behind a number makes it a label: `5 stars` of a column `stars`."""
-    return any(
-        name.endswith("s") and not name.endswith("ss") and word in (name, name[:-1])
-        for name in vocabulary.key_columns
-    )
-
-
-def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
-    """Takes a number for a label, too, that stands in one list with one, as in `4 or 5 stars`."""
-    numbers = list(numbers_in(answer))
-    for ordered in (list(reversed(numbers)), numbers):
-        for one, other in pairwise(ordered):
-            first, last = sorted((one, other), key=lambda number: number.start)
-            is_list = _LISTED.fullmatch(answer, first.end, last.start)
-            if is_list and found.get(one.start, "")[:1] == "#" and other.text in vocabulary.keys:
-                found.setdefault(other.start, f"#{other.text}")

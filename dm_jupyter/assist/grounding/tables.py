@@ -71,6 +71,7 @@ class TextBlock:
     _grid: dict[tuple[int, int], Cell] = field(default_factory=dict)
     _columns: list[int] = field(default_factory=list)
     _by_word: dict[str, list[int]] = field(default_factory=dict)
+    _daily: bool | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -146,7 +147,18 @@ class TextBlock:
     def named_parts(self, row: int) -> list[frozenset[str]]:
         """What must stand in a clause that names a row: one of its labels, common words apart."""
         common = self.common_words()
-        return [_without_day(part - common) for part in self.part_words(row)]
+        parts = [_without_date(part - common) for part in self.part_words(row)]
+        return parts if self._is_daily() else [_without_day(part) for part in parts]
+
+    def _is_daily(self) -> bool:
+        """Whether some rows are of days of one month, so that the month names none of them."""
+        if self._daily is None:
+            months = [_without_day(self.row_words(row)) for row in range(len(self.rows))]
+            dates = [words for words in map(_without_date, months) if words]
+            self._daily = len(set(dates)) < len(dates) and "@" in "".join(
+                word[:1] for row in range(len(self.rows)) for word in self.row_words(row)
+            )
+        return self._daily
 
     def common_words(self) -> frozenset[str]:
         """The words that every row's label has, where there are several rows."""
@@ -182,9 +194,15 @@ class TextBlock:
         )
 
 
-def _without_day(words: frozenset[str]) -> frozenset[str]:
-    """The words of a label without a date, of which an answer may name month and year alone."""
+def _without_date(words: frozenset[str]) -> frozenset[str]:
+    """The words of a label without a date as it is written, which its parts say, too."""
     rest = frozenset(word for word in words if not _DATE.fullmatch(word))
+    return rest or words
+
+
+def _without_day(words: frozenset[str]) -> frozenset[str]:
+    """The words of a label without a day, where an answer may name month and year alone."""
+    rest = frozenset(word for word in words if word[:1] != "@")
     return rest or words
 
 
@@ -391,6 +409,8 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
         for at in range(first, len(columns))
         if at not in keys and (at < index or not any(one is not None for one in values[at]))
     }
+    if block.is_ranked and not keys and not texts:
+        keys = {0}  # nothing else names the rows
     keys = {at for at in keys if not set(content_words(_key_name(block, at))) & _COUNTED}
     block.key_names = [_key_name(block, at) for at in sorted(keys)]
     before = [""] * index
@@ -467,6 +487,8 @@ def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
 
 
 def _key_name(block: TextBlock, at: int) -> str:
+    if block.is_ranked and at == 0:
+        return ""
     return block.columns[at] or block.index_name or block.columns[-1]
 
 

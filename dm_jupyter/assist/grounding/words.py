@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _WORD = re.compile(
-    r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
+    r"#\d+|@\d\d-\d\d|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = frozenset(
@@ -153,6 +153,13 @@ DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 _DAY_OF = {day[:3]: day for day in DAYS} | {
     "tues": "tuesday", "thur": "thursday", "thurs": "thursday"
 }  # fmt: skip
+_MONTH_NAME = "|".join([*MONTHS, *(f"{month[:3]}" for month in MONTHS), "sept"])
+_DAY_OF_MONTH = re.compile(
+    rf"\b(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH_NAME})\b"
+    rf"|\b(?P<month2>{_MONTH_NAME})\.? (?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?![.,]?\d)"
+    r"|\b\d{4}-(?P<month3>0[1-9]|1[0-2])-(?P<day3>[0-3]\d)\b",
+    re.IGNORECASE,
+)
 _PERCENTILE = re.compile(
     r"(?<![^\W_])(?:(\d{1,2})(?:st|nd|rd|th)[ -](?:percentile|quantile)|p(\d{2}))(?![^\W_])",
     re.IGNORECASE,
@@ -179,11 +186,11 @@ def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8_192)
 def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
-    text = _with_quantiles(_HUMP.sub(" ", text), is_label=is_label)
+    text = _with_days(_with_quantiles(_HUMP.sub(" ", text), is_label=is_label))
     for match in _WORD.finditer(text.replace("_", " ")):
         written = match.group(0)
         word = written.lower()
-        if word[0] == "#":
+        if word[0] in "#@":
             found.append(word)
             continue
         if word[0].isdigit():
@@ -197,6 +204,21 @@ def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
         day = _DAY_OF.get(word, "") if is_label or written[0].isupper() else ""
         found.append(_SAME.get(word) or day or _month(word) or _singular(word))
     return tuple(found)
+
+
+def _with_days(text: str) -> str:
+    """The text with each day of a month in one form behind it: `5 March @03-05`."""
+    if not _DAY_OF_MONTH.search(text):
+        return text
+    return _DAY_OF_MONTH.sub(lambda match: f"{match[0]} {_day(match)}", text)
+
+
+def _day(match: re.Match[str]) -> str:
+    day = int(match["day"] or match["day2"] or match["day3"])
+    if match["month3"]:
+        return f"@{match['month3']}-{day:02d}"
+    month = MONTHS.index(_MONTH_OF[(match["month"] or match["month2"])[:3].lower()]) + 1
+    return f"@{month:02d}-{day:02d}"
 
 
 def _with_quantiles(text: str, *, is_label: bool) -> str:
