@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
     count_of,
     is_other_count,
@@ -25,7 +26,6 @@ from dm_jupyter.assist.grounding.outputs import Outputs, read
 from dm_jupyter.assist.grounding.pools import KnownPools
 from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
-from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words
 from dm_jupyter.core.grounded import Grounded, Verdict
 
@@ -389,9 +389,7 @@ def _noun_behind(statement: Statement) -> frozenset[str]:
     return frozenset(content_words(match[1])) if match else frozenset()
 
 
-def _other_column(
-    held: Held, block: TextBlock, statement: Statement
-) -> tuple[str, frozenset[str]]:
+def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[str, frozenset[str]]:
     """Which column a value is of, where the clause names another one."""
     cell, near = held.cell, statement.near
     wide = near if block.is_square else statement.wide

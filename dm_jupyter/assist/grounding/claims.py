@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.outputs import Outputs
 from dm_jupyter.assist.grounding.sizes import Held
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
 __all__ = [

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import Number, dates_in, numbers_in
 from dm_jupyter.assist.grounding.statements import scopes
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock, number_of
+from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
 __all__ = ["RANGE", "literal_of", "takes_in", "tuple_rows", "words_blocks"]

@@ -22,7 +22,9 @@ _ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fo
 _ORDINAL = re.compile(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
 )
-_ORDINAL_ALONE = re.compile(r"\b(first|second|third|fourth|fifth)(?=\s?(?:[(,;.]|and\b|or\b|with\b))")
+_ORDINAL_ALONE = re.compile(
+    r"\b(first|second|third|fourth|fifth)(?=\s?(?:[(,;.]|and\b|or\b|with\b))"
+)
 _CLOCK = re.compile(
     r"(?:\s?(?:o['’]clock|uhr|h\b|(?P<am>a\.?m\b)|(?P<pm>p\.?m\b))|:00\b)", re.IGNORECASE
 )

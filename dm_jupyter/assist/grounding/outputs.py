@@ -7,18 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, words_blocks
 from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
-from dm_jupyter.assist.grounding.tables import (
-    Cell,
-    TextBlock,
-    delimited_cells,
-    number_of,
-    table_of,
-    text_cells,
-)
+from dm_jupyter.assist.grounding.tables import delimited_cells, number_of, table_of, text_cells
 from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["Outputs", "read"]

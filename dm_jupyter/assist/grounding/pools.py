@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.spans import rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool"]
@@ -186,9 +186,14 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
     pairs = [
         (one, other)
         for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
-        if one.source != other.source and one.text.endswith("%") == other.text.endswith("%")
-        and (words & more or words | more <= said or (is_single and is_too)
-             or (len(lines) <= _FEW and (words <= said or more <= said)))
+        if one.source != other.source
+        and one.text.endswith("%") == other.text.endswith("%")
+        and (
+            words & more
+            or words | more <= said
+            or (is_single and is_too)
+            or (len(lines) <= _FEW and (words <= said or more <= said))
+        )
     ]
     return NumberPool(tuple(value for _, value, _ in lines), tuple(pairs))
 

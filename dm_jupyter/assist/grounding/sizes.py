@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import magnitude, plain_value
 from dm_jupyter.assist.grounding.outputs import Outputs
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words, smaller_units
 
 __all__ = ["Held", "Index", "Reading", "Window", "derived_windows", "misfit", "readings", "window"]

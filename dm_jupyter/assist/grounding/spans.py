@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import DAYS, MONTHS, content_words
 
 __all__ = ["INTERVAL", "interval_edges", "interval_spellings", "rows_spanned"]
