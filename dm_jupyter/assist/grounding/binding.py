@@ -55,6 +55,13 @@ _RISING = re.compile(
 _NOTHING: frozenset[str] = frozenset()
 _WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
 """Behind a number, what it is the figure of."""
+_FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
+_YEAR_DIGITS = 4
+_OWNER = re.compile(
+    r"\b(?!number|amount|count|mean|median|average|total|sum|deviation|share|rate|value|maximum|"
+    r"minimum|range|variance|percentage)[^\W\d]+\sof\s(?:the\s|all\s|its\s)?([^\W\d]+)"
+)
+"""Behind `of`, what something belongs to, and no figure."""
 _ALIKE = re.compile(
     r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
 )
@@ -238,7 +245,8 @@ class _Binder:
                 if cell is None or held.reading.window.holds(cell.value):
                     continue
                 more, less = words - own, own - words
-                is_akin = own & words or (block.is_single and other.is_single)
+                is_figure = not own and words & _FIGURES
+                is_akin = own & words or is_figure or (block.is_single and other.is_single)
                 if not (is_akin and more):
                     continue
                 if more <= statement.near and not less & statement.wide:
@@ -397,20 +405,25 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
         near = wide
     own = block.words(cell)
     noun = _noun_behind(statement)
+    label_years = {word for word in statement.wide if word.isdigit() and len(word) == _YEAR_DIGITS}
+    owners = {word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])}
     within = _WITHIN.match(statement.after)
     behind = frozenset(content_words(within[1])) if within else frozenset()
     for column in block.value_columns():
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
             continue
-        if ("." in cell.text) != ("." in other.text):
+        if ("." in cell.text) != ("." in other.text) or other.text in label_years:
             continue
         theirs = block.column_words(column) - own
+        if not theirs and block.column_words(column) < block.column_words(cell.column):
+            theirs = block.column_words(column)  # `smoker` where the value is of `non-smoker`
         mine = block.column_words(cell.column) - block.column_words(column)
         is_part = theirs <= noun and abs(cell.value) < abs(other.value)
         is_told = bool(mine or block.column_words(cell.column))
         said = near if theirs and theirs <= behind else wide
-        if theirs and is_told and theirs <= near and not mine & said and not is_part:
+        is_owner = theirs <= owners  # `the top quartile of customers`
+        if theirs and is_told and theirs <= near and not (mine & said or is_part or is_owner):
             why = f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
             return why, block.words(other) & statement.near
     return "", _NOTHING

@@ -102,6 +102,11 @@ class TextBlock:
             self._grid = {(cell.row, cell.column): cell for cell in reversed(self.cells)}
         return self._grid.get((row, column))
 
+    def places(self) -> list[tuple[int, int]]:
+        """Where values are, by row and column: of `1,200` only one, though it is also two."""
+        self.at(0, 0)
+        return sorted(self._grid)
+
     def column(self, column: int) -> list[Cell]:
         """The values of a column, from the top."""
         return [cell for row in range(len(self.rows)) if (cell := self.at(row, column))]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dm_jupyter.assist.grounding import recomputed
 from dm_jupyter.assist.grounding.blocks import TextBlock
+from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.pools import (
     KnownPools,
     NumberPool,
@@ -31,7 +32,7 @@ __all__ = ["Derivation", "derivation"]
 _DIFFERENCE = re.compile(
     rf"\b(?:{UP}|{DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|"
     r"surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|not|"
-    r"profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance|leaves|leaving|unspent|unused|"
+    r"kept|profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance|leaves|leaving|unspent|unused|"
     r"available)\b|=",
     re.IGNORECASE,
 )
@@ -53,6 +54,20 @@ _SUM = re.compile(
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
 _AND = re.compile(r"\b(?:and|plus|with)\b|[+&]", re.I)
 _EXPLAINS = re.compile(r"\b(?:varian\w+|variation|variability|squared|R2)\b|[²]|\^2", re.I)
+_TIMES = re.compile(
+    r"[×*·]|\b(?:each|per|every|costs?|worth|annual\w*|yearly|monthly|weekly|daily|i\.?e\.?|"
+    r"at this (?:rate|pace)|a (?:year|month|week|day)|means|extra|more|expect\w*|would|earns?)\b|=",
+    re.IGNORECASE,
+)
+_TIMES_A = {
+    re.compile(r"\b(?:year|annual\w*|yearly)\b", re.I): (12.0, 52.0, 365.0, 4.0),
+    re.compile(r"\b(?:month|monthly)\b", re.I): (30.0, 4.0),
+    re.compile(r"\b(?:week|weekly)\b", re.I): (7.0,),
+    re.compile(r"\b(?:day|daily)\b", re.I): (24.0,),
+}
+"""How many shorter times a longer one has."""
+_MOST_FACTORS = 4
+_ONE_IN = re.compile(r"\b(?:1|one) (?:in|out of) (?:every )?\Z", re.I)
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"\bto\s[$€£]?\Z")
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?[-−]?\d")
@@ -77,7 +92,8 @@ def derivation(
             it follows.
     """
     context = f"{statement.since} {statement.before} \n {statement.after}"
-    claims = [Claim(statement, context, fits) for fits in sizes]
+    factors = _factors(statement)
+    claims = [Claim(statement, context, fits, factors) for fits in sizes]
     roles = _contested_roles(claims[0]) if is_contested else _roles(claims[0])
     for pool in [stated_pool(stated), *pools_of(statement, blocks)]:
         for role in roles:
@@ -89,6 +105,19 @@ def derivation(
             if found := recomputed.difference(pool, claim):
                 return found
     return None
+
+
+def _factors(statement: Statement) -> tuple[tuple[float, str], ...]:
+    """By what a value may be multiplied: numbers of the sentence, and months of a year."""
+    found = [
+        (one.value / 100.0 if one.is_percentage else one.value, one.text)
+        for one in numbers_in(statement.sentence)
+        if one.digits != statement.number.digits and not one.is_year
+    ][:_MOST_FACTORS]
+    for pattern, sizes in _TIMES_A.items():
+        if pattern.search(statement.sentence):
+            found += [(size, f"{size:g}") for size in sizes]
+    return tuple(found)
 
 
 _Role = Callable[[NumberPool, Claim], Derivation | None]
@@ -111,10 +140,15 @@ def _roles(claim: Claim) -> list[_Role]:
         roles.append(recomputed.difference)
     is_sum = _SUM.search(context) or _SUM.search(statement.sentence)
     roles.append(recomputed.added if is_sum else recomputed.whole)
-    if _PART_OF.search(statement.tight):
+    is_total = _PART_OF.search(statement.tight)
+    if is_total:
         roles.append(recomputed.two_parts)
-    if _AND.search(statement.sentence):
+    if is_total or _AND.search(statement.sentence):
         roles.append(recomputed.together)
+    if _TIMES.search(statement.sentence) or statement.hedge == "about":
+        roles.append(recomputed.product)
+    if _ONE_IN.search(statement.tight):
+        roles.append(recomputed.inverse)
     if _EXPLAINS.search(statement.sentence) and abs(statement.number.value) <= 1:
         roles.append(recomputed.square)
     if _MEAN.search(context):
@@ -126,7 +160,8 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
     statement, context = claim.statement, claim.context
     roles: list[_Role] = []
     is_signed = statement.number.text[:1] in "+-−"
-    if is_signed or CHANGE.search(context) or CHANGE.search(statement.sentence):
+    is_level = _is_level(statement)
+    if is_signed or ((CHANGE.search(context) or CHANGE.search(statement.sentence)) and not is_level):
         roles.append(recomputed.change)
     if _MEAN.search(context):
         roles.append(recomputed.mean)
@@ -135,7 +170,7 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
     if _EXPLAINS.search(statement.sentence):
         roles.append(recomputed.square)
     is_moved = is_signed or _MOVED.search(context)
-    if not is_moved and not CHANGE.search(statement.after[:25]):
+    if is_level or (not is_moved and not CHANGE.search(statement.after[:25])):
         roles.append(recomputed.share)
     return roles
 

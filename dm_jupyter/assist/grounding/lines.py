@@ -13,7 +13,7 @@ from dm_jupyter.assist.grounding.statements import scopes
 from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
-__all__ = ["RANGE", "literal_of", "takes_in", "tuple_rows", "words_blocks"]
+__all__ = ["RANGE", "literal_of", "takes_in", "tuple_rows", "unfolded", "words_blocks"]
 
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -39,6 +39,9 @@ _WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)
 _TUPLE = re.compile(r"\(([^()]*)\)")
 _TUPLES = re.compile(r"\[?\([^()]*\)(?:,?\s*\([^()]*\))+\]?")
 _NEXT_VALUE = re.compile(r"\s[$€£]?[-−]?\d")
+_FOLDED = re.compile(r"^[\[{](?:\s*|\s*['\"{\[].*,\s*)$", re.MULTILINE)
+"""A line that opens a list or a dictionary, which goes on below it."""
+_MOST_UNFOLDED = 8_000
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -261,6 +264,28 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             block.rows.append(", ".join(names))
             block.parts.append(names)
             block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+
+
+def unfolded(text: str) -> str:
+    """Returns a text with each list or dictionary that goes over several lines on one line.
+
+    Every character keeps its place, as JSON that is indented shows it.
+    """
+    if not _FOLDED.search(text):
+        return text
+    found: list[str] = []
+    depth = 0
+    for line in text.split("\n"):
+        opens = line.count("{") + line.count("[")
+        closes = line.count("}") + line.count("]")
+        if depth and len(found[-1]) < _MOST_UNFOLDED:
+            found[-1] += " " + line
+            depth += opens - closes
+        else:
+            found.append(line)
+            depth = opens - closes if _FOLDED.match(line) else 0
+        depth = max(depth, 0)
+    return "\n".join(found)
 
 
 def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:

@@ -25,6 +25,8 @@ _ORDINAL = re.compile(
 _ORDINAL_ALONE = re.compile(
     r"\b(first|second|third|fourth|fifth)(?=\s?(?:[(,;.]|and\b|or\b|with\b))"
 )
+_NUMBERED = re.compile(r"\b([A-Za-z]{3,12})\s(\d{1,3})\b(?![.,]\d)")
+"""A name that a label may shorten: `week 1` for `W01`."""
 _CLOCK = re.compile(
     r"(?:\s?(?:o['’]clock|uhr|h\b|(?P<am>a\.?m\b)|(?P<pm>p\.?m\b))|:00\b)", re.IGNORECASE
 )
@@ -61,6 +63,8 @@ class Vocabulary:
     """Numbers at which intervals begin or end."""
     quantiles: frozenset[str] = frozenset()
     """Numbers of labels such as `25%` and `p95`."""
+    numbered: dict[str, str] = field(default_factory=dict)
+    """Labels such as `W01` as words, by letter and number."""
     with_digits: tuple[str, ...] = ()
     """Labels such as `18-25` or `Model 3`, lower case."""
 
@@ -108,6 +112,10 @@ def label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
     if any(name[:1] == "#" for name in found.values()):
         for match in _ORDINAL_ALONE.finditer(answer):
             found.setdefault(match.start(), f"#{_ORDINALS[match[1]]}")
+    for match in _NUMBERED.finditer(answer):
+        short = f"{match[1][0].lower()}{int(match[2])}"
+        if label := vocabulary.numbered.get(short):
+            found.setdefault(match.start(2), label)
     lower = answer.lower().translate(_RAISED)
     for label in vocabulary.with_digits:
         for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):

@@ -46,10 +46,12 @@ _DATE = re.compile(
     r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
     rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b{_DAY}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
     rf"|\b(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d),?\s\d{{4}}\b(?![.,]\d)"
+    r"|\b\d+\s?(?:h|hrs?|hours?)\s(?:and\s)?\d+\s?(?:m|min|minutes?)\b"
+    r"|\b\d+\s?(?:m|min|minutes?)\s(?:and\s)?\d+\s?(?:s|sec|seconds?)\b"
     rf"|\b(?:on|by|since|until|from|to)\s(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d)",
     re.IGNORECASE,
 )
-_LEVELS = frozenset(map(Decimal, ("0.001", "0.01", "0.05", "0.1")))
+_LEVELS = frozenset(map(Decimal, ("0.0001", "0.001", "0.01", "0.05", "0.1")))
 _LEVELS_PERCENT = frozenset(map(Decimal, (1, 5, 10, 90, 95, 99)))
 """Usual levels of significance and of confidence."""
 _BEFORE_LEVEL = re.compile(
@@ -60,6 +62,7 @@ _BEFORE_LEVEL = re.compile(
 _AFTER_LEVEL = re.compile(
     r"[\s-]*(?:levels?|significance|confidence|alpha|threshold|CI)\b", re.IGNORECASE
 )
+_ONE_IN = re.compile(r"\s(?:in|out of)\s(?:every\s)?\d")
 _BASE = re.compile(r"(?:\bper|/)\s?$", re.IGNORECASE)
 """Before a power of ten that something is stated for: `per 100,000 people`."""
 _NEAR_CHARS = 40
@@ -169,6 +172,8 @@ def claimed(answer: str) -> Iterator[Number]:
         if is_ordinal or number.start in markers or _REFERENCE.search(before):
             continue
         if any(start <= number.start < end for start, end in dates):
+            continue
+        if number.digits == "1" and _ONE_IN.match(answer, number.end):
             continue
         if _BASE.search(before) and re.fullmatch("10+", number.digits):
             continue

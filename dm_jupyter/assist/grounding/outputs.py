@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
-from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, words_blocks
+from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, unfolded, words_blocks
 from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
@@ -42,12 +42,13 @@ _QUANTILE = re.compile(r"p?(\d{1,2})%?")
 _QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
 """A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
+_LETTERED = re.compile(r"([A-Za-z])(\d{1,3})")
 _GENERIC = frozenset(content_words("class cluster group category label level"))
 """What numbers may be labels of that nothing names."""
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
 _TWO_TABLES = 4
-_LONG_LINE, _LONG_GROUP = 1_000, 200
+_LONG_LINE, _LONG_LITERAL, _LONG_GROUP = 1_000, 8_000, 200
 _MOST_LABELLED = 1_500
 """Values that are read with their labels; those after them are only numbers."""
 _MOST_LABELS = 2_000
@@ -113,7 +114,7 @@ class _Part:
 def _parts(text: str) -> Iterator[_Part]:
     part = _Part("words")
     start = following = 0
-    for written in text.split("\n"):
+    for written in unfolded(text).split("\n"):
         start, following = following, following + len(written) + 1
         line = written.translate(_BOX)
         footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
@@ -132,7 +133,8 @@ def _parts(text: str) -> Iterator[_Part]:
             part = _Part(kind, head, start=start)
         if line.strip():
             part.lines.append(line.rstrip("\\") if kind == "table" else line)
-            part.is_long = part.is_long or len(line) > _LONG_LINE
+            is_literal = kind == "words" and line[:1] in "[{("
+            part.is_long = part.is_long or len(line) > (_LONG_LITERAL if is_literal else _LONG_LINE)
     if part.lines:
         yield part
 
@@ -360,5 +362,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         frozenset(word for word in named if len(word) in (3, 4)),
         frozenset(edge for label in labels for edge in interval_edges(label)),
         frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
+        {f"{match[1]}{int(match[2])}".lower(): label.lower() for label in labels
+         if (match := _LETTERED.fullmatch(label))},
         tuple(with_digits),
     )

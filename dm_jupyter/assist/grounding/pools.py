@@ -114,7 +114,8 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
             cells = block.column(column)
             yield _column_pool(block, cells, rows, totals)
             yield from _span_pools(block, cells, statement)
-        for row in rows or range(min(len(block.rows), _FEW)):
+        is_start = statement.tight.endswith("from ")  # of what comes before that is named
+        for row in (not is_start and rows) or range(min(len(block.rows), _FEW)):
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
                 yield _row_pool(block, cells, statement, is_named=bool(rows))
@@ -180,9 +181,11 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
     lines = [
         (block.row_words(cell.row), _value(block, cell), block.is_single)
         for block in blocks
-        if not block.is_table and len(block.cells) <= _FEW
-        for cell in block.cells
+        if not block.is_table and len(block.places()) <= _FEW
+        for row, column in block.places()
+        if (cell := block.at(row, column))
     ][:_POOL]
+    is_all = sum(len(block.places()) for block in blocks) <= _FEW
     pairs = [
         (one, other)
         for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
@@ -192,7 +195,7 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
             words & more
             or words | more <= said
             or (is_single and is_too)
-            or (len(lines) <= _FEW and (words <= said or more <= said))
+            or (len(lines) <= _FEW and (words <= said or more <= said or is_all))
         )
     ]
     return NumberPool(tuple(value for _, value, _ in lines), tuple(pairs))
@@ -287,6 +290,10 @@ def _counts(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
     """How many there are of everything, as outputs tell."""
     found: dict[float, Value] = {}
     for block in blocks:
+        if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdigit():
+            lone = block.cells[0]
+            if not block.row_words(lone.row) and lone.value > 1:
+                found.setdefault(lone.value, _value(block, lone))
         if block.total_rows and (not block.is_table or block.total_rows != len(block.rows)):
             text = str(block.total_rows)
             found.setdefault(float(text), Value(float(text), text, block.source))

@@ -23,7 +23,9 @@ __all__ = [
     "difference",
     "fraction",
     "mean",
+    "inverse",
     "per",
+    "product",
     "ratio",
     "share",
     "square",
@@ -53,9 +55,10 @@ RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
 _THAN = re.compile(r"\bthan\b")
 _REST = re.compile(
-    r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
+    r"\b(?:other|others|remain\w*|left|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
     re.I,
 )
+_BEHIND_CHARS = 20
 _FEW, _SEVERAL, _MOST = 4, 12, 40
 """Values that are written out, tried where none is named, and looked at."""
 
@@ -76,11 +79,13 @@ class Claim:
     statement: Statement
     context: str
     fits: Window
+    factors: tuple[tuple[float, str], ...] = ()
+    """Numbers of the sentence, and of the calendar, that a value may be taken so many times."""
 
     @property
     def is_of_rest(self) -> bool:
         """Whether it is what others leave."""
-        return bool(_REST.search(self.context))
+        return bool(_REST.search(f"{self.context} {self.statement.behind[:_BEHIND_CHARS]}"))
 
 
 def change(pool: NumberPool, claim: Claim) -> Derivation | None:
@@ -127,11 +132,29 @@ def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
         is_sibling = pool.is_column and not (one in pool.named and other in pool.named)
         if high.value and not is_sibling and claim.fits.holds(scale * low.value / high.value):
             return Derivation(f"{low.text} / {high.text}", low.source)
+    for one, other in pool.pairs if pool.is_row or claim.is_of_rest else ():
+        if found := _of_two(one, other, pool, claim, scale):
+            return found
     total = sum(one.value for one in pool.whole)
     several = sum(one.value for one in pool.named)
     if len(pool.named) > 1 and total and claim.fits.holds(scale * several / total):
         return Derivation(f"{_sum_of(pool.named)} / {_sum_of(pool.whole)}", pool.named[0].source)
     return _rest(pool, claim, scale)
+
+
+def _of_two(
+    one: Value, other: Value, pool: NumberPool, claim: Claim, scale: float
+) -> Derivation | None:
+    """One of two parts of a row, or what one value leaves of another."""
+    low, high = sorted((one, other), key=lambda each: abs(each.value))
+    both = one.value + other.value
+    if pool.is_row and both and not pool.is_mixed:
+        for part in (one, other):
+            if claim.fits.holds(scale * part.value / both):
+                return Derivation(f"{part.text} / ({one.text} + {other.text})", part.source)
+    if claim.is_of_rest and high.value and claim.fits.holds(scale * (1 - low.value / high.value)):
+        return Derivation(f"1 - {low.text} / {high.text}", high.source)
+    return None
 
 
 def _of_total(one: Value, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
@@ -245,6 +268,28 @@ def square(pool: NumberPool, claim: Claim) -> Derivation | None:
         if 0 < abs(one.value) <= 1 and claim.fits.holds(scale * one.value**2):
             return Derivation(f"{one.text}²", one.source)
     return None
+
+
+def product(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """A value so many times: `12 months at 450`, or a share of a total."""
+    few = pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
+    for one in few:
+        is_share = 0 < abs(one.value) < 1 or one.text.endswith("%")
+        totals = [(total.value, total.text) for total in pool.totals] if is_share else []
+        for size, text in (*claim.factors, *totals):
+            result = one.value * size / (100.0 if one.text.endswith("%") else 1.0)
+            is_other = min(abs(one.value), abs(size)) not in (0.0, 1.0)
+            if is_other and claim.fits.holds(result):
+                return Derivation(f"{one.text} × {text}", one.source)
+    return None
+
+
+def inverse(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """How many there are for one: `1 in 12`."""
+    for one in pool.values[:_MOST]:
+        if 0 < one.value < 1 and claim.fits.holds(1 / one.value):
+            return Derivation(f"1 / {one.text}", one.source)
+    return ratio(pool, claim)
 
 
 def whole(pool: NumberPool, claim: Claim) -> Derivation | None:

@@ -34,7 +34,11 @@ _PERIOD = re.compile(
 _ROW_PERIOD = re.compile(
     r"(?P<year>\d{4})(?:-(?P<month>\d{2})(?:-\d{2})?|\s?-?Q(?P<quarter>[1-4]))|Q(?P<alone>[1-4])"
 )
+_KIND = re.compile(r"\b(?:first|second|third|fourth) (quarter|half)\b", re.IGNORECASE)
+_ALONE = re.compile(r"\bthe (first|second|third|fourth)\b(?! (?:quarter|half))", re.IGNORECASE)
+_HALF = re.compile(r"\b(?P<end>top|upper|bottom|lower) half\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+_NUMBERED = re.compile(r"([A-Za-z]*)\d{1,2}")
 _NTH = ("first", "second", "third", "fourth")
 _CLAUSES = re.compile(r"[;()]|[.,](?=\s)(?!\s(?:and|or)\b)|\bonly\b|\b(?:while|but|whereas)\b")
 _JOINTS = re.compile(r"\s(?:and|or)\s(?:the\s)?|\s?[,&+]\s?")
@@ -88,6 +92,7 @@ def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
         *_between_names(block, sentence),
         *_within_periods(block, sentence),
         *_of_week(block, sentence),
+        *_half(block, sentence),
         *_of_part(block, near),
         *_listed(block, behind),
         *_listed(block, before, is_before=True),
@@ -133,11 +138,20 @@ def _within_periods(block: TextBlock, sentence: str) -> Iterator[list[int]]:
     periods = [(row, found) for row, label in enumerate(block.rows) if (found := _period_of(label))]
     if not periods:
         return
-    for match in _PERIOD.finditer(sentence):
-        named = _named_period(match)
+    for named in _named_periods(sentence):
         years = [int(year) for year in _YEAR.findall(sentence)] if named.year is None else []
         for one in (named, *(replace(named, year=year) for year in years)):
             yield [row for row, period in periods if one.takes_in(period)]
+
+
+def _named_periods(sentence: str) -> Iterator[_Period]:
+    """The times that a sentence names; `the second` after `the first quarter` as one, too."""
+    kinds = {match[1].lower() for match in _KIND.finditer(sentence)}
+    for match in _PERIOD.finditer(sentence):
+        yield _named_period(match)
+    for match in _ALONE.finditer(sentence) if len(kinds) == 1 else ():
+        if again := _PERIOD.fullmatch(f"{match[1].lower()} {min(kinds)}"):
+            yield _named_period(again)
 
 
 def _period_of(label: str) -> _Period | None:
@@ -166,6 +180,17 @@ def _named_period(match: re.Match[str]) -> _Period:
         return _Period(year, 1, 6) if is_first else _Period(year, 7, 12)
     quarter = int(match["quarter"] or _NTH.index(match["nth"]) + 1)
     return _Period(year, 3 * quarter - 2, 3 * quarter)
+
+
+def _half(block: TextBlock, sentence: str) -> Iterator[list[int]]:
+    """The rows of one half, where rows are quartiles or the like."""
+    names = [match[1] for row in block.rows if (match := _NUMBERED.fullmatch(row))]
+    if len(names) != len(block.rows) or len(names) % 2 or len(set(names)) > 1:
+        return
+    for match in _HALF.finditer(sentence):
+        is_upper = match["end"].lower() in ("top", "upper")
+        middle = len(names) // 2
+        yield list(range(middle, len(names)) if is_upper else range(middle))
 
 
 def _of_week(block: TextBlock, sentence: str) -> Iterator[list[int]]:

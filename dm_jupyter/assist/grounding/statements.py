@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
     r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
 )
+_BETWEEN = re.compile(r"\bbetween\s[^.,;()]{1,40}?\sand\s")
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
 _OF_NEXT = re.compile(
     r"\s(?:on|with|from|at|for|against|by)\s(?:an?|the|its|their)\s[\w ]{1,30}\sof\s[$€£]?\Z"
@@ -27,6 +28,7 @@ _JOINED = re.compile(
     r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
+_SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
 _JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -51,6 +53,8 @@ _OPPOSED = re.compile(
     r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
 )
 """Before a number that is of another thing than the one before it."""
+_MOVES_ON = re.compile(r"\b(?:then|afterwards|later|finally|thereafter)\b")
+"""Before a number that is of a later time than the one named before."""
 _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
 _NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
@@ -128,11 +132,11 @@ def _turns_between(between: str) -> tuple[int, int]:
     """The same, within the text between two numbers."""
     opened = between.find("(")
     if opened >= 0 and ")" not in between[opened:]:
-        turns = [match.start() for match in _BOUNDARY.finditer(between[:opened])]
+        turns = [match.start() for match in _boundaries(between[:opened])]
         return (turns[0], turns[-1]) if turns else (opened, opened)
     if following := _OF_NEXT.search(between):
         return following.start(), following.start()
-    if _BOUNDARY.search(between):
+    if any(True for _ in _boundaries(between)):
         return _turns(between)
     if weak := _WEAK_BOUNDARY.search(between):
         return weak.start(), weak.start()
@@ -140,9 +144,17 @@ def _turns_between(between: str) -> tuple[int, int]:
     return len(between), turn.start() if turn else noun.end() if noun else 0
 
 
+def _boundaries(text: str) -> Iterator[re.Match[str]]:
+    """Where clauses may end; not within `between May and June`."""
+    spans = [match.span() for match in _BETWEEN.finditer(text)]
+    for match in _BOUNDARY.finditer(text):
+        if not any(start <= match.start() < end for start, end in spans):
+            yield match
+
+
 def _turns(between: str) -> tuple[int, int]:
     """Where the first clause of a text ends, and where the last one begins."""
-    match = _BOUNDARY.search(between)
+    match = next(_boundaries(between), None)
     if not match:
         return len(between), len(between)
     opened = between.find("(")
@@ -196,6 +208,7 @@ class _Reader:
         if text.lstrip().startswith("|"):
             return self._table_row(start, text, numbers)
         values = [number for number in numbers if number.start not in self._tokens]
+        values = _with_spread(values, self._answer)
         found = self._clauses(start, end, values)
         found += [self._statement(number, start, end, is_label=True)
                   for number in numbers if number.start in self._tokens]  # fmt: skip
@@ -238,6 +251,8 @@ class _Reader:
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
             is_opposed = _OPPOSED.search(self._answer[max(start, first_start - 30) : first_start])
+            if _MOVES_ON.search(self._answer[first.before[0] : first_start]):
+                subject = frozenset()
             has_name = bool(names or is_pair or is_total or is_opposed or _OTHERS & set(words))
             leading = self._vocabulary.labels_in(before) if is_part else names
             for at, (number, scope) in enumerate(group):
@@ -354,6 +369,16 @@ def _of_one_scale(
     if not is_shared or not all(map(_JOINT.fullmatch, between)):
         return group
     return [(replace(number, exponent=scale), scope) for number, scope in group]
+
+
+def _with_spread(numbers: list[Number], text: str) -> list[Number]:
+    """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
+    return [
+        replace(number, exponent=-2)
+        if at and numbers[at - 1].is_percentage and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
+        else number
+        for at, number in enumerate(numbers)
+    ]
 
 
 def _sentences(text: str) -> Iterable[tuple[int, int]]:
