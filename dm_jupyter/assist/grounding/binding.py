@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
+    NO_EXTREME,
     count_of,
     is_other_count,
     points_fault,
@@ -55,6 +56,8 @@ _RISING = re.compile(
 _NOTHING: frozenset[str] = frozenset()
 _WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
 """Behind a number, what it is the figure of."""
+_PERCENT = frozenset(("pct", "share", "rate"))
+"""Words of columns that a percentage says by itself."""
 _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
 _YEAR_DIGITS = 4
 _OWNER = re.compile(
@@ -145,7 +148,9 @@ class _Binder:
             if statement.number.start in turned:
                 cell = verdict.cell if verdict else None
                 found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
-            elif verdict is not None and verdict.verdict is not Verdict.MISMATCHED:
+            elif verdict is not None and (
+                verdict.verdict is not Verdict.MISMATCHED or verdict.why.startswith(NO_EXTREME)
+            ):
                 found.append(verdict)
             elif searches <= 0:
                 found.append(verdict or _verdict(statement, Verdict.UNSUPPORTED))
@@ -382,6 +387,8 @@ def _is_meant(
     if more and not less:  # `Very good` where the value is that of `Good`
         is_listed = block.is_table or bool(block.parts)
         return more <= statement.near and (theirs <= statement.near or not is_listed)
+    if not more and less and not less & statement.wide:  # `Good` where it is of `Very good`
+        return block.is_table and theirs <= statement.near
     if not more or not less or less & statement.near:
         return False
     if more <= statement.near:
@@ -419,8 +426,10 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
         if not theirs and block.column_words(column) < block.column_words(cell.column):
             theirs = block.column_words(column)  # `smoker` where the value is of `non-smoker`
         mine = block.column_words(cell.column) - block.column_words(column)
+        mine -= _PERCENT if statement.number.is_percentage else _NOTHING
+        mine -= block.row_words(cell.row) if block.is_square else _NOTHING
         is_part = theirs <= noun and abs(cell.value) < abs(other.value)
-        is_told = bool(mine or block.column_words(cell.column))
+        is_told = bool(mine or (block.column_words(cell.column) and not theirs <= own))
         said = near if theirs and theirs <= behind else wide
         is_owner = theirs <= owners  # `the top quartile of customers`
         if theirs and is_told and theirs <= near and not (mine & said or is_part or is_owner):

@@ -14,6 +14,7 @@ from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
 __all__ = [
+    "NO_EXTREME",
     "count_of",
     "is_other_count",
     "points_fault",
@@ -73,6 +74,10 @@ _POINTS = re.compile(r"\s?(?:%|percentage|percent)[ -]points?\b")
 _RELATIVE = frozenset(content_words("lift growth relative uplift change increase decrease"))
 _BY = re.compile(r"(?:[x×,]|\bby)\s?\Z")
 """Between how many rows and how many columns there are."""
+_DERIVED = frozenset(content_words("share rate ratio proportion percentage growth margin change"))
+"""What is no count, which a superlative may be about."""
+NO_EXTREME = "the "
+"""How the reason of a superlative's fault begins."""
 _TOTALS = frozenset(("sum", "all", "overall"))
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
@@ -296,7 +301,8 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlo
     if block is None or is_high == is_low or _QUALIFIED.search(words):
         return ""
     labels = block.row_words(cell.row) - block.common_words()
-    if not _can_tell(block, cell, statement):
+    derived = frozenset(content_words(words)) & _DERIVED - block.column_words(cell.column)
+    if not _can_tell(block, cell, statement) or (derived and statement.number.is_whole):
         return ""
     meant = _measure_of(statement)
     if _is_extreme_anywhere(labels, blocks, meant, is_high=is_high):
@@ -306,7 +312,7 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlo
     if held.reading.window.holds(best.value):
         return ""
     what = "largest" if is_high else "smallest"
-    return f"the {what} there is {best.text} for {shown(block.rows[best.row])}"
+    return f"{NO_EXTREME}{what} there is {best.text} for {shown(block.rows[best.row])}"
 
 
 def shown(label: str) -> str:

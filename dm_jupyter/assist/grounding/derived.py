@@ -42,6 +42,7 @@ _MOVED = re.compile(
 )
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
 _PART_OF = re.compile(r"\bof\s(?:the\s|all\s|its\s|their\s)*\Z")
+_OF = re.compile(r"\s?of\b")
 _EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each|costs?|rate)\b", re.I)
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
@@ -130,7 +131,8 @@ def _roles(claim: Claim) -> list[_Role]:
         return _percentage_roles(claim)
     roles: list[_Role] = []
     is_each = _EACH.search(context) or _EACH.search(statement.sentence)
-    if RATIO.search(statement.after) or _RATIO_BEFORE.search(statement.before) or is_each:
+    before = f"{statement.since} {statement.before}"
+    if RATIO.search(statement.after) or _RATIO_BEFORE.search(before) or is_each:
         roles.append(recomputed.ratio)
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
         roles.append(recomputed.fraction)
@@ -170,7 +172,7 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
     if _EXPLAINS.search(statement.sentence):
         roles.append(recomputed.square)
     is_moved = is_signed or _MOVED.search(context)
-    if is_level or (not is_moved and not CHANGE.search(statement.after[:25])):
+    if is_level or _OF.match(statement.after) or (not is_moved and not CHANGE.search(statement.after[:25])):
         roles.append(recomputed.share)
     return roles
 

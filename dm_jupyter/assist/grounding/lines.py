@@ -42,6 +42,11 @@ _NEXT_VALUE = re.compile(r"\s[$€£]?[-−]?\d")
 _FOLDED = re.compile(r"^[\[{](?:\s*|\s*['\"{\[].*,\s*)$", re.MULTILINE)
 """A line that opens a list or a dictionary, which goes on below it."""
 _MOST_UNFOLDED = 8_000
+_STAMP = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\]?\s*(?:-\s)?(?:\[?[A-Z]{4,8}\]?:?\s)?"
+)
+"""What a log begins a line with."""
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -138,6 +143,7 @@ def _are_alike(one: _Line, other: _Line) -> bool:
 
 def _line(line: str) -> _Line:
     """The numbers of a line, without those that are names: dates, years, `Cluster 3:`."""
+    line = _STAMP.sub("", line)
     dates = dates_in(line)
     numbers = [
         number
@@ -234,6 +240,7 @@ def literal_of(line: str, source: int) -> TextBlock | None:
         return None
     block = TextBlock(source, columns=[prefix.strip(" :=")], levels=1)
     _take_tokens(block, tokens)
+    block.key_names = [(prefix.split() or [""])[-1].strip(":=")] if block.keys else []
     shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
     if shape:
         block.rows, block.parts = ["rows", "columns"], []
@@ -255,6 +262,9 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             levels = levels[:-1] or [([], [])]
         elif following == ":":
             key[:] = [token.strip("'\"")]
+            if token.isdigit() and not _YEAR.fullmatch(token):
+                block.keys.append(token)
+                key[:] = [f"#{token}"]
             block.labels += key
         elif token[0] in "'\"":
             texts[:] = [*texts[-2:], token.strip("'\"")]

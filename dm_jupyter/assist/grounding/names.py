@@ -147,7 +147,7 @@ def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
         return None
     word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
     after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
-    is_named = word and vocabulary.names_key(next(iter(content_words(word[1])), ""))
+    is_named = word and vocabulary.names_key(next(iter(content_words(word[1], is_label=True)), ""))
     if is_named or (after and _names_one(after[1].lower(), vocabulary)):
         return f"#{number.text}"
     return None

@@ -21,7 +21,7 @@ __all__ = [
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
-    r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
+    r"(?:[eE][-+]?\d{1,2}(?!\d)|\s?[×x·*]\s?10(?:\^|\*\*)?\{?[-−⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}\}?)?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
     r"|\s?(?:bn|mn|mio|mln|M)\b|[kKmMB]\b)?"
 )
@@ -32,6 +32,8 @@ _SCALES = {
     "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "mln": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
     "B": 9, "trillion": 12,
 }  # fmt: skip
+_POWER = re.compile(r"\s?[×x·*]\s?10(?:\^|\*\*)?\{?")
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 _MARKER = re.compile(r"^[ \t>#*(]*(?P<number>\d{1,3})[.)](?=[*\s]+\S)", re.MULTILINE)
 """What may number an entry of a list."""
@@ -46,6 +48,8 @@ _DATE = re.compile(
     r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
     rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b{_DAY}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
     rf"|\b(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d),?\s\d{{4}}\b(?![.,]\d)"
+    r"|\b(?:[FtzrHUQ]|χ²?|chi2?)\s?\(\d+(?:,\s?(?:N\s?=\s?)?\d+)?\)(?=\s?[=<>])"
+    r"|\b\d{1,2}/\d{1,2}(?=\s(?:ratio|split|rule)\b)"
     r"|\b\d+\s?(?:h|hrs?|hours?)\s(?:and\s)?\d+\s?(?:m|min|minutes?)\b"
     r"|\b\d+\s?(?:m|min|minutes?)\s(?:and\s)?\d+\s?(?:s|sec|seconds?)\b"
     rf"|\b(?:on|by|since|until|from|to)\s(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d)",
@@ -192,6 +196,7 @@ def numbers_in(text: str) -> Iterator[Number]:
         if len(match["number"]) > _LONGEST:
             continue
         digits = re.sub("[,\u202f\u00a0]", "", match["number"]).replace("−", "-")
+        digits = _POWER.sub("e", digits).translate(_RAISED).strip("}")
         unit = (match["unit"] or "").strip()
         is_percentage = unit == "%" or unit.startswith("per")
         scale = -2 if is_percentage else _SCALES.get(unit, 0)

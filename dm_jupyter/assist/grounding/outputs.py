@@ -38,11 +38,13 @@ _NOTHING = re.compile(
     re.M | re.I,
 )
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")
-_QUANTILE = re.compile(r"p?(\d{1,2})%?")
+_QUANTILE = re.compile(r"(?<!\S)(\d{1,2})%(?!\S)")
 _QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
 """A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _LETTERED = re.compile(r"([A-Za-z])(\d{1,3})")
+_CALLED = {"k": {"clusters", "neighbors", "neighbours", "components", "topics", "folds"}}
+"""What a letter counts."""
 _GENERIC = frozenset(content_words("class cluster group category label level"))
 """What numbers may be labels of that nothing names."""
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
@@ -148,16 +150,17 @@ def _of_one_width(part: _Part) -> list[_Part]:
     """A table as it is, or two that follow each other without a line between, each as wide."""
     if part.kind != "table" or len(part.lines) < _TWO_TABLES:
         return [part]
-    widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
-    begin = next((at for at, width in enumerate(widths) if width), len(widths))
+    widths = [len(line.rstrip()) for line in part.lines]
+    begin = next((at for at, line in enumerate(part.lines) if _has_number(line)), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
     rest = set(widths[cut:])
     if (
         not cut
         or cut - begin < 2
         or len(widths) - cut < 2
-        or rest & {0, widths[begin]}
+        or widths[begin] in rest
         or len(rest) > 1
+        or not any(map(_has_number, part.lines[cut:]))
     ):
         return [part]
     first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
@@ -323,6 +326,11 @@ def _words(lines: list[str], source: int) -> list[TextBlock]:
     return [*found, *(block for block in words_blocks(words, source) if block.cells)]
 
 
+def _in_one_form(label: str) -> str:
+    words = content_words(label, is_label=True) if re.search(r"\d|median", label) else ()
+    return " ".join(words).replace("median", "50%")
+
+
 def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
     phrases: dict[str, dict[tuple[str, ...], None]] = {}
     names: set[str] = set()
@@ -337,8 +345,11 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         keys |= set(block.keys[:_MOST_LABELS])
         names |= _GENERIC if "" in block.key_names else set()
         for name in block.key_names:
-            named = [word for word in content_words(name) if word not in _NUMBERING]
+            named = [
+                word for word in content_words(name, is_label=True) if word not in _NUMBERING
+            ]
             names |= set(named[-1:])
+            columns |= _CALLED.get(name, set())
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
     named = {word for block in blocks for name in block.columns for word in content_words(name)}
     words: set[str] = set()
@@ -361,7 +372,9 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         frozenset(keys),
         frozenset(word for word in named if len(word) in (3, 4)),
         frozenset(edge for label in labels for edge in interval_edges(label)),
-        frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
+        frozenset(
+            match[1] for label in labels for match in _QUANTILE.finditer(_in_one_form(label))
+        ),
         {f"{match[1]}{int(match[2])}".lower(): label.lower() for label in labels
          if (match := _LETTERED.fullmatch(label))},
         tuple(with_digits),

@@ -40,7 +40,7 @@ UP = (
     r"better|expensive|outperform(?:s|ed)?|over|rais\w+|markup|additional|extra|later|warmer|hotter"
 )
 DOWN = (
-    r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decreas\w+|declin\w+|drop(?:ped|s)?|"
+    r"less|lower(?:s|ed)?|lighter|smaller|fewer|shorter|younger|slower|decreas\w+|declin\w+|drop(?:ped|s)?|"
     r"fell|fall\w*|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
     r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
 )
@@ -210,6 +210,11 @@ def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
         if any(claim.fits.holds(scale * gap) for scale in scales if is_enough or scale > 1):
             high, low = (one, other) if one.value >= other.value else (other, one)
             return Derivation(f"{high.text} - {low.text}", one.source)
+    for every in pool.totals if claim.is_of_rest else ():
+        for one in pool.named or pool.values[:_SEVERAL]:
+            is_part = every is not one and _adds(every, one, claim.fits)
+            if is_part and claim.fits.holds(every.value - one.value):
+                return Derivation(f"{every.text} - {one.text}", one.source)
     if len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
         rest = sum(one.value for one in pool.whole) - pool.named[0].value
         if claim.fits.holds(rest):
@@ -236,7 +241,13 @@ def _adds(one: Value, other: Value, fits: Window) -> bool:
 def added(pool: NumberPool, claim: Claim) -> Derivation | None:
     if pool.is_mixed:
         return None
-    pairs = (pair for pair in pool.pairs if _adds(*pair, claim.fits))
+    named = {id(one) for one in pool.named}
+    pairs = (
+        (one, other)
+        for one, other in pool.pairs
+        if _adds(one, other, claim.fits)
+        and (not pool.is_column or not named or {id(one), id(other)} <= named)
+    )
     for values in (pool.named, pool.whole, *pairs):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values)):
             return Derivation(_sum_of(values), values[0].source)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import DAYS, MONTHS, content_words
 
-__all__ = ["INTERVAL", "interval_edges", "interval_spellings", "rows_spanned"]
+__all__ = ["INTERVAL", "columns_spanned", "interval_edges", "interval_spellings", "rows_spanned"]
 
 _SIZE = r"-?(?:\d+(?:\.\d+)?|inf)"
 INTERVAL = re.compile(rf"[\[(](?P<low>{_SIZE}), (?P<high>{_SIZE})[\])](?=\s|\Z)")
@@ -90,7 +90,7 @@ def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
     for rows in (
         *_between_intervals(block, sentence),
         *_between_names(block, sentence),
-        *_within_periods(block, sentence),
+        *_within_periods(block.rows, sentence),
         *_of_week(block, sentence),
         *_half(block, sentence),
         *_of_part(block, near),
@@ -133,9 +133,21 @@ def _between_intervals(block: TextBlock, sentence: str) -> Iterator[list[int]]:
         yield [row for row, _, end in edges if end <= edge]
 
 
-def _within_periods(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """Rows of months or quarters within a longer time that is named."""
-    periods = [(row, found) for row, label in enumerate(block.rows) if (found := _period_of(label))]
+def columns_spanned(block: TextBlock, sentence: str) -> Iterator[list[int]]:
+    """Yields groups of columns of months or quarters within a longer time that is named.
+
+    Args:
+        block: a table, or lines.
+        sentence: that a number stands in.
+    """
+    for columns in _within_periods(block.columns, sentence) if block.is_table else ():
+        if len(columns) > 1:
+            yield columns
+
+
+def _within_periods(labels: Sequence[str], sentence: str) -> Iterator[list[int]]:
+    """Which labels are months or quarters within a longer time that is named."""
+    periods = [(at, found) for at, label in enumerate(labels) if (found := _period_of(label))]
     if not periods:
         return
     for named in _named_periods(sentence):

@@ -24,11 +24,12 @@ _OF_NEXT = re.compile(
 )
 """What leads up to the next number: `on a budget of`."""
 _JOINED = re.compile(
-    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
+    r"(?:\s*(?:[,/&→]|->|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
     r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
+_PER = re.compile(r"\bper\s([^\W\d]+)")
 _JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -47,7 +48,7 @@ _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
 _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
-_SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
+_SPAN = re.compile(r".*(?:\bto|→|->)\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
 _OPPOSED = re.compile(
     r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
@@ -353,6 +354,10 @@ class _Reader:
             for size in _SHORT_CHARS
             if word[:size] in self._vocabulary.short and len(word) > size + 2
         ]
+        for match in _PER.finditer(text):  # what a figure is for, and not whose it is
+            word = next(iter(content_words(match[1])), "")
+            if (word,) in self._vocabulary.phrases.get(word, ()) and word in found:
+                found.remove(word)
         if "max" in self._vocabulary.words and HIGHEST.search(text):
             found.append("max")
         if "min" in self._vocabulary.words and LOWEST.search(text):

@@ -21,7 +21,7 @@ __all__ = [
 _WORD = re.compile(
     r"#\d+|@\d\d-\d\d|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
 )
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HUMP = re.compile(r"(?<=[a-z][a-z])(?=[A-Z])")
 _STOP = frozenset(
     [
         "a",
@@ -80,7 +80,6 @@ _STOP = frozenset(
         "out",
         "up",
         "down",
-        "not",
         "we",
         "you",
         "so",
@@ -109,6 +108,7 @@ _STOP = frozenset(
     ]
 )
 _SAME = {
+    "non": "not",
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
     "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
     "stdev": "std", "variance": "var", "number": "count", "counts": "count", "n": "count",
@@ -122,7 +122,7 @@ _SAME = {
 }  # fmt: skip
 HIGHEST = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|the most|peak(?:s|ed)?|"
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most(?!\s\w*(?:al|ic|ive|ful|ous|able|ible|ate|ant|ent)\b)|peak(?:s|ed)?|"
     r"most (?:expensive|populous|popular|frequent|common)|leads (?:with|the)|top-selling|"
     r"best-selling)\b",
     re.IGNORECASE,
@@ -164,6 +164,7 @@ _PERCENTILE = re.compile(
     r"(?<![^\W_])(?:(\d{1,2})(?:st|nd|rd|th)[ -](?:percentile|quantile)|p(\d{2}))(?![^\W_])",
     re.IGNORECASE,
 )
+_TOP = re.compile(r"\b(?:top|richest|upper|highest) (\d{1,2})\s?%", re.IGNORECASE)
 _QUARTILES = (
     (re.compile(r"\b(?:first|lower|1st|bottom) quartile\b", re.IGNORECASE), "25%"),
     (re.compile(r"\b(?:third|upper|3rd|top) quartile\b", re.IGNORECASE), "75%"),
@@ -227,6 +228,7 @@ def _with_quantiles(text: str, *, is_label: bool) -> str:
         return f"{match[1]:0<2}%"
     if "p" not in text and "q" not in text:
         return text
+    text = _TOP.sub(lambda match: f"{100 - int(match[1])}%", text)
     text = _PERCENTILE.sub(lambda match: f"{match[1] or match[2]}%", text)
     for pattern, name in _QUARTILES:
         text = pattern.sub(name, text)
