@@ -58,6 +58,8 @@ _WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
 """Behind a number, what it is the figure of."""
 _PERCENT = frozenset(("pct", "share", "rate"))
 """Words of columns that a percentage says by itself."""
+_BOUND = re.compile(r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I)
+"""Before a bound of an interval, which no label names."""
 _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
 _YEAR_DIGITS = 4
 _OWNER = re.compile(
@@ -159,7 +161,7 @@ class _Binder:
                 found.append(self.indirect(statement, _others(known, statement), verdict))
                 if found[-1].verdict is Verdict.DERIVED and found[-1].cell is not None:
                     known.append(_known_as_stated(statement, found[-1].cell))
-        return found
+        return _with_assumed(found)
 
     def _known(
         self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
@@ -182,7 +184,7 @@ class _Binder:
             return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
         fits = self._fits(statement)
         good = [fit for fit in fits if fit.score >= 0 and not self._is_any(fit, statement)]
-        bad = [fit for fit in fits if fit.score < 0]
+        bad = [fit for fit in fits if fit.score < 0 and fit.held.reading.way != "assumed"]
         best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
         is_outweighed = best and (best.score == 0 and _outweighs(bad, statement))
         if best and not is_outweighed and not _is_surpassed(best, bad, statement):
@@ -214,8 +216,11 @@ class _Binder:
                     found.append(_Fit(held, -1, why))
                     continue
                 block = held.block
-                other, rival = _contradiction(held, statement) if block else ("", _NOTHING)
-                other = other or self._other_line(held, statement)
+                is_bound = _is_bound(statement) and block and not block.is_table
+                other, rival = (
+                    _contradiction(held, statement) if block and not is_bound else ("", _NOTHING)
+                )
+                other = other or ("" if is_bound else self._other_line(held, statement))
                 other = other or wider_row(held, statement, self.outputs.blocks)
                 if other:
                     found.append(_Fit(held, -1, other, by_label=True, rival=rival))
@@ -250,7 +255,7 @@ class _Binder:
                 if cell is None or held.reading.window.holds(cell.value):
                     continue
                 more, less = words - own, own - words
-                is_figure = not own and words & _FIGURES
+                is_figure = not own and (words & _FIGURES or len(more) > 1)
                 is_akin = own & words or is_figure or (block.is_single and other.is_single)
                 if not (is_akin and more):
                     continue
@@ -320,6 +325,22 @@ class _Binder:
             if text in block.keys and (statement.number.is_year or _names_keys(statement, block)):
                 return block.source
         return None
+
+
+def _with_assumed(found: list[Grounded]) -> list[Grounded]:
+    """The verdicts, where a number by which another was computed is an assumption: `70 m²`."""
+    used = {one.why.rpartition("× ")[2] for one in found if one.verdict is Verdict.DERIVED}
+    return [
+        replace(one, verdict=Verdict.DERIVED, why="assumed")
+        if one.verdict is Verdict.UNSUPPORTED and one.text in used
+        else one
+        for one in found
+    ]
+
+
+def _is_bound(statement: Statement) -> bool:
+    at = statement.sentence.find(statement.number.text)
+    return bool(_BOUND.search(statement.sentence[: max(at, 0)]))
 
 
 def _names_keys(statement: Statement, block: TextBlock) -> bool:

@@ -43,6 +43,7 @@ _MOVED = re.compile(
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
 _PART_OF = re.compile(r"\bof\s(?:the\s|all\s|its\s|their\s)*\Z")
 _OF = re.compile(r"\s?of\b")
+_GAP = re.compile(r"\b(?:gap|difference|spread|lead|margin|distance|advantage)\b", re.I)
 _EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each|costs?|rate)\b", re.I)
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
@@ -180,7 +181,7 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
 def _is_level(statement: Statement) -> bool:
     """Whether it is where something began or ended, as in `rose from 3 to 5`: no difference."""
     tight = statement.tight
-    if CHANGE.search(statement.after[:25]):
+    if CHANGE.search(statement.after[:25]) or _GAP.search(statement.sentence):
         return False
     return bool(_FROM.search(tight) or (_TO.search(tight) and _FROM_TO.search(statement.before)))
 

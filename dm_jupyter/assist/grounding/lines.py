@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from dm_jupyter.assist.grounding.statements import scopes
 from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
-__all__ = ["RANGE", "literal_of", "takes_in", "tuple_rows", "unfolded", "words_blocks"]
+__all__ = ["RANGE", "literal_of", "record_rows", "takes_in", "tuple_rows", "unfolded", "words_blocks"]
 
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -47,6 +48,8 @@ _STAMP = re.compile(
 )
 """What a log begins a line with."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_RECORDS = re.compile(r"(?:[\w ]{1,40}[:=]\s*)?([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])")
+"""Two or more dictionaries in a list or in a dictionary."""
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -316,6 +319,35 @@ def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
         all(number_of(cell) is None for cell in column) for column in zip(*rows, strict=True)
     )
     return rows if is_named else None
+
+
+def record_rows(line: str) -> list[list[str]] | None:
+    """Returns the cells of a dictionary or list of dictionaries that are alike, head included.
+
+    Args:
+        line: as Python or JSON writes it, perhaps with a name before it.
+    """
+    match = _RECORDS.fullmatch(line.strip())
+    if not match or len(line) > _MOST_UNFOLDED:
+        return None
+    text = _WRAPPED.sub(r"\1", match[1])
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    names = list(value) if isinstance(value, dict) else []
+    records = list(value.values()) if isinstance(value, dict) else value
+    keys = list(records[0]) if records and isinstance(records[0], dict) else []
+    if len(records) < 2 or not keys or any(
+        not isinstance(record, dict) or list(record) != keys for record in records
+    ):
+        return None
+    rows = [[str(record[key]) for key in keys] for record in records]
+    if not any(number_of(cell) is not None for row in rows for cell in row):
+        return None
+    if names:
+        return [["", *map(str, keys)], *([str(name), *row] for name, row in zip(names, rows, strict=True))]
+    return [list(map(str, keys)), *rows]
 
 
 def takes_in(block: TextBlock, literal: TextBlock) -> bool:

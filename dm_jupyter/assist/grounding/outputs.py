@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
-from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, tuple_rows, unfolded, words_blocks
+from dm_jupyter.assist.grounding.lines import RANGE, literal_of, record_rows, takes_in, tuple_rows, unfolded, words_blocks
 from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
@@ -127,7 +127,9 @@ def _parts(text: str) -> Iterator[_Part]:
         if _SKIPPED.match(line) or (not line.strip() and _is_open(part)):
             continue
         kind = _kind(line, part)
-        starts_anew = kind == part.kind == "table" and _is_new_head(line, part.lines[-1])
+        starts_anew = kind == part.kind == "table" and (
+            _is_new_head(line, part.lines[-1]) or line == part.lines[0] and _is_head(line)
+        )
         if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
             head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
             if part.lines:
@@ -210,6 +212,10 @@ def _kind(line: str, part: _Part) -> str:
         return "table" if len(stripped.split()) > 1 and stripped[-1] not in ".:" else "words"
     is_listed = "," in line and ": " not in line and not re.search(r", \S|[.:]$", line)
     return "," if is_listed else "words"
+
+
+def _is_head(line: str) -> bool:
+    return not _has_number(line) and len(line.split()) > 1
 
 
 def _is_new_head(line: str, before: str) -> bool:
@@ -307,7 +313,9 @@ def _words(lines: list[str], source: int) -> list[TextBlock]:
     words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
-        literal = None if entries else literal_of(line, source)
+        records = record_rows(line)
+        literal = table_of(records, source) if records else None
+        literal = literal or (None if entries else literal_of(line, source))
         if literal is not None:
             if not (found and takes_in(found[-1], literal)):
                 found.append(literal)

@@ -72,6 +72,8 @@ class NumberPool:
     """Whether the values follow each other in time."""
     is_stated: bool = False
     """Whether they are numbers of the answer."""
+    told: tuple[Value, ...] = ()
+    """Those of a row whose columns the clause names."""
     is_row: bool = False
     """Whether they are one row of a table, which the sentence names."""
 
@@ -110,7 +112,7 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
     for block in blocks:
         if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
             continue
-        rows = block.rows_named(words)
+        rows = block.rows_named(words) or _hinted(block, statement)
         columns = _columns_meant(block, words)
         for column in columns:
             cells = block.column(column)
@@ -127,6 +129,20 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
             yield _sums_pool(block, block.value_columns())
     yield _declared(blocks)
     yield _across(blocks, words)
+
+
+def _hinted(block: TextBlock, statement: Statement) -> list[int]:
+    """The line that alone has a word of the clause, where none is named in full."""
+    if block.is_table:
+        return []
+    labels = [block.row_words(row) & statement.near for row in range(len(block.rows))]
+    shared = [words for words in labels if words]
+    alone = [
+        row
+        for row, words in enumerate(labels)
+        if any(sum(word in other for other in shared) == 1 for word in words)
+    ]
+    return alone if len(alone) == 1 else []
 
 
 def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> Iterator[NumberPool]:
@@ -179,6 +195,11 @@ def _row_pools(
         values if alike == every else (),
         totals=values,
         is_mixed=_are_figures(columns),
+        told=tuple(
+            value
+            for value, words in zip(values, columns, strict=True)
+            if words & statement.near
+        ),
         is_told=is_named and any(words & statement.near for words in columns),
         ratios=every,
         is_row=is_named,

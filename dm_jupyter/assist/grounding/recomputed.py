@@ -49,8 +49,10 @@ CHANGE = re.compile(
     r"improve(?:d|ment)?|doubl\w*|margin|lift|dropped|savings?|profit)\b|(?:^|\s)\+",
     re.IGNORECASE,
 )
-_ONLY_UP = re.compile(rf"\b(?:{UP})\b", re.I)
-_ONLY_DOWN = re.compile(rf"\b(?:{DOWN})\b", re.I)
+_EITHER = r"(?!better|worse|improv|outperform)"
+_ONLY_UP = re.compile(rf"\b{_EITHER}(?:{UP})\b", re.I)
+_ONLY_DOWN = re.compile(rf"\b{_EITHER}(?:{DOWN})\b", re.I)
+_RISK = re.compile(r"\b(?:ratio|odds|risk|factor|index|lift)\b", re.I)
 RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
 _THAN = re.compile(r"\bthan\b")
@@ -93,6 +95,9 @@ def change(pool: NumberPool, claim: Claim) -> Derivation | None:
     statement, fits = claim.statement, claim.fits
     words = claim.context if CHANGE.search(claim.context) else statement.sentence
     ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
+    for one in pool.values[:_MOST] if _RISK.search(statement.sentence) else ():
+        if abs(one.value - 1) < 1 and fits.holds(100 * (one.value - 1)):
+            return Derivation(f"{one.text} - 1", one.source)
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
         if pool.is_ordered and ups != downs and (high is not other) == ups:
@@ -123,7 +128,7 @@ def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
         if len(pool.named) > 1 and claim.fits.holds(scale * several):
             return Derivation(_sum_of(pool.named), pool.named[0].source)
         return _rest(pool, claim, scale)
-    parts = pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
+    parts = pool.told or pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
     for one in parts:
         if found := _of_total(one, pool, claim.fits, scale):
             return found
@@ -150,7 +155,8 @@ def _of_two(
     both = one.value + other.value
     if pool.is_row and both and not pool.is_mixed:
         for part in (one, other):
-            if claim.fits.holds(scale * part.value / both):
+            is_meant = not pool.told or part in pool.told
+            if is_meant and claim.fits.holds(scale * part.value / both):
                 return Derivation(f"{part.text} / ({one.text} + {other.text})", part.source)
     if claim.is_of_rest and high.value and claim.fits.holds(scale * (1 - low.value / high.value)):
         return Derivation(f"1 - {low.text} / {high.text}", high.source)
@@ -197,7 +203,14 @@ def ratio(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 def per(pool: NumberPool, claim: Claim) -> Derivation | None:
     """A sum by how many it is of; values of one column are alike, and none counts the others."""
-    return None if pool.is_column else ratio(pool, claim)
+    if pool.is_column or (pool.is_mixed and not RATIO.search(claim.statement.after)):
+        return None
+    for one, other in pool.ratios or pool.pairs:
+        for over, under in ((one, other), (other, one)):
+            is_count = under.text.isdigit() and under.value > 1
+            if is_count and claim.fits.holds(over.value / under.value):
+                return Derivation(f"{over.text} / {under.text}", over.source)
+    return None
 
 
 def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
@@ -215,7 +228,8 @@ def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
             is_part = every is not one and _adds(every, one, claim.fits)
             if is_part and claim.fits.holds(every.value - one.value):
                 return Derivation(f"{every.text} - {one.text}", one.source)
-    if len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
+    is_even = pool.is_column or all(one.text.isdigit() for one in pool.whole)
+    if is_even and len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
         rest = sum(one.value for one in pool.whole) - pool.named[0].value
         if claim.fits.holds(rest):
             return Derivation(f"{_sum_of(pool.whole)} - {pool.named[0].text}", pool.named[0].source)

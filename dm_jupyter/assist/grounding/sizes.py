@@ -152,7 +152,7 @@ def readings(
 def _assumed(statement: Statement, units: frozenset[Unit]) -> tuple[float, ...]:
     """How many of a smaller unit the stated one is, where no output tells a unit of its kind."""
     unit = statement.unit
-    if unit is None or any(held[0] == unit[0] for held in units):
+    if unit is None or unit in units:
         return ()
     return smaller_units(unit)
 

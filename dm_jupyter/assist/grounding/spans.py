@@ -93,6 +93,7 @@ def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
         *_within_periods(block.rows, sentence),
         *_of_week(block, sentence),
         *_half(block, sentence),
+        *(list(_of_keys(block, near)) or _of_keys(block, statement.wide)),
         *_of_part(block, near),
         *_listed(block, behind),
         *_listed(block, before, is_before=True),
@@ -203,6 +204,13 @@ def _half(block: TextBlock, sentence: str) -> Iterator[list[int]]:
         is_upper = match["end"].lower() in ("top", "upper")
         middle = len(names) // 2
         yield list(range(middle, len(names)) if is_upper else range(middle))
+
+
+def _of_keys(block: TextBlock, near: frozenset[str]) -> Iterator[list[int]]:
+    """The rows of several numbers that are names: `grades 1 and 2`."""
+    keys = {word for word in near if word[:1] == "#"}
+    if len(keys) > 1:
+        yield [row for row in range(len(block.rows)) if block.row_words(row) & keys]
 
 
 def _of_week(block: TextBlock, sentence: str) -> Iterator[list[int]]:

@@ -15,7 +15,7 @@ __all__ = ["Scope", "Statement", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
-    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to|twice|half|double|triple|(?:two|three|four|five|six|ten) times)\s"
 )
 _BETWEEN = re.compile(r"\bbetween\s[^.,;()]{1,40}?\sand\s")
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
@@ -30,6 +30,7 @@ _JOINED = re.compile(
 """Between two numbers of one list, as in `3, 4 and 5`."""
 _SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
 _PER = re.compile(r"\bper\s([^\W\d]+)")
+_WEEKEND = frozenset(("saturday", "sunday"))
 _JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
@@ -268,6 +269,8 @@ class _Reader:
                 if not at and is_part:
                     own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
+                if "weekend" in near and _WEEKEND <= self._vocabulary.words:
+                    near |= _WEEKEND
                 found.append(
                     Statement(
                         number,

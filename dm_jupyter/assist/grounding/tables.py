@@ -20,6 +20,8 @@ _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 _GAP = frozenset(("...", ".."))
 _RULE = re.compile(r"[\s|+:=-]*")
 _LONE = re.compile(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])")
+_VERSIONED = frozenset(("version", "release", "build"))
+"""Words of columns whose numbers are names: `version 1.1`."""
 _COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
 
@@ -217,6 +219,9 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     block.is_ranked = _is_rank(block, columns, values, index, is_series)
     first = int(block.is_ranked)
     leading = index if first == index else -1
+    versions = {
+        at for at in range(first, len(columns)) if _VERSIONED & set(content_words(block.columns[at]))
+    }
     keys = {
         at
         for at in range(first, len(columns))
@@ -225,7 +230,8 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     texts = {
         at
         for at in range(first, len(columns))
-        if at not in keys and (at < index or not any(one is not None for one in values[at]))
+        if at not in keys
+        and (at < index or at in versions or not any(one is not None for one in values[at]))
     }
     if block.is_ranked and not keys and not texts:
         keys = {0}  # nothing else names the rows
@@ -238,6 +244,8 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
         named = [
             _named_key(block, full[at], at)
             if at in keys
+            else f"{block.columns[at]} {full[at]}"
+            if at in versions
             else full[at]
             if at < index
             else _without_numbers(full[at])
@@ -245,10 +253,14 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
         ]
         block.rows.append(", ".join(name for name in named if name not in _EMPTY))
         block.parts.append(tuple(name for name in named if name not in _EMPTY))
-        block.labels += [full[at] for at in sorted(texts) if full[at] not in _EMPTY]
+        block.labels += [
+            f"{block.columns[at]} {full[at]}" if at in versions else full[at]
+            for at in sorted(texts)
+            if full[at] not in _EMPTY
+        ]
         block.keys += [full[at] for at in sorted(keys)]
         for at in range(index, len(row)):
-            value = values[at][number]
+            value = values[at][number] if at not in versions else None
             if value is not None:
                 block.cells.append(Cell(value, row[at], number, at))
             elif any(map(str.isdigit, row[at])):

@@ -108,7 +108,7 @@ _STOP = frozenset(
     ]
 )
 _SAME = {
-    "non": "not",
+    "non": "not", "whole": "sum", "entire": "sum",
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
     "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
     "stdev": "std", "variance": "var", "number": "count", "counts": "count", "n": "count",
@@ -164,6 +164,7 @@ _PERCENTILE = re.compile(
     r"(?<![^\W_])(?:(\d{1,2})(?:st|nd|rd|th)[ -](?:percentile|quantile)|p(\d{2}))(?![^\W_])",
     re.IGNORECASE,
 )
+_BOTTOM = re.compile(r"\b(?:bottom|poorest|lower|lowest) (\d{1,2})\s?%", re.IGNORECASE)
 _TOP = re.compile(r"\b(?:top|richest|upper|highest) (\d{1,2})\s?%", re.IGNORECASE)
 _QUARTILES = (
     (re.compile(r"\b(?:first|lower|1st|bottom) quartile\b", re.IGNORECASE), "25%"),
@@ -187,6 +188,8 @@ def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8_192)
 def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
+    if is_label and text.strip().lower() == "m":
+        return ("male",)
     text = _with_days(_with_quantiles(_HUMP.sub(" ", text), is_label=is_label))
     for match in _WORD.finditer(text.replace("_", " ")):
         written = match.group(0)
@@ -226,8 +229,9 @@ def _with_quantiles(text: str, *, is_label: bool) -> str:
     """The text with each quantile in one form: `95%` for `95th percentile`, `p95` and `0.95`."""
     if is_label and (match := _QUANTILE_LABEL.fullmatch(text)):
         return f"{match[1]:0<2}%"
-    if "p" not in text and "q" not in text:
+    if "p" not in text and "q" not in text and "%" not in text:
         return text
+    text = _BOTTOM.sub(r"\1%", text)
     text = _TOP.sub(lambda match: f"{100 - int(match[1])}%", text)
     text = _PERCENTILE.sub(lambda match: f"{match[1] or match[2]}%", text)
     for pattern, name in _QUARTILES:
