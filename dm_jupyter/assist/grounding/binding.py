@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
+    NO_EXTREME,
     count_of,
+    is_other_count,
+    points_fault,
+    quantile_share,
     ranks,
     restates,
     shown,
     superlative_fault,
     turned_around,
+    wider_row,
+    year_fault,
 )
 from dm_jupyter.assist.grounding.derived import derivation
+from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read
 from dm_jupyter.assist.grounding.pools import KnownPools
-from dm_jupyter.assist.grounding.sizes import Held, Index, misfit, readings
+from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
-from dm_jupyter.assist.grounding.tables import TextBlock
 from dm_jupyter.assist.grounding.words import Unit, content_words
 from dm_jupyter.core.grounded import Grounded, Verdict
 
@@ -41,6 +48,30 @@ _FALLING = re.compile(
     re.IGNORECASE,
 )
 
+_RISING = re.compile(
+    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b",
+    re.I,
+)
+
+_NOTHING: frozenset[str] = frozenset()
+_WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
+"""Behind a number, what it is the figure of."""
+_PERCENT = frozenset(("pct", "share", "rate"))
+"""Words of columns that a percentage says by itself."""
+_BOUND = re.compile(r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I)
+"""Before a bound of an interval, which no label names."""
+_FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
+_YEAR_DIGITS = 4
+_OWNER = re.compile(
+    r"\b(?!number|amount|count|mean|median|average|total|sum|deviation|share|rate|value|maximum|"
+    r"minimum|range|variance|percentage)[^\W\d]+\sof\s(?:the\s|all\s|its\s)?([^\W\d]+)"
+)
+"""Behind `of`, what something belongs to, and no figure."""
+_ALIKE = re.compile(
+    r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
+)
+"""Before a number that is what was said before of another one: `the median of A is 3, and B's 4`."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
@@ -51,6 +82,8 @@ class _Fit:
     """Labels that the clause names; -1 where labels or units say otherwise."""
     why: str = ""
     by_label: bool = False
+    rival: frozenset[str] = frozenset()
+    """What the clause names of the other value that it is at odds with."""
 
 
 def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "") -> tuple[str, ...]:
@@ -78,7 +111,8 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         outputs: what each cell has shown, as plain text.
         question: what was asked.
     """
-    return tuple(_Binder(read(outputs), question).verdicts(answer))
+    found = _Binder(read(outputs), question).verdicts(with_points(answer))
+    return tuple(replace(one, text=answer[one.start : one.end].strip()) for one in found)
 
 
 def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
@@ -98,12 +132,11 @@ class _Binder:
         self.outputs, self._question = outputs, question
         self._index = Index(outputs)
         self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
+        cells = [(block, cell) for block in outputs.blocks for cell in block.cells[:200]]
         self._units: frozenset[Unit] = frozenset(
-            unit
-            for block in outputs.blocks
-            for cell in block.cells[:200]
-            if (unit := block.unit(cell))
+            unit for block, cell in cells if (unit := block.unit(cell))
         )
+        self._scales = frozenset(block.scale(cell) for block, cell in cells) - {1.0}
 
     def verdicts(self, answer: str) -> list[Grounded]:
         """The verdict on each number of an answer, in order."""
@@ -117,7 +150,9 @@ class _Binder:
             if statement.number.start in turned:
                 cell = verdict.cell if verdict else None
                 found.append(_verdict(statement, Verdict.MISMATCHED, cell, "the other way round"))
-            elif verdict is not None and verdict.verdict is not Verdict.MISMATCHED:
+            elif verdict is not None and (
+                verdict.verdict is not Verdict.MISMATCHED or verdict.why.startswith(NO_EXTREME)
+            ):
                 found.append(verdict)
             elif searches <= 0:
                 found.append(verdict or _verdict(statement, Verdict.UNSUPPORTED))
@@ -126,7 +161,7 @@ class _Binder:
                 found.append(self.indirect(statement, _others(known, statement), verdict))
                 if found[-1].verdict is Verdict.DERIVED and found[-1].cell is not None:
                     known.append(_known_as_stated(statement, found[-1].cell))
-        return found
+        return _with_assumed(found)
 
     def _known(
         self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
@@ -148,10 +183,11 @@ class _Binder:
         if statement.number.value == 0 and self.outputs.empty is not None:
             return _verdict(statement, Verdict.SUPPORTED, self.outputs.empty), None
         fits = self._fits(statement)
-        good = [fit for fit in fits if fit.score >= 0 and not _is_any_row(fit, statement)]
-        bad = [fit for fit in fits if fit.score < 0]
+        good = [fit for fit in fits if fit.score >= 0 and not self._is_any(fit, statement)]
+        bad = [fit for fit in fits if fit.score < 0 and fit.held.reading.way != "assumed"]
         best = max(good, key=lambda fit: (fit.score, fit.held.source), default=None)
-        if best and not (best.score == 0 and _outweighs(bad, statement)):
+        is_outweighed = best and (best.score == 0 and _outweighs(bad, statement))
+        if best and not is_outweighed and not _is_surpassed(best, bad, statement):
             return self._supported(statement, best), best.held
         if bad:
             worst = bad[-1]
@@ -161,16 +197,17 @@ class _Binder:
     def _supported(self, statement: Statement, fit: _Fit) -> Grounded:
         held = fit.held
         sign = _sign_fault(held, statement)
-        fault = sign or (superlative_fault(held, statement, self.outputs.blocks))
+        fault = sign or points_fault(held, statement)
+        fault = fault or superlative_fault(held, statement, self.outputs.blocks)
         if fault:
             return _verdict(statement, Verdict.MISMATCHED, held.source, fault)
-        if held.reading.way in ("unit", "percent"):
+        if held.reading.way in ("unit", "percent", "assumed", "scaled"):
             return _verdict(statement, Verdict.DERIVED, held.source, f"from {held.cell.text}")
         return _verdict(statement, Verdict.SUPPORTED, held.source)
 
     def _fits(self, statement: Statement) -> list[_Fit]:
         found = []
-        for reading in readings(statement, self._units):
+        for reading in readings(statement, self._units, self._scales):
             for held in self._index.fitting(reading):
                 why = misfit(held, statement)
                 if why is None:
@@ -179,13 +216,29 @@ class _Binder:
                     found.append(_Fit(held, -1, why))
                     continue
                 block = held.block
-                other = _contradiction(held, statement) if block else ""
-                other = other or self._other_line(held, statement)
+                is_bound = _is_bound(statement) and block and not block.is_table
+                other, rival = (
+                    _contradiction(held, statement) if block and not is_bound else ("", _NOTHING)
+                )
+                other = other or ("" if is_bound else self._other_line(held, statement))
+                other = other or wider_row(held, statement, self.outputs.blocks)
                 if other:
-                    found.append(_Fit(held, -1, other, by_label=True))
+                    found.append(_Fit(held, -1, other, by_label=True, rival=rival))
                 else:
                     found.append(_Fit(held, _agreement(held, statement)))
         return found
+
+    def _is_any(self, fit: _Fit, statement: Statement) -> bool:
+        """Whether a value that nothing names is taken for a unit, or for how many there are."""
+        if fit.held.reading.way == "assumed" and fit.score == 0:
+            return True
+        if is_other_count(fit.held, statement, self.outputs.blocks):
+            return True
+        block = fit.held.block
+        if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
+            return False
+        is_one_of_many = block.is_table and len(block.rows) > 1
+        return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
     def _other_line(self, held: Held, statement: Statement) -> str:
         """Whose figure a value of a line is, where another cell has printed what is named."""
@@ -202,7 +255,8 @@ class _Binder:
                 if cell is None or held.reading.window.holds(cell.value):
                     continue
                 more, less = words - own, own - words
-                is_akin = own & words or (block.is_single and other.is_single)
+                is_figure = not own and (words & _FIGURES or len(more) > 1)
+                is_akin = own & words or is_figure or (block.is_single and other.is_single)
                 if not (is_akin and more):
                     continue
                 if more <= statement.near and not less & statement.wide:
@@ -214,9 +268,15 @@ class _Binder:
         """A year or another name: it must occur in an output, or in the question."""
         number = statement.number
         text = number.digits if number.is_percentage else number.text
-        for source, output in reversed(list(enumerate(self.outputs.texts))):
-            if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output):
-                return _verdict(statement, Verdict.SUPPORTED, source)
+        sources = [
+            source
+            for source, output in enumerate(self.outputs.texts)
+            if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", output)
+        ]
+        if sources and (fault := year_fault(statement, self.outputs, self._question)):
+            return _verdict(statement, Verdict.MISMATCHED, sources[-1], fault)
+        if sources:
+            return _verdict(statement, Verdict.SUPPORTED, sources[-1])
         if re.search(rf"(?<!\d){re.escape(text)}(?!\d)", self._question):
             return _verdict(statement, Verdict.RESTATED)
         return _verdict(statement, Verdict.UNSUPPORTED)
@@ -230,11 +290,12 @@ class _Binder:
         """The verdict where no value fits: counts, what follows from values, the question."""
         blocks = self.outputs.blocks
         is_contested = verdict is not None
-        if counted := count_of(statement, blocks):
+        if counted := count_of(statement, blocks) or quantile_share(statement, blocks):
             return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
         if ranks(statement, blocks):
             return _verdict(statement, Verdict.RESTATED)
-        if found := derivation(statement, blocks, others, is_contested=is_contested):
+        sizes = derived_windows(statement, self._units, self._scales)
+        if found := derivation(statement, blocks, others, sizes, is_contested=is_contested):
             return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
@@ -251,7 +312,7 @@ class _Binder:
     def _dated(self, year: str) -> int | None:
         """The output that holds a date of that year."""
         for source, output in enumerate(self.outputs.texts):
-            if re.search(rf"(?<!\d){year}-\d\d", output):
+            if re.search(rf"(?<!\d){year}(?:-\d\d|-?Q\d)", output):
                 return source
         return None
 
@@ -266,13 +327,20 @@ class _Binder:
         return None
 
 
-def _is_any_row(fit: _Fit, statement: Statement) -> bool:
-    """Whether how many there are of something is taken from a row that nothing names."""
-    block = fit.held.block
-    if block is None or block.row_words(fit.held.cell.row) & {"count", "sum"}:
-        return False
-    is_one_of_many = block.is_table and len(block.rows) > 1
-    return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
+def _with_assumed(found: list[Grounded]) -> list[Grounded]:
+    """The verdicts, where a number by which another was computed is an assumption: `70 m²`."""
+    used = {one.why.rpartition("× ")[2] for one in found if one.verdict is Verdict.DERIVED}
+    return [
+        replace(one, verdict=Verdict.DERIVED, why="assumed")
+        if one.verdict is Verdict.UNSUPPORTED and one.text in used
+        else one
+        for one in found
+    ]
+
+
+def _is_bound(statement: Statement) -> bool:
+    at = statement.sentence.find(statement.number.text)
+    return bool(_BOUND.search(statement.sentence[: max(at, 0)]))
 
 
 def _names_keys(statement: Statement, block: TextBlock) -> bool:
@@ -290,6 +358,13 @@ def _outweighs(bad: list[_Fit], statement: Statement) -> bool:
     return len(digits) >= _SPECIFIC and any(fit.by_label for fit in bad)
 
 
+def _is_surpassed(best: _Fit, bad: list[_Fit], statement: Statement) -> bool:
+    """Whether another value is called all that this one is, and more that the clause names."""
+    block = best.held.block
+    named = block.words(best.held.cell) & statement.near if block else _NOTHING
+    return any(named < fit.rival for fit in bad)
+
+
 def _agreement(held: Held, statement: Statement) -> int:
     """How much of a value's labels its clause names: rows count more than columns."""
     block, cell = held.block, held.cell
@@ -301,11 +376,14 @@ def _agreement(held: Held, statement: Statement) -> int:
     return 4 * min(len(near), 3) + 2 * min(len(row), 3) + min(len(column), 2)
 
 
-def _contradiction(held: Held, statement: Statement) -> str:
-    """Whose figure a value is, where the clause names another row or column of the same table."""
+def _contradiction(held: Held, statement: Statement) -> tuple[str, frozenset[str]]:
+    """Whose figure a value is, where the clause names another row or column of the same table.
+
+    Also what the clause names of that other one.
+    """
     block, cell = held.block, held.cell
     if block is None or not statement.near:
-        return ""
+        return "", _NOTHING
     for row in block.rows_met(statement.near):
         other = block.at(row, cell.column)
         if other is None or row == cell.row or held.reading.window.holds(other.value):
@@ -314,8 +392,9 @@ def _contradiction(held: Held, statement: Statement) -> str:
             continue
         if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
             mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
-            return f"{held.cell.text} is for {mine}, not {theirs}"
-    return _other_column(held, block, statement) if block.is_table else ""
+            return f"{held.cell.text} is for {mine}, not {theirs}", (
+                block.words(other) & statement.near)  # fmt: skip
+    return _other_column(held, block, statement) if block.is_table else ("", _NOTHING)
 
 
 def _is_meant(
@@ -329,6 +408,8 @@ def _is_meant(
     if more and not less:  # `Very good` where the value is that of `Good`
         is_listed = block.is_table or bool(block.parts)
         return more <= statement.near and (theirs <= statement.near or not is_listed)
+    if not more and less and not less & statement.wide:  # `Good` where it is of `Very good`
+        return block.is_table and theirs <= statement.near
     if not more or not less or less & statement.near:
         return False
     if more <= statement.near:
@@ -338,30 +419,53 @@ def _is_meant(
     return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
 
 
-def _other_column(held: Held, block: TextBlock, statement: Statement) -> str:
+def _noun_behind(statement: Statement) -> frozenset[str]:
+    """What a number counts, where the next word says it."""
+    match = re.match(r"[\s*]*([^\W\d]+)", statement.after)
+    return frozenset(content_words(match[1])) if match else frozenset()
+
+
+def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[str, frozenset[str]]:
     """Which column a value is of, where the clause names another one."""
-    cell, near, wide = held.cell, statement.near, statement.wide
+    cell, near = held.cell, statement.near
+    wide = near if block.is_square else statement.wide
+    if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
+        near = wide
     own = block.words(cell)
-    noun = set(content_words(statement.after[:30])[:1])
+    noun = _noun_behind(statement)
+    label_years = {word for word in statement.wide if word.isdigit() and len(word) == _YEAR_DIGITS}
+    owners = {word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])}
+    within = _WITHIN.match(statement.after)
+    behind = frozenset(content_words(within[1])) if within else frozenset()
     for column in block.value_columns():
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
             continue
-        if ("." in cell.text) != ("." in other.text):
+        if ("." in cell.text) != ("." in other.text) or other.text in label_years:
             continue
         theirs = block.column_words(column) - own
+        if not theirs and block.column_words(column) < block.column_words(cell.column):
+            theirs = block.column_words(column)  # `smoker` where the value is of `non-smoker`
         mine = block.column_words(cell.column) - block.column_words(column)
+        mine -= _PERCENT if statement.number.is_percentage else _NOTHING
+        mine -= block.row_words(cell.row) if block.is_square else _NOTHING
         is_part = theirs <= noun and abs(cell.value) < abs(other.value)
-        if theirs and mine and theirs <= near and not mine & wide and not is_part:
-            return f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
-    return ""
+        is_told = bool(mine or (block.column_words(cell.column) and not theirs <= own))
+        said = near if theirs and theirs <= behind else wide
+        is_owner = theirs <= owners  # `the top quartile of customers`
+        if theirs and is_told and theirs <= near and not (mine & said or is_part or is_owner):
+            why = f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
+            return why, block.words(other) & statement.near
+    return "", _NOTHING
 
 
 def _sign_fault(held: Held, statement: Statement) -> str:
     """Why a number is of the other sign than its value, where no word says so."""
     stated, value = statement.number, held.cell.value
     is_minus = stated.digits.startswith("-")
-    if is_minus == (value < 0) or value == 0 or held.reading.way != "plain":
+    if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
+        return ""
+    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
         return ""
     if is_minus or _FALLING.search(statement.sentence):
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (

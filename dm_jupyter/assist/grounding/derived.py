@@ -4,52 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from dm_jupyter.assist.grounding import recomputed
+from dm_jupyter.assist.grounding.blocks import TextBlock
+from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.pools import (
     KnownPools,
     NumberPool,
-    Value,
     kin_pools,
     pools_of,
     stated_pool,
 )
-from dm_jupyter.assist.grounding.sizes import Window, window
+from dm_jupyter.assist.grounding.recomputed import (
+    CHANGE,
+    DOWN,
+    POINTS,
+    RATIO,
+    UP,
+    Claim,
+    Derivation,
+)
+from dm_jupyter.assist.grounding.sizes import Window
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import TextBlock
 
 __all__ = ["Derivation", "derivation"]
 
-_UP = (
-    r"more|higher|heavier|larger|greater|longer|older|bigger|taller|wider|faster|increas\w+|ros[ei]\w*|"
-    r"ris[ei]\w*|gr[eo]w\w*|gain(?:ed)?|above|up|exceed(?:s|ed)?|ahead|climb\w*|premium|"
-    r"better|expensive|outperform(?:s|ed)?|over|rais\w+|markup|additional|extra|later|warmer|hotter"
-)
-_DOWN = (
-    r"less|lower|lighter|smaller|fewer|shorter|younger|slower|decreas\w+|declin\w+|drop(?:ped|s)?|"
-    r"fell|fall\w*|loss|lost|below|down|cheaper|behind|reduc(?:ed|tion)|shrank|dipped|discount|"
-    r"removed|saves?|cuts?|cutting|worse|short|narrower|earlier|colder|cooler|trail(?:s)?"
-)
-_CHANGE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|chang(?:e|ed)|difference|differ|gap|\w+er than|jump(?:ed)?|spread|"
-    r"improve(?:d|ment)?|doubl\w*|margin|lift|dropped|savings?|profit)\b|(?:^|\s)\+",
-    re.IGNORECASE,
-)
-_ONLY_UP = re.compile(rf"\b(?:{_UP})\b", re.I)
-_ONLY_DOWN = re.compile(rf"\b(?:{_DOWN})\b", re.I)
 _DIFFERENCE = re.compile(
-    rf"\b(?:{_UP}|{_DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|"
+    rf"\b(?:{UP}|{DOWN}|difference|differ|gap|by|margin|spread|range|apart|chang(?:e|ed)|net|"
     r"surplus|deficit|between|span|\w+er than|remaining|remains?|rest|others?|without|non|not|"
-    r"profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance)\b|=",
+    r"kept|profit|after|before|years|step|jump|worth|earns?|earned|adds?|balance|leaves|leaving|unspent|unused|"
+    r"available)\b|=",
     re.IGNORECASE,
 )
+_LEFT = re.compile(r"\b(?:is|are|was|were|has|have)\s(?:still\s)?left\b|\bremain", re.I)
 _MOVED = re.compile(
     r"\b(?:rose|risen|fell|fallen|grew|grown|climbed|increased|decreased|declined|cuts?)\b", re.I
 )
-_RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/", re.I)
-_POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
 _PART_OF = re.compile(r"\bof\s(?:the\s|all\s|its\s|their\s)*\Z")
+_OF = re.compile(r"\s?of\b")
+_GAP = re.compile(r"\b(?:gap|difference|spread|lead|margin|distance|advantage)\b", re.I)
 _EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each|costs?|rate)\b", re.I)
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
@@ -60,41 +54,32 @@ _SUM = re.compile(
     re.IGNORECASE,
 )
 _MEAN = re.compile(r"\b(?:mean|averag(?:e|es|ed|ing)|midpoint|typical(?:ly)?)\b", re.I)
-_REST = re.compile(
-    r"\b(?:other|others|remaining|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
-    re.I,
+_AND = re.compile(r"\b(?:and|plus|with)\b|[+&]", re.I)
+_EXPLAINS = re.compile(r"\b(?:varian\w+|variation|variability|squared|R2)\b|[²]|\^2", re.I)
+_TIMES = re.compile(
+    r"[×*·]|\b(?:each|per|every|costs?|worth|annual\w*|yearly|monthly|weekly|daily|i\.?e\.?|"
+    r"at this (?:rate|pace)|a (?:year|month|week|day)|means|extra|more|expect\w*|would|earns?)\b|=",
+    re.IGNORECASE,
 )
-_FEW, _SEVERAL, _MOST = 4, 12, 40
-"""Values that are written out, tried where none is named, and looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """How a number follows from values."""
-
-    formula: str
-    source: int
-    """The output that the first of the values is of."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A number with the words around it, and the results that it may stand for."""
-
-    statement: Statement
-    context: str
-    fits: Window
-
-    @property
-    def is_of_rest(self) -> bool:
-        """Whether it is what others leave."""
-        return bool(_REST.search(self.context))
+_TIMES_A = {
+    re.compile(r"\b(?:year|annual\w*|yearly)\b", re.I): (12.0, 52.0, 365.0, 4.0),
+    re.compile(r"\b(?:month|monthly)\b", re.I): (30.0, 4.0),
+    re.compile(r"\b(?:week|weekly)\b", re.I): (7.0,),
+    re.compile(r"\b(?:day|daily)\b", re.I): (24.0,),
+}
+"""How many shorter times a longer one has."""
+_MOST_FACTORS = 4
+_ONE_IN = re.compile(r"\b(?:1|one) (?:in|out of) (?:every )?\Z", re.I)
+_FROM = re.compile(r"\bfrom\s[$€£]?\Z")
+_TO = re.compile(r"\bto\s[$€£]?\Z")
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?[-−]?\d")
 
 
 def derivation(
     statement: Statement,
     blocks: Sequence[TextBlock],
     stated: Sequence[KnownPools],
+    sizes: Sequence[Window],
     *,
     is_contested: bool = False,
 ) -> Derivation | None:
@@ -104,14 +89,13 @@ def derivation(
         statement: the number with its words.
         blocks: what the outputs hold.
         stated: the other numbers of the answer that stand in outputs, nearest first.
+        sizes: the results that it may stand for.
         is_contested: whether it stands in an output for something else; then words must say how
             it follows.
     """
     context = f"{statement.since} {statement.before} \n {statement.after}"
-    sizes = [window(statement)]
-    if statement.number.exponent > 0:
-        sizes.append(window(statement, scaled=False))
-    claims = [_Claim(statement, context, fits) for fits in sizes]
+    factors = _factors(statement)
+    claims = [Claim(statement, context, fits, factors) for fits in sizes]
     roles = _contested_roles(claims[0]) if is_contested else _roles(claims[0])
     for pool in [stated_pool(stated), *pools_of(statement, blocks)]:
         for role in roles:
@@ -120,205 +104,102 @@ def derivation(
                     return found
     for pool in kin_pools(statement, blocks):
         for claim in claims:
-            if found := _difference(pool, claim):
+            if found := recomputed.difference(pool, claim):
                 return found
     return None
 
 
-_Role = Callable[[NumberPool, _Claim], Derivation | None]
+def _factors(statement: Statement) -> tuple[tuple[float, str], ...]:
+    """By what a value may be multiplied: numbers of the sentence, and months of a year."""
+    found = [
+        (one.value / 100.0 if one.is_percentage else one.value, one.text)
+        for one in numbers_in(statement.sentence)
+        if one.digits != statement.number.digits and not one.is_year
+    ][:_MOST_FACTORS]
+    for pattern, sizes in _TIMES_A.items():
+        if pattern.search(statement.sentence):
+            found += [(size, f"{size:g}") for size in sizes]
+    return tuple(found)
 
 
-def _roles(claim: _Claim) -> list[_Role]:
+_Role = Callable[[NumberPool, Claim], Derivation | None]
+
+
+def _roles(claim: Claim) -> list[_Role]:
     """What the words around a number may mean by it."""
     statement, context = claim.statement, claim.context
     if statement.number.is_percentage:
         return _percentage_roles(claim)
     roles: list[_Role] = []
     is_each = _EACH.search(context) or _EACH.search(statement.sentence)
-    if _RATIO.search(statement.after) or _RATIO_BEFORE.search(statement.before) or is_each:
-        roles.append(_ratio)
+    before = f"{statement.since} {statement.before}"
+    if RATIO.search(statement.after) or _RATIO_BEFORE.search(before) or is_each:
+        roles.append(recomputed.ratio)
     if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
-        roles.append(_fraction)
-    is_gap = _POINTS.match(statement.after) or _DIFFERENCE.search(context)
-    if is_gap or _CHANGE.search(statement.sentence):
-        roles.append(_difference)
+        roles.append(recomputed.fraction)
+    is_gap = POINTS.match(statement.after) or _DIFFERENCE.search(context)
+    is_gap = is_gap or _LEFT.search(statement.sentence)
+    if (is_gap or CHANGE.search(statement.sentence)) and not _is_level(statement):
+        roles.append(recomputed.difference)
     is_sum = _SUM.search(context) or _SUM.search(statement.sentence)
-    roles.append(_sum if is_sum else _whole)
+    roles.append(recomputed.added if is_sum else recomputed.whole)
+    is_total = _PART_OF.search(statement.tight)
+    if is_total:
+        roles.append(recomputed.two_parts)
+    if is_total or _AND.search(statement.sentence):
+        roles.append(recomputed.together)
+    if _TIMES.search(statement.sentence) or statement.hedge == "about":
+        roles.append(recomputed.product)
+    if _ONE_IN.search(statement.tight):
+        roles.append(recomputed.inverse)
+    if _EXPLAINS.search(statement.sentence) and abs(statement.number.value) <= 1:
+        roles.append(recomputed.square)
     if _MEAN.search(context):
-        roles += [_mean, _ratio]
+        roles += [recomputed.mean, recomputed.per]
     return roles
 
 
-def _percentage_roles(claim: _Claim) -> list[_Role]:
+def _percentage_roles(claim: Claim) -> list[_Role]:
     statement, context = claim.statement, claim.context
     roles: list[_Role] = []
-    if _CHANGE.search(context) or _CHANGE.search(statement.sentence):
-        roles.append(_change)
+    is_signed = statement.number.text[:1] in "+-−"
+    is_level = _is_level(statement)
+    if is_signed or ((CHANGE.search(context) or CHANGE.search(statement.sentence)) and not is_level):
+        roles.append(recomputed.change)
     if _MEAN.search(context):
-        roles.append(_mean)
+        roles.append(recomputed.mean)
     if _SUM.search(statement.sentence):
-        roles.append(_sum)
-    is_moved = statement.number.text[:1] in "+-−" or _MOVED.search(context)
-    if not is_moved and not _CHANGE.search(statement.after[:25]):
-        roles.append(_share)
+        roles.append(recomputed.added)
+    if _EXPLAINS.search(statement.sentence):
+        roles.append(recomputed.square)
+    is_moved = is_signed or _MOVED.search(context)
+    if is_level or _OF.match(statement.after) or (not is_moved and not CHANGE.search(statement.after[:25])):
+        roles.append(recomputed.share)
     return roles
 
 
-def _contested_roles(claim: _Claim) -> list[_Role]:
+def _is_level(statement: Statement) -> bool:
+    """Whether it is where something began or ended, as in `rose from 3 to 5`: no difference."""
+    tight = statement.tight
+    if CHANGE.search(statement.after[:25]) or _GAP.search(statement.sentence):
+        return False
+    return bool(_FROM.search(tight) or (_TO.search(tight) and _FROM_TO.search(statement.before)))
+
+
+def _contested_roles(claim: Claim) -> list[_Role]:
     """What the words say by which a number follows that is something else's."""
     statement, context = claim.statement, claim.context
     if statement.number.is_percentage:
         return _percentage_roles(claim)
     roles: list[_Role] = []
-    if _RATIO.search(statement.after):
-        roles.append(_ratio)
+    if RATIO.search(statement.after):
+        roles.append(recomputed.ratio)
     if _PART_OF.search(statement.tight):
-        roles.append(_whole)
+        roles.append(recomputed.whole)
     if _MEAN.search(context):
-        roles.append(_ratio)
-    if _DIFFERENCE.search(context):
-        roles.append(_difference)
+        roles.append(recomputed.per)
+    if _DIFFERENCE.search(context) and not _is_level(statement):
+        roles.append(recomputed.difference)
     if _SUM.search(context):
-        roles.append(_sum)
+        roles.append(recomputed.added)
     return roles
-
-
-def _change(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    """A percentage by which one value is above or below another."""
-    statement, fits = claim.statement, claim.fits
-    words = claim.context if _CHANGE.search(claim.context) else statement.sentence
-    ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
-    for one, other in pool.pairs:
-        low, high = sorted((one, other), key=lambda each: abs(each.value))
-        if pool.is_ordered and ups != downs and (high is not other) == ups:
-            continue
-        if low.value and (ups or not downs) and fits.holds(100 * (high.value / low.value - 1)):
-            return Derivation(f"{high.text} / {low.text} - 1", high.source)
-        if high.value and (downs or not ups) and fits.holds(100 * (1 - low.value / high.value)):
-            return Derivation(f"1 - {low.text} / {high.text}", high.source)
-        if "point" in statement.after[:12] or "pp" in statement.after[:5]:
-            for scale in (1.0, 100.0):
-                if fits.holds(scale * (high.value - low.value)):
-                    return Derivation(f"{high.text} - {low.text}", high.source)
-    return None
-
-
-def _share(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    return _part(pool, claim, 100.0)
-
-
-def _fraction(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    return _part(pool, claim, 1.0)
-
-
-def _part(pool: NumberPool, claim: _Claim, scale: float) -> Derivation | None:
-    """A value as a part of a total: of its column, of one that is told, of another value."""
-    if pool.values and all(abs(one.value) <= 1 for one in pool.values):
-        several = sum(one.value for one in pool.named)
-        if len(pool.named) > 1 and claim.fits.holds(scale * several):
-            return Derivation(_sum_of(pool.named), pool.named[0].source)
-        return _rest(pool, claim, scale)
-    parts = pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
-    for one in parts:
-        if found := _of_total(one, pool, claim.fits, scale):
-            return found
-    for one, other in pool.pairs:
-        low, high = sorted((one, other), key=lambda each: abs(each.value))
-        is_sibling = pool.is_column and not (one in pool.named and other in pool.named)
-        if high.value and not is_sibling and claim.fits.holds(scale * low.value / high.value):
-            return Derivation(f"{low.text} / {high.text}", low.source)
-    total = sum(one.value for one in pool.whole)
-    several = sum(one.value for one in pool.named)
-    if len(pool.named) > 1 and total and claim.fits.holds(scale * several / total):
-        return Derivation(f"{_sum_of(pool.named)} / {_sum_of(pool.whole)}", pool.named[0].source)
-    return _rest(pool, claim, scale)
-
-
-def _of_total(one: Value, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
-    """A value as a part of all of its column, or of a total that an output tells."""
-    total = sum(each.value for each in pool.whole)
-    if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
-        return Derivation(f"{one.text} / {_sum_of(pool.whole)}", one.source)
-    for other in pool.totals:
-        is_larger = other is not one and abs(other.value) >= abs(one.value) > 0
-        if is_larger and fits.holds(scale * one.value / other.value):
-            return Derivation(f"{one.text} / {other.text}", one.source)
-    return None
-
-
-def _rest(pool: NumberPool, claim: _Claim, scale: float) -> Derivation | None:
-    """What a share leaves."""
-    if not claim.is_of_rest:
-        return None
-    fits = claim.fits
-    total = sum(one.value for one in pool.whole)
-    if scale > 1 and 1 < total < 100 and fits.holds(100 - total):
-        return Derivation(f"100 - {_sum_of(pool.whole)}", pool.whole[0].source)
-    for one in pool.values[:_MOST]:
-        if 0 <= one.value <= 1 and fits.holds(scale * (1 - one.value)):
-            return Derivation(f"1 - {one.text}", one.source)
-        if 1 < one.value <= 100 and scale > 1 and fits.holds(100 - one.value):
-            return Derivation(f"100 - {one.text}", one.source)
-    return None
-
-
-def _ratio(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    if pool.is_mixed and not _RATIO.search(claim.statement.after):
-        return None
-    for one, other in pool.ratios or pool.pairs:
-        for over, under in ((one, other), (other, one)):
-            if under.value and claim.fits.holds(over.value / under.value):
-                return Derivation(f"{over.text} / {under.text}", over.source)
-    return None
-
-
-def _difference(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    scales = (1.0, 100.0) if _POINTS.match(claim.statement.after) else (1.0,)
-    for one, other in pool.pairs:
-        gap = one.value - other.value
-        is_enough = 100.0 in scales or _adds(one, other, claim.fits)
-        if is_enough and any(claim.fits.holds(scale * gap) for scale in scales):
-            high, low = (one, other) if one.value >= other.value else (other, one)
-            return Derivation(f"{high.text} - {low.text}", one.source)
-    if len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
-        rest = sum(one.value for one in pool.whole) - pool.named[0].value
-        if claim.fits.holds(rest):
-            return Derivation(f"{_sum_of(pool.whole)} - {pool.named[0].text}", pool.named[0].source)
-    return None
-
-
-def _adds(one: Value, other: Value, fits: Window) -> bool:
-    """Whether each of two values is large enough to change the result."""
-    return min(abs(one.value), abs(other.value)) > fits.high - fits.low
-
-
-def _sum(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    if pool.is_mixed:
-        return None
-    pairs = (pair for pair in pool.pairs if _adds(*pair, claim.fits))
-    for values in (pool.named, pool.whole, *pairs):
-        if len(values) > 1 and claim.fits.holds(sum(one.value for one in values)):
-            return Derivation(_sum_of(values), values[0].source)
-    return None
-
-
-def _whole(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    """What a whole column or row adds up to, which needs no word that says so."""
-    total = sum(one.value for one in pool.whole)
-    is_all = len(pool.named) in (0, 1, len(pool.whole))
-    if len(pool.whole) > 1 and is_all and not pool.is_told and claim.fits.holds(total):
-        return Derivation(_sum_of(pool.whole), pool.whole[0].source)
-    return None
-
-
-def _mean(pool: NumberPool, claim: _Claim) -> Derivation | None:
-    for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
-        if len(values) > 1 and claim.fits.holds(sum(one.value for one in values) / len(values)):
-            return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)
-    return None
-
-
-def _sum_of(values: Sequence[Value]) -> str:
-    if len(values) > _FEW:
-        return f"({values[0].text} + … + {values[-1].text})"
-    return f"({' + '.join(one.text for one in values)})"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import Number, dates_in, numbers_in
 from dm_jupyter.assist.grounding.statements import scopes
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock, number_of
+from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
-__all__ = ["RANGE", "literal_of", "takes_in", "words_blocks"]
+__all__ = ["RANGE", "literal_of", "record_rows", "takes_in", "tuple_rows", "unfolded", "words_blocks"]
 
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -34,6 +36,20 @@ _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
 _UNIT_CHARS = 8
 _AROUND = " ,;:=-*(@[\"'>"
+_WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)\)")
+_TUPLE = re.compile(r"\(([^()]*)\)")
+_TUPLES = re.compile(r"\[?\([^()]*\)(?:,?\s*\([^()]*\))+\]?")
+_NEXT_VALUE = re.compile(r"\s[$€£]?[-−]?\d")
+_FOLDED = re.compile(r"^[\[{](?:\s*|\s*['\"{\[].*,\s*)$", re.MULTILINE)
+"""A line that opens a list or a dictionary, which goes on below it."""
+_MOST_UNFOLDED = 8_000
+_STAMP = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\]?\s*(?:-\s)?(?:\[?[A-Z]{4,8}\]?:?\s)?"
+)
+"""What a log begins a line with."""
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_RECORDS = re.compile(r"(?:[\w ]{1,40}[:=]\s*)?([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])")
+"""Two or more dictionaries in a list or in a dictionary."""
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -130,6 +146,7 @@ def _are_alike(one: _Line, other: _Line) -> bool:
 
 def _line(line: str) -> _Line:
     """The numbers of a line, without those that are names: dates, years, `Cluster 3:`."""
+    line = _STAMP.sub("", line)
     dates = dates_in(line)
     numbers = [
         number
@@ -197,6 +214,8 @@ def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
     if not number.is_year or len(numbers) < 2:
         return False
     before = line[: number.start].rstrip().lower()
+    if before[-1:].isalpha() and _NEXT_VALUE.match(line, number.end):
+        return True
     return line[number.end : number.end + 1] == ":" or before.endswith((" in", "year", "(in"))
 
 
@@ -224,6 +243,7 @@ def literal_of(line: str, source: int) -> TextBlock | None:
         return None
     block = TextBlock(source, columns=[prefix.strip(" :=")], levels=1)
     _take_tokens(block, tokens)
+    block.key_names = [(prefix.split() or [""])[-1].strip(":=")] if block.keys else []
     shape = _SHAPE.fullmatch(line.strip()[len(prefix) :]) if "(" in line else None
     if shape:
         block.rows, block.parts = ["rows", "columns"], []
@@ -245,6 +265,9 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             levels = levels[:-1] or [([], [])]
         elif following == ":":
             key[:] = [token.strip("'\"")]
+            if token.isdigit() and not _YEAR.fullmatch(token):
+                block.keys.append(token)
+                key[:] = [f"#{token}"]
             block.labels += key
         elif token[0] in "'\"":
             texts[:] = [*texts[-2:], token.strip("'\"")]
@@ -254,6 +277,77 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             block.rows.append(", ".join(names))
             block.parts.append(names)
             block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+
+
+def unfolded(text: str) -> str:
+    """Returns a text with each list or dictionary that goes over several lines on one line.
+
+    Every character keeps its place, as JSON that is indented shows it.
+    """
+    if not _FOLDED.search(text):
+        return text
+    found: list[str] = []
+    depth = 0
+    for line in text.split("\n"):
+        opens = line.count("{") + line.count("[")
+        closes = line.count("}") + line.count("]")
+        if depth and len(found[-1]) < _MOST_UNFOLDED:
+            found[-1] += " " + line
+            depth += opens - closes
+        else:
+            found.append(line)
+            depth = opens - closes if _FOLDED.match(line) else 0
+        depth = max(depth, 0)
+    return "\n".join(found)
+
+
+def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
+    """Returns the cells of tuples as databases give them; `None` where they are no table.
+
+    Args:
+        lines: each a tuple, or all of them in one list.
+    """
+    text = _WRAPPED.sub(r"\1", "\n".join(lines).strip())
+    if not _TUPLES.fullmatch(text):
+        return None
+    rows = [
+        [token.strip("'\"") for token in _LITERAL.findall(match[1]) if token != ","]
+        for match in _TUPLE.finditer(text)
+    ]
+    is_table = len(rows) > 1 and len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
+    is_named = is_table and any(
+        all(number_of(cell) is None for cell in column) for column in zip(*rows, strict=True)
+    )
+    return rows if is_named else None
+
+
+def record_rows(line: str) -> list[list[str]] | None:
+    """Returns the cells of a dictionary or list of dictionaries that are alike, head included.
+
+    Args:
+        line: as Python or JSON writes it, perhaps with a name before it.
+    """
+    match = _RECORDS.fullmatch(line.strip())
+    if not match or len(line) > _MOST_UNFOLDED:
+        return None
+    text = _WRAPPED.sub(r"\1", match[1])
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    names = list(value) if isinstance(value, dict) else []
+    records = list(value.values()) if isinstance(value, dict) else value
+    keys = list(records[0]) if records and isinstance(records[0], dict) else []
+    if len(records) < 2 or not keys or any(
+        not isinstance(record, dict) or list(record) != keys for record in records
+    ):
+        return None
+    rows = [[str(record[key]) for key in keys] for record in records]
+    if not any(number_of(cell) is not None for row in rows for cell in row):
+        return None
+    if names:
+        return [["", *map(str, keys)], *([str(name), *row] for name, row in zip(names, rows, strict=True))]
+    return [list(map(str, keys)), *rows]
 
 
 def takes_in(block: TextBlock, literal: TextBlock) -> bool:

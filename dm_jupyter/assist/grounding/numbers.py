@@ -16,21 +16,24 @@ __all__ = [
     "plain_numbers",
     "plain_value",
     "stated_numbers",
+    "with_points",
 ]
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
-    r"(?:[eE][-+]?\d{1,2}(?!\d))?)"
+    r"(?:[eE][-+]?\d{1,2}(?!\d)|\s?[×x·*]\s?10(?:\^|\*\*)?\{?[-−⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}\}?)?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
-    r"|\s?(?:bn|mn)\b|[kKmMB]\b)?"
+    r"|\s?(?:bn|mn|mio|mln|M)\b|[kKmMB]\b)?"
 )
 _PLAIN = re.compile(
     r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
 )
 _SCALES = {
-    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
+    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "mln": 6, "m": 6, "M": 6, "billion": 9, "bn": 9,
     "B": 9, "trillion": 12,
 }  # fmt: skip
+_POWER = re.compile(r"\s?[×x·*]\s?10(?:\^|\*\*)?\{?")
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 _MARKER = re.compile(r"^[ \t>#*(]*(?P<number>\d{1,3})[.)](?=[*\s]+\S)", re.MULTILINE)
 """What may number an entry of a list."""
@@ -45,10 +48,14 @@ _DATE = re.compile(
     r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
     rf"|\b\d{{4}}-\d{{2}}\b(?!-)|\b{_DAY}\.?\s(?:{_MONTHS})\b\.?(?:,?\s\d{{4}}\b)?"
     rf"|\b(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d),?\s\d{{4}}\b(?![.,]\d)"
+    r"|\b(?:[FtzrHUQ]|χ²?|chi2?)\s?\(\d+(?:,\s?(?:N\s?=\s?)?\d+)?\)(?=\s?[=<>])"
+    r"|\b\d{1,2}/\d{1,2}(?=\s(?:ratio|split|rule)\b)"
+    r"|\b\d+\s?(?:h|hrs?|hours?)\s(?:and\s)?\d+\s?(?:m|min|minutes?)\b"
+    r"|\b\d+\s?(?:m|min|minutes?)\s(?:and\s)?\d+\s?(?:s|sec|seconds?)\b"
     rf"|\b(?:on|by|since|until|from|to)\s(?:{_MONTHS})\.?\s{_DAY}\b(?![.,]?\d)",
     re.IGNORECASE,
 )
-_LEVELS = frozenset(map(Decimal, ("0.01", "0.05", "0.1")))
+_LEVELS = frozenset(map(Decimal, ("0.0001", "0.001", "0.01", "0.05", "0.1")))
 _LEVELS_PERCENT = frozenset(map(Decimal, (1, 5, 10, 90, 95, 99)))
 """Usual levels of significance and of confidence."""
 _BEFORE_LEVEL = re.compile(
@@ -59,9 +66,26 @@ _BEFORE_LEVEL = re.compile(
 _AFTER_LEVEL = re.compile(
     r"[\s-]*(?:levels?|significance|confidence|alpha|threshold|CI)\b", re.IGNORECASE
 )
+_ONE_IN = re.compile(r"\s(?:in|out of)\s(?:every\s)?\d")
+_BASE = re.compile(r"(?:\bper|/)\s?$", re.IGNORECASE)
+"""Before a power of ten that something is stated for: `per 100,000 people`."""
 _NEAR_CHARS = 40
 """Characters before a number among which the words of a level stand."""
 
+_COMMA = re.compile(
+    r"(?<![\w.,])(?:\d{1,3}(?:\.\d{3})+|\d+),\d{1,2}(?![\d,]|\.\d)|(?<![\w.,])0,\d+(?![\d,])"
+)
+"""A number with a decimal comma."""
+_POINT = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\d.])|\d,\d{3},\d")
+"""A number as English writes it."""
+_ENGLISH = re.compile(r"\b(?:the|is|are|of|and|has|have|was|were|with|by)\b", re.IGNORECASE)
+_NO_ENGLISH = re.compile(
+    r"\b(?:der|die|das|und|ist|sind|mit|von|für|le|les|des|est|sont|et|el|los|las|y|con|il|di|het|een)\b",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3}){2,}(?!\d)")
+_GROUPED_ONCE = re.compile(r"(?<![\w.,])[1-9]\d{0,2} \d{3}(?![\d ]\d)")
+_SWAPPED = str.maketrans(",.", ".,")
 _LONGEST = 300
 """Characters of a number; what is longer is no quantity that anyone states."""
 _WIDE = Context(prec=1_000)
@@ -121,6 +145,27 @@ def stated_numbers(text: str) -> frozenset[Decimal]:
     )
 
 
+def with_points(answer: str) -> str:
+    """Returns an answer with its numbers as English writes them, each character in its place.
+
+    `35.440,27` becomes `35,440.27` where no number of the answer has a decimal point. Thousands
+    that a space sets apart get a narrow one.
+
+    Args:
+        answer: in any language.
+    """
+    answer = _GROUPED.sub(lambda match: match[0].replace(" ", "\u202f"), answer)
+    if _POINT.search(answer) or not (_COMMA.search(answer) or _is_foreign(answer)):
+        return answer
+    answer = _GROUPED_ONCE.sub(lambda match: match[0].replace(" ", "\u202f"), answer)
+    return re.sub(r"\d[\d.,]*\d", lambda match: match[0].translate(_SWAPPED), answer)
+
+
+def _is_foreign(answer: str) -> bool:
+    words = {match[0].lower() for match in _NO_ENGLISH.finditer(answer)}
+    return len(words) > 1 and not _ENGLISH.search(answer)
+
+
 def claimed(answer: str) -> Iterator[Number]:
     """Yields the numbers of an answer that say something of the data; dates are left out."""
     markers = _list_markers(answer)
@@ -131,6 +176,10 @@ def claimed(answer: str) -> Iterator[Number]:
         if is_ordinal or number.start in markers or _REFERENCE.search(before):
             continue
         if any(start <= number.start < end for start, end in dates):
+            continue
+        if number.digits == "1" and _ONE_IN.match(answer, number.end):
+            continue
+        if _BASE.search(before) and re.fullmatch("10+", number.digits):
             continue
         if not _is_level(answer, number, before):
             yield number
@@ -147,6 +196,7 @@ def numbers_in(text: str) -> Iterator[Number]:
         if len(match["number"]) > _LONGEST:
             continue
         digits = re.sub("[,\u202f\u00a0]", "", match["number"]).replace("−", "-")
+        digits = _POWER.sub("e", digits).translate(_RAISED).strip("}")
         unit = (match["unit"] or "").strip()
         is_percentage = unit == "%" or unit.startswith("per")
         scale = -2 if is_percentage else _SCALES.get(unit, 0)

@@ -5,19 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 
-from dm_jupyter.assist.grounding.lines import RANGE, literal_of, takes_in, words_blocks
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.lines import RANGE, literal_of, record_rows, takes_in, tuple_rows, unfolded, words_blocks
+from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
-from dm_jupyter.assist.grounding.statements import Vocabulary
-from dm_jupyter.assist.grounding.tables import (
-    Cell,
-    TextBlock,
-    delimited_cells,
-    number_of,
-    table_of,
-    text_cells,
-)
+from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
+from dm_jupyter.assist.grounding.tables import delimited_cells, number_of, table_of, text_cells
 from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["Outputs", "read"]
@@ -31,17 +26,31 @@ _ENTRIES = re.compile(
     r"^(?:(?:Range|\w*)Index: (?P<rows>\d+) entries|.*\btotal (?P<columns>\d+) columns)"
     r"|^(?P<saved>\d+) rows x (?P<wide>\d+) columns"
 )
+_BOX = str.maketrans("│┆║", "|||")
+_TYPES = re.compile(
+    r"(?:varchar|str|string|utf8|cat|u?int(?:eger)?\d*|[iuf]\d+|(?:big|huge|small|tiny)int|double|"
+    r"float\d*|real|decimal.*|numeric.*|bool(?:ean)?|date|time.*|datetime.*)?",
+    re.IGNORECASE,
+)
+"""What a cell below a head says of its column."""
 _NOTHING = re.compile(
     r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
     re.M | re.I,
 )
-_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b)")
-_QUANTILE = re.compile(r"p?(\d{1,2})%?")
+_SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")
+_QUANTILE = re.compile(r"(?<!\S)(\d{1,2})%(?!\S)")
+_QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
+"""A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
+_LETTERED = re.compile(r"([A-Za-z])(\d{1,3})")
+_CALLED = {"k": {"clusters", "neighbors", "neighbours", "components", "topics", "folds"}}
+"""What a letter counts."""
+_GENERIC = frozenset(content_words("class cluster group category label level"))
+"""What numbers may be labels of that nothing names."""
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
 _TWO_TABLES = 4
-_LONG_LINE, _LONG_GROUP = 1_000, 200
+_LONG_LINE, _LONG_LITERAL, _LONG_GROUP = 1_000, 8_000, 200
 _MOST_LABELLED = 1_500
 """Values that are read with their labels; those after them are only numbers."""
 _MOST_LABELS = 2_000
@@ -107,17 +116,20 @@ class _Part:
 def _parts(text: str) -> Iterator[_Part]:
     part = _Part("words")
     start = following = 0
-    for line in text.split("\n"):
-        start, following = following, following + len(line) + 1
+    for written in unfolded(text).split("\n"):
+        start, following = following, following + len(written) + 1
+        line = written.translate(_BOX)
         footer = _FOOTER.match(line) if len(line) < _LONG_LINE else None
         if footer:
             yield from _closed(part, footer)
             part = _Part("words", start=following)
             continue
-        if _SKIPPED.match(line):
+        if _SKIPPED.match(line) or (not line.strip() and _is_open(part)):
             continue
         kind = _kind(line, part)
-        starts_anew = kind == part.kind == "table" and _is_new_head(line, part.lines[-1])
+        starts_anew = kind == part.kind == "table" and (
+            _is_new_head(line, part.lines[-1]) or line == part.lines[0] and _is_head(line)
+        )
         if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
             head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
             if part.lines:
@@ -125,25 +137,32 @@ def _parts(text: str) -> Iterator[_Part]:
             part = _Part(kind, head, start=start)
         if line.strip():
             part.lines.append(line.rstrip("\\") if kind == "table" else line)
-            part.is_long = part.is_long or len(line) > _LONG_LINE
+            is_literal = kind == "words" and line[:1] in "[{("
+            part.is_long = part.is_long or len(line) > (_LONG_LITERAL if is_literal else _LONG_LINE)
     if part.lines:
         yield part
+
+
+def _is_open(part: _Part) -> bool:
+    """Whether a table is only a head so far, below which a line may be left empty."""
+    return part.kind == "table" and len(part.lines) == 1 and not _has_number(part.lines[0])
 
 
 def _of_one_width(part: _Part) -> list[_Part]:
     """A table as it is, or two that follow each other without a line between, each as wide."""
     if part.kind != "table" or len(part.lines) < _TWO_TABLES:
         return [part]
-    widths = [len(line.rstrip()) if _has_number(line) else 0 for line in part.lines]
-    begin = next((at for at, width in enumerate(widths) if width), len(widths))
+    widths = [len(line.rstrip()) for line in part.lines]
+    begin = next((at for at, line in enumerate(part.lines) if _has_number(line)), len(widths))
     cut = next((at for at in range(begin, len(widths)) if widths[at] != widths[begin]), 0)
     rest = set(widths[cut:])
     if (
         not cut
         or cut - begin < 2
         or len(widths) - cut < 2
-        or rest & {0, widths[begin]}
+        or widths[begin] in rest
         or len(rest) > 1
+        or not any(map(_has_number, part.lines[cut:]))
     ):
         return [part]
     first = replace(part, lines=part.lines[:cut], is_series=False, name="", total=(None, None))
@@ -181,6 +200,8 @@ def _kind(line: str, part: _Part) -> str:
     if line.count("|") >= 2 or (part.kind == "|" and "|" in line):
         return "|"
     stripped = line.strip()
+    if INTERVAL.match(stripped):
+        return "table"
     if stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line:
         return "words"
     if "\t" in line.strip():
@@ -191,6 +212,10 @@ def _kind(line: str, part: _Part) -> str:
         return "table" if len(stripped.split()) > 1 and stripped[-1] not in ".:" else "words"
     is_listed = "," in line and ": " not in line and not re.search(r", \S|[.:]$", line)
     return "," if is_listed else "words"
+
+
+def _is_head(line: str) -> bool:
+    return not _has_number(line) and len(line.split()) > 1
 
 
 def _is_new_head(line: str, before: str) -> bool:
@@ -208,6 +233,7 @@ def _blocks(part: _Part, source: int) -> list[TextBlock]:
         block = _aligned(part, source)
     elif part.kind in "|,\t" and len(part.lines) > 1:
         cells = delimited_cells(part.lines, part.kind)
+        cells = cells and [row for row in cells if not all(map(_TYPES.fullmatch, row))]
         block = table_of(cells, source) if cells else None
     if block is not None:
         _describe(block, part)
@@ -264,10 +290,32 @@ def _joined_numbers(part: _Part, source: int) -> list[TextBlock]:
 
 def _lines(lines: list[str], source: int) -> list[TextBlock]:
     found: list[TextBlock] = []
+    others: list[str] = []
+    for is_tuple, run in groupby(lines, _is_tuple):
+        part = list(run)
+        rows = tuple_rows(part) if is_tuple else None
+        table = table_of(rows, source) if rows else None
+        if table:
+            found += [*_words(others, source), table]
+            others = []
+        else:
+            others += part
+    return [*found, *_words(others, source)]
+
+
+def _is_tuple(line: str) -> bool:
+    stripped = line.strip()
+    return stripped[:1] in "[(" and stripped[-1:] in ")]," and "(" in stripped
+
+
+def _words(lines: list[str], source: int) -> list[TextBlock]:
+    found: list[TextBlock] = []
     words: list[str] = []
     for line in lines:
         entries = _ENTRIES.match(line)
-        literal = None if entries else literal_of(line, source)
+        records = record_rows(line)
+        literal = table_of(records, source) if records else None
+        literal = literal or (None if entries else literal_of(line, source))
         if literal is not None:
             if not (found and takes_in(found[-1], literal)):
                 found.append(literal)
@@ -286,6 +334,11 @@ def _lines(lines: list[str], source: int) -> list[TextBlock]:
     return [*found, *(block for block in words_blocks(words, source) if block.cells)]
 
 
+def _in_one_form(label: str) -> str:
+    words = content_words(label, is_label=True) if re.search(r"\d|median", label) else ()
+    return " ".join(words).replace("median", "50%")
+
+
 def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
     phrases: dict[str, dict[tuple[str, ...], None]] = {}
     names: set[str] = set()
@@ -298,10 +351,15 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         if not block.is_table:
             labels |= dict.fromkeys(block.rows[:_MOST_LABELS])
         keys |= set(block.keys[:_MOST_LABELS])
+        names |= _GENERIC if "" in block.key_names else set()
         for name in block.key_names:
-            named = [word for word in content_words(name) if word not in _NUMBERING]
+            named = [
+                word for word in content_words(name, is_label=True) if word not in _NUMBERING
+            ]
             names |= set(named[-1:])
+            columns |= _CALLED.get(name, set())
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
+    named = {word for block in blocks for name in block.columns for word in content_words(name)}
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
         phrase = content_words(label, is_label=True)
@@ -312,14 +370,20 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
                 alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
             with_digits[label.lower()] = None
-            for part in RANGE.findall(label):
-                with_digits[part] = None
+            with_digits |= dict.fromkeys(_QUANTITY.findall(label.lower()))
+            with_digits |= dict.fromkeys([*RANGE.findall(label), *interval_spellings(label)])
     return Vocabulary(
         {first: list(found) for first, found in phrases.items()},
         frozenset(words),
         frozenset(names),
         frozenset(columns),
         frozenset(keys),
-        frozenset(match[1] for label in labels if (match := _QUANTILE.fullmatch(label))),
+        frozenset(word for word in named if len(word) in (3, 4)),
+        frozenset(edge for label in labels for edge in interval_edges(label)),
+        frozenset(
+            match[1] for label in labels for match in _QUANTILE.finditer(_in_one_form(label))
+        ),
+        {f"{match[1]}{int(match[2])}".lower(): label.lower() for label in labels
+         if (match := _LETTERED.fullmatch(label))},
         tuple(with_digits),
     )

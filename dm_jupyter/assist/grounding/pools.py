@@ -6,12 +6,14 @@ states. Any two numbers of all outputs would give nearly every result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.spans import columns_spanned, rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock
 from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool"]
@@ -22,6 +24,7 @@ _STATISTICS = frozenset(("count", "sum", "mean"))
 _FIGURES = frozenset(("mean", "median", "std", "max", "min"))
 """Words of columns that are figures of one distribution."""
 _MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _POOL = 12
 """Numbers of an answer that are combined with each other."""
 
@@ -67,6 +70,12 @@ class NumberPool:
     """Twos of different kinds, of which one may be stated for each of the other."""
     is_ordered: bool = False
     """Whether the values follow each other in time."""
+    is_stated: bool = False
+    """Whether they are numbers of the answer."""
+    told: tuple[Value, ...] = ()
+    """Those of a row whose columns the clause names."""
+    is_row: bool = False
+    """Whether they are one row of a table, which the sentence names."""
 
 
 def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
@@ -83,7 +92,7 @@ def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
         for pair in combinations(values, 2)
         if pair[0].text.endswith("%") == pair[1].text.endswith("%")
     ]
-    return NumberPool(tuple(held), tuple(pairs), named=tuple(held))
+    return NumberPool(tuple(held), tuple(pairs), named=tuple(held), is_stated=True)
 
 
 def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
@@ -103,38 +112,116 @@ def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Numb
     for block in blocks:
         if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
             continue
-        rows = block.rows_named(words)
+        rows = block.rows_named(words) or _hinted(block, statement)
         columns = _columns_meant(block, words)
         for column in columns:
             cells = block.column(column)
             yield _column_pool(block, cells, rows, totals)
-        for row in rows or range(min(len(block.rows), _FEW)):
+            yield from _span_pools(block, cells, statement)
+        yield from _period_pools(block, rows, statement)
+        is_start = statement.tight.endswith("from ")  # of what comes before that is named
+        for row in (not is_start and rows) or range(min(len(block.rows), _FEW)):
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
-                yield _row_pool(block, cells, statement, is_named=bool(rows))
-        if block.is_table and block.is_complete and 1 < len(columns) <= _FEW:
+                yield from _row_pools(block, cells, statement, is_named=bool(rows))
+        is_of_all = len(rows) in (0, len(block.rows))
+        if is_of_all and block.is_table and block.is_complete and 1 < len(columns) <= _FEW:
             yield _sums_pool(block, block.value_columns())
     yield _declared(blocks)
     yield _across(blocks, words)
 
 
-def _row_pool(
+def _hinted(block: TextBlock, statement: Statement) -> list[int]:
+    """The line that alone has a word of the clause, where none is named in full."""
+    if block.is_table:
+        return []
+    labels = [block.row_words(row) & statement.near for row in range(len(block.rows))]
+    shared = [words for words in labels if words]
+    alone = [
+        row
+        for row, words in enumerate(labels)
+        if any(sum(word in other for other in shared) == 1 for word in words)
+    ]
+    return alone if len(alone) == 1 else []
+
+
+def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> Iterator[NumberPool]:
+    """The values of rows that the sentence names as one, and what they add up to."""
+    total = _sum_value([_value(block, cell) for cell in cells]) if cells else None
+    sums = []
+    for rows in rows_spanned(block, statement):
+        values = [_value(block, cell) for cell in cells if cell.row in rows]
+        if len(values) == len(rows):
+            sums.append(_sum_value(values))
+            yield NumberPool(tuple(values), (), tuple(values), named=tuple(values))
+    if sums and total:
+        pairs = tuple(combinations(sums, 2))
+        yield NumberPool(tuple(sums), pairs, named=tuple(sums), totals=(total,), is_ordered=True)
+
+
+def _sum_value(values: Sequence[Value]) -> Value:
+    text = f"({values[0].text} + … + {values[-1].text})"
+    return Value(sum(value.value for value in values), text, values[0].source)
+
+
+def _period_pools(
+    block: TextBlock, rows: list[int], statement: Statement
+) -> Iterator[NumberPool]:
+    """The values of rows within a time that the sentence names, where columns are months."""
+    for columns in columns_spanned(block, statement.sentence):
+        for row in rows[:_FEW]:
+            values = tuple(
+                _value(block, cell) for at in columns if (cell := block.at(row, at))
+            )
+            yield NumberPool(values, (), values, named=values)
+
+
+def _row_pools(
     block: TextBlock, cells: list[Cell], statement: Statement, *, is_named: bool
-) -> NumberPool:
-    """The values of a row."""
+) -> Iterator[NumberPool]:
+    """The values of a row; those of years by themselves, for they have an order."""
     values = tuple(_value(block, cell) for cell in cells)
+    columns = [block.column_words(cell.column) for cell in cells]
+    dated = {id(value) for value, words in zip(values, columns, strict=True) if _year_in(words)}
     every = tuple(combinations(values, 2))
     alike = tuple(pair for pair in every if _are_alike(*pair))
-    columns = [block.column_words(cell.column) for cell in cells]
-    return NumberPool(
+    if len(dated) > 1 and _are_years([words for words in columns if _year_in(words)]):
+        ordered = tuple(pair for pair in alike if {id(one) for one in pair} <= dated)
+        alike = tuple(pair for pair in alike if pair not in ordered)
+        yield NumberPool(values, ordered, totals=values, is_ordered=True, is_row=is_named)
+    yield NumberPool(
         values,
         alike,
         values if alike == every else (),
         totals=values,
-        is_mixed=any(words & _FIGURES for words in columns),
+        is_mixed=_are_figures(columns),
+        told=tuple(
+            value
+            for value, words in zip(values, columns, strict=True)
+            if words & statement.near
+        ),
         is_told=is_named and any(words & statement.near for words in columns),
         ratios=every,
+        is_row=is_named,
     )
+
+
+def _are_figures(columns: Sequence[frozenset[str]]) -> bool:
+    """Whether two columns are figures of one thing: its mean, its median."""
+    things = [words - _FIGURES for words in columns if words & _FIGURES]
+    return len(set(things)) < len(things) or (len(things) == 1 and not things[0])
+
+
+def _are_years(columns: Sequence[frozenset[str]]) -> bool:
+    """Whether each column is of a later year than the one before it."""
+    years = [_year_in(words) for words in columns]
+    return all(years) and years == sorted(set(years))
+
+
+def _year_in(words: frozenset[str]) -> str:
+    """The year that a label names; nothing where it names none, or two."""
+    years = [word for word in words if _YEAR.fullmatch(word)]
+    return years[0] if len(years) == 1 else ""
 
 
 def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
@@ -143,8 +230,7 @@ def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
     for column in columns[:_FEW]:
         values = [_value(block, cell) for cell in block.column(column)]
         if len(values) > 1 and all(value.text.isdigit() for value in values):
-            text = f"({values[0].text} + … + {values[-1].text})"
-            sums.append(Value(sum(value.value for value in values), text, block.source))
+            sums.append(_sum_value(values))
     return NumberPool(
         tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ()
     )
@@ -153,18 +239,40 @@ def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
 def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
     """What lines of several cells have printed, in twos that their labels tie."""
     lines = [
-        (block.row_words(cell.row), _value(block, cell), block.is_single)
+        (block.row_words(cell.row), _value(block, cell), block)
         for block in blocks
-        if not block.is_table and len(block.cells) <= _FEW
-        for cell in block.cells
+        if not block.is_table and len(block.places()) <= _FEW
+        for row, column in block.places()
+        if (cell := block.at(row, column))
     ][:_POOL]
+    lines += _named_cells(blocks, said)
+    is_all = sum(len(block.places()) for block in blocks) <= _FEW
     pairs = [
         (one, other)
-        for (words, one, is_single), (more, other, is_too) in combinations(lines, 2)
-        if one.source != other.source
-        and (words & more or words | more <= said or (is_single and is_too))
+        for (words, one, block), (more, other, another) in combinations(lines, 2)
+        if block is not another
+        and one.text.endswith("%") == other.text.endswith("%")
+        and (
+            words & more
+            or words | more <= said
+            or (block.is_single and another.is_single)
+            or (len(lines) <= _FEW and (words <= said or more <= said or is_all))
+        )
     ]
     return NumberPool(tuple(value for _, value, _ in lines), tuple(pairs))
+
+
+def _named_cells(
+    blocks: Sequence[TextBlock], said: frozenset[str]
+) -> list[tuple[frozenset[str], Value, TextBlock]]:
+    """Values of tables with one column whose rows a sentence names, to compare with lines."""
+    return [
+        (block.row_words(row), _value(block, cell), block)
+        for block in blocks
+        if block.is_table and len(block.value_columns()) == 1
+        for row in block.rows_named(said)[:_FEW]
+        if (cell := block.at(row, block.value_columns()[0]))
+    ][:_POOL]
 
 
 def _declared(blocks: Sequence[TextBlock]) -> NumberPool:
@@ -256,6 +364,10 @@ def _counts(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
     """How many there are of everything, as outputs tell."""
     found: dict[float, Value] = {}
     for block in blocks:
+        if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdigit():
+            lone = block.cells[0]
+            if not block.row_words(lone.row) and lone.value > 1:
+                found.setdefault(lone.value, _value(block, lone))
         if block.total_rows and (not block.is_table or block.total_rows != len(block.rows)):
             text = str(block.total_rows)
             found.setdefault(float(text), Value(float(text), text, block.source))
@@ -266,6 +378,10 @@ def _counts(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
                 and (block.row_words(cell.row) & _TOTAL)
             ):
                 found.setdefault(cell.value, _value(block, cell))
+        if block.is_table and block.is_complete and len(block.value_columns()) == 1:
+            values = [_value(block, cell) for cell in block.cells]
+            if len(values) > 1 and all(value.text.isdigit() for value in values):
+                found.setdefault(sum(value.value for value in values), _sum_value(values))
     return tuple(found.values())[:20]
 
 

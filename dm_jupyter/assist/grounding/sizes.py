@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import magnitude, plain_value
 from dm_jupyter.assist.grounding.outputs import Outputs
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.tables import Cell, TextBlock
-from dm_jupyter.assist.grounding.words import Unit, content_words
+from dm_jupyter.assist.grounding.words import Unit, content_words, smaller_units
 
-__all__ = ["Held", "Index", "Reading", "Window", "misfit", "readings", "window"]
+__all__ = ["Held", "Index", "Reading", "Window", "derived_windows", "misfit", "readings", "window"]
 
 _MOST_CANDIDATES, _MOST_BARE = 40, 3
 _LOOSE, _LOOSER = 0.1, 0.25
@@ -45,9 +45,12 @@ class Reading:
 
     window: Window
     way: str
-    """`plain`; `fraction` where 45 % is 0.45; `percent` where 0.45 is 45 %; or `unit`."""
+    """`plain`; `fraction` where 45 % is 0.45; `percent` where 0.45 is 45 %; `unit`; `scaled`; or
+    `assumed`, where a value without unit is taken to be in a smaller one than is stated."""
     unit: Unit | None = None
     """The unit that the value must have, for `unit`."""
+    scale: float = 1.0
+    """By what the labels of the value must say that it is to be multiplied, for `scaled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,15 @@ def window(statement: Statement, *, scaled: bool = True) -> Window:
     return Window(max(0.0, size - below - slack), size + above + slack).scaled(factor)
 
 
-def readings(statement: Statement, units: frozenset[Unit]) -> list[Reading]:
+def readings(
+    statement: Statement, units: frozenset[Unit], scales: frozenset[float] = frozenset()
+) -> list[Reading]:
     """Returns the ways to take a number.
 
     Args:
         statement: the number with its words.
         units: those that values of the outputs have.
+        scales: by what their labels say that values are to be multiplied.
     """
     number = statement.number
     plain = window(statement)
@@ -137,6 +143,36 @@ def readings(statement: Statement, units: frozenset[Unit]) -> list[Reading]:
             for held in units
             if held[0] == statement.unit[0] and held[1] != statement.unit[1]
         ]
+        found += [Reading(plain.scaled(factor), "assumed") for factor in _assumed(statement, units)]
+    if not number.is_percentage:
+        found += [Reading(plain.scaled(1 / scale), "scaled", scale=scale) for scale in scales]
+    return found
+
+
+def _assumed(statement: Statement, units: frozenset[Unit]) -> tuple[float, ...]:
+    """How many of a smaller unit the stated one is, where no output tells a unit of its kind."""
+    unit = statement.unit
+    if unit is None or unit in units:
+        return ()
+    return smaller_units(unit)
+
+
+def derived_windows(
+    statement: Statement, units: frozenset[Unit], scales: frozenset[float]
+) -> list[Window]:
+    """Returns which results of values a number may stand for, in the unit of the values.
+
+    Args:
+        statement: the number with its words.
+        units: those that values of the outputs have.
+        scales: by what their labels say that values are to be multiplied.
+    """
+    found = [window(statement)]
+    if statement.number.exponent > 0:
+        found.append(window(statement, scaled=False))
+    if not statement.number.is_percentage:
+        factors = [*_assumed(statement, units), *(1 / scale for scale in scales)]
+        found += [found[0].scaled(factor) for factor in factors]
     return found
 
 
@@ -154,10 +190,17 @@ def misfit(held: Held, statement: Statement) -> str | None:
             return "" if is_percent else None
         case "fraction":
             return None if unit else ""
+        case "assumed":
+            return None if unit else ""
+        case "scaled":
+            is_so = held.block and held.block.scale(held.cell) == held.reading.scale
+            return "" if is_so else None
     if statement.number.is_percentage:
         if unit is not None and not is_percent:
             return None
         why = _no_percentage(held, unit)
+    elif is_percent and statement.number.exponent > 0:
+        why = "a percentage"
     else:
         why = _other_unit(unit, statement.unit)
     return f"{held.cell.text} is {why} there" if why else ""

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from dm_jupyter.assist.grounding.names import Vocabulary, label_numbers
 from dm_jupyter.assist.grounding.numbers import Number, claimed, numbers_in
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, Unit, content_words, unit_after
 
-__all__ = ["Scope", "Statement", "Vocabulary", "scopes", "statements"]
+__all__ = ["Scope", "Statement", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
-    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to)\s"
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to|twice|half|double|triple|(?:two|three|four|five|six|ten) times)\s"
 )
+_BETWEEN = re.compile(r"\bbetween\s[^.,;()]{1,40}?\sand\s")
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
+_OF_NEXT = re.compile(
+    r"\s(?:on|with|from|at|for|against|by)\s(?:an?|the|its|their)\s[\w ]{1,30}\sof\s[$€£]?\Z"
+)
+"""What leads up to the next number: `on a budget of`."""
 _JOINED = re.compile(
-    r"(?:\s*(?:[,/&]|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
+    r"(?:\s*(?:[,/&→]|->|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
     r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
 """Between two numbers of one list, as in `3, 4 and 5`."""
+_SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
+_PER = re.compile(r"\bper\s([^\W\d]+)")
+_WEEKEND = frozenset(("saturday", "sunday"))
+_JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
     "over": r"(?:just |slightly |well )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
@@ -37,76 +47,26 @@ _HEADING = re.compile(r"\s*(?:#+\s.*|\*\*[^*]+\*\*:?|.*:)\s*\Z")
 _PRONOUN = re.compile(r"\W*(?:its?|their|they|this|these|that|he|she|his|her)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\s?(?:times|x\b|×|points|percentage)")
 _BELONGS = re.compile(r"\W{0,3}(?:\w+\s)?(?:for|in|at|by|from|of|among)\b|\s?\w*\s?\(")
-_WITHIN = re.compile(
-    r"[^.;,]{0,40}?\b(?:within|below|above|under|over|less|more|at most|faster|"
-    r"(?:quart|percent|quant)ile)\b"
-)
 _PART_OF = re.compile(r"\s(?:out\s)?of\s(?:the\s|all\s|its\s|their\s)?\s*")
 _PART = re.compile(r"\bof\b")
-_SPAN = re.compile(r".*\bto\s*[$€£]?", re.DOTALL)
+_SPAN = re.compile(r".*(?:\bto|→|->)\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
+_OPPOSED = re.compile(
+    r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
+)
+"""Before a number that is of another thing than the one before it."""
+_MOVES_ON = re.compile(r"\b(?:then|afterwards|later|finally|thereafter)\b")
+"""Before a number that is of a later time than the one named before."""
 _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
 _NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
-_LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
-"""Between labels that are numbers, as in `4 or 5 stars`."""
+_SHORT_CHARS = (3, 4)
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
 """Characters; of what follows them in an answer, only the sizes are looked at."""
 _STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
 """Labels that the next clause does not go on with."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
-_ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)}
-_ORDINAL = re.compile(
-    r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
-)
-_YEAR_BEFORE = re.compile(
-    r"(?:\b(?:in|of|since|from|to|until|till|by|during|between|and|year|years|for|through|after|"
-    r"before|over|vs|versus|than|early|late|mid|end|fiscal|fy|season|"
-    r"jan\w*|feb\w*|mar(?:ch)?|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*)|[-–(/,])\s*\Z",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The labels of all outputs, by which names are found in an answer."""
-
-    phrases: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
-    """Labels as words, by their first word."""
-    words: frozenset[str] = frozenset()
-    key_names: frozenset[str] = frozenset()
-    """What labels that are numbers count: `class`, `cluster`."""
-    key_columns: frozenset[str] = frozenset()
-    """The names of the columns that they are of, as they are written, lower case."""
-    keys: frozenset[str] = frozenset()
-    quantiles: frozenset[str] = frozenset()
-    """Numbers of labels such as `25%` and `p95`."""
-    with_digits: tuple[str, ...] = ()
-    """Labels such as `18-25` or `Model 3`, lower case."""
-
-    def labels_in(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Returns the labels among words, in order, the longest first where several fit."""
-        found, at = [], 0
-        while at < len(words):
-            fitting = [
-                phrase
-                for phrase in self.phrases.get(words[at], ())
-                if tuple(words[at : at + len(phrase)]) == phrase
-            ]
-            longest = max(fitting, key=len, default=())
-            if not longest and (words[at][0] == "#" or words[at] in self.keys):
-                longest = (words[at],)
-            if longest:
-                found.append(longest)
-            at += len(longest) or 1
-        return found
-
-    def names_key(self, word: str) -> bool:
-        """Whether a word names what numbers are labels of."""
-        return any(
-            word == name or (len(word) > 3 and name.endswith(word)) for name in self.key_names
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +95,8 @@ class Statement:
     hedge: str
     is_label: bool = False
     """Whether it is a name: a year, a class, a part of a longer label."""
+    behind: str = ""
+    """What stands between it and the next number."""
 
     @property
     def tight(self) -> str:
@@ -172,9 +134,11 @@ def _turns_between(between: str) -> tuple[int, int]:
     """The same, within the text between two numbers."""
     opened = between.find("(")
     if opened >= 0 and ")" not in between[opened:]:
-        turns = [match.start() for match in _BOUNDARY.finditer(between[:opened])]
+        turns = [match.start() for match in _boundaries(between[:opened])]
         return (turns[0], turns[-1]) if turns else (opened, opened)
-    if _BOUNDARY.search(between):
+    if following := _OF_NEXT.search(between):
+        return following.start(), following.start()
+    if any(True for _ in _boundaries(between)):
         return _turns(between)
     if weak := _WEAK_BOUNDARY.search(between):
         return weak.start(), weak.start()
@@ -182,9 +146,17 @@ def _turns_between(between: str) -> tuple[int, int]:
     return len(between), turn.start() if turn else noun.end() if noun else 0
 
 
+def _boundaries(text: str) -> Iterator[re.Match[str]]:
+    """Where clauses may end; not within `between May and June`."""
+    spans = [match.span() for match in _BETWEEN.finditer(text)]
+    for match in _BOUNDARY.finditer(text):
+        if not any(start <= match.start() < end for start, end in spans):
+            yield match
+
+
 def _turns(between: str) -> tuple[int, int]:
     """Where the first clause of a text ends, and where the last one begins."""
-    match = _BOUNDARY.search(between)
+    match = next(_boundaries(between), None)
     if not match:
         return len(between), len(between)
     opened = between.find("(")
@@ -202,7 +174,7 @@ def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
         answer: what the model states.
         vocabulary: the labels of the outputs that it is about.
     """
-    tokens = _label_numbers(answer[:_LONG_ANSWER], vocabulary)
+    tokens = label_numbers(answer[:_LONG_ANSWER], vocabulary)
     found: list[Statement] = []
     reader = _Reader(answer, vocabulary, tokens)
     numbers = list(claimed(answer))
@@ -238,6 +210,7 @@ class _Reader:
         if text.lstrip().startswith("|"):
             return self._table_row(start, text, numbers)
         values = [number for number in numbers if number.start not in self._tokens]
+        values = _with_spread(values, self._answer)
         found = self._clauses(start, end, values)
         found += [self._statement(number, start, end, is_label=True)
                   for number in numbers if number.start in self._tokens]  # fmt: skip
@@ -251,6 +224,7 @@ class _Reader:
     def _clauses(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
         found: list[Statement] = []
         whole = frozenset(self._words(start, end))
+        following = dict(pairwise([*(number.start for number in numbers), end]))
         is_going_on = bool(_PRONOUN.match(self._answer, start))
         subject = self._heading | (self._previous if is_going_on else frozenset())
         earlier = since = start
@@ -278,7 +252,10 @@ class _Reader:
             )
             assigned = names if is_pair and not is_span and len(names) == len(group) else []
             is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
-            has_name = bool(names or is_pair or is_total or _OTHERS & set(words))
+            is_opposed = _OPPOSED.search(self._answer[max(start, first_start - 30) : first_start])
+            if _MOVES_ON.search(self._answer[first.before[0] : first_start]):
+                subject = frozenset()
+            has_name = bool(names or is_pair or is_total or is_opposed or _OTHERS & set(words))
             leading = self._vocabulary.labels_in(before) if is_part else names
             for at, (number, scope) in enumerate(group):
                 own = frozenset(words)
@@ -292,11 +269,13 @@ class _Reader:
                 if not at and is_part:
                     own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
+                if "weekend" in near and _WEEKEND <= self._vocabulary.words:
+                    near |= _WEEKEND
                 found.append(
                     Statement(
                         number,
                         self._answer[first.before[0] : number.start],
-                        self._answer[earlier:first_start],
+                        self._answer[earlier : number.start],
                         self._answer[number.end : max(scope.after[1], number.end)],
                         self._answer[start:end],
                         near,
@@ -304,6 +283,7 @@ class _Reader:
                         unit_after(self._answer, number.start, number.end)
                         or unit_after(self._answer, group[-1][0].start, group[-1][0].end),
                         _hedge(self._answer[max(start, number.start - 30) : number.start]),
+                        behind=self._answer[number.end : following[number.start]],
                     )
                 )
             earlier = group[-1][0].end
@@ -335,7 +315,7 @@ class _Reader:
         """A list of numbers as it is; what only commas join is no list."""
         between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
         is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
-        return [group] if is_list else [[one] for one in group]
+        return [_of_one_scale(group, between)] if is_list else [[one] for one in group]
 
     def _table_row(self, start: int, text: str, numbers: list[Number]) -> list[Statement]:
         """Numbers of a Markdown table: their words are their row's and their column's."""
@@ -371,11 +351,42 @@ class _Reader:
                 found += [*content_words(self._answer[at:place]), token]
                 at = place + 1
         found += content_words(self._answer[at:end])
+        found += [
+            word[:size]
+            for word in found
+            for size in _SHORT_CHARS
+            if word[:size] in self._vocabulary.short and len(word) > size + 2
+        ]
+        for match in _PER.finditer(text):  # what a figure is for, and not whose it is
+            word = next(iter(content_words(match[1])), "")
+            if (word,) in self._vocabulary.phrases.get(word, ()) and word in found:
+                found.remove(word)
         if "max" in self._vocabulary.words and HIGHEST.search(text):
             found.append("max")
         if "min" in self._vocabulary.words and LOWEST.search(text):
             found.append("min")
         return found
+
+
+def _of_one_scale(
+    group: list[tuple[Number, Scope]], between: list[str]
+) -> list[tuple[Number, Scope]]:
+    """Numbers of a list, each with what only the last one is written with: `5 to 8 million`."""
+    scale = group[-1][0].exponent
+    is_shared = scale and all(one.exponent == 0 for one, _ in group[:-1])
+    if not is_shared or not all(map(_JOINT.fullmatch, between)):
+        return group
+    return [(replace(number, exponent=scale), scope) for number, scope in group]
+
+
+def _with_spread(numbers: list[Number], text: str) -> list[Number]:
+    """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
+    return [
+        replace(number, exponent=-2)
+        if at and numbers[at - 1].is_percentage and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
+        else number
+        for at, number in enumerate(numbers)
+    ]
 
 
 def _sentences(text: str) -> Iterable[tuple[int, int]]:
@@ -392,62 +403,3 @@ def _sentences(text: str) -> Iterable[tuple[int, int]]:
 
 def _hedge(before: str) -> str:
     return next((name for name, pattern in _HEDGE.items() if pattern.search(before)), "")
-
-
-def _label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
-    """Where numbers stand that are names, and the name; empty where other words have it."""
-    found: dict[int, str] = {}
-    for number in numbers_in(answer):
-        name = _name_of(number, answer, vocabulary)
-        if name is not None:
-            found[number.start] = name
-    _add_listed(found, answer, vocabulary)
-    for match in _ORDINAL.finditer(answer):
-        named = next(iter(content_words(match[3])), "")
-        if named and vocabulary.names_key(named):
-            found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
-    lower = answer.lower()
-    for label in vocabulary.with_digits:
-        for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", lower):
-            for number in numbers_in(label):
-                found.setdefault(match.start() + number.start, "")
-    return found
-
-
-def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
-    """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
-    before = answer[max(0, number.start - 30) : number.start]
-    if number.is_year:
-        is_dated = _YEAR_BEFORE.search(before) or not before.strip(" \n*#-")
-        is_dated = is_dated or answer[number.end : number.end + 1] in (":", "-", "–")
-        return "" if is_dated or number.text in vocabulary.keys else None
-    if number.is_percentage:
-        is_quantile = number.digits in vocabulary.quantiles and _WITHIN.match(answer, number.end)
-        return "" if is_quantile else None
-    if not number.is_whole or number.text not in vocabulary.keys:
-        return None
-    word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
-    after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
-    is_named = word and vocabulary.names_key(next(iter(content_words(word[1])), ""))
-    if is_named or (after and _names_one(after[1].lower(), vocabulary)):
-        return f"#{number.text}"
-    return None
-
-
-def _names_one(word: str, vocabulary: Vocabulary) -> bool:
-    """Whether a word behind a number makes it a label: `5 stars` of a column `stars`."""
-    return any(
-        name.endswith("s") and not name.endswith("ss") and word in (name, name[:-1])
-        for name in vocabulary.key_columns
-    )
-
-
-def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
-    """Takes a number for a label, too, that stands in one list with one, as in `4 or 5 stars`."""
-    numbers = list(numbers_in(answer))
-    for ordered in (list(reversed(numbers)), numbers):
-        for one, other in pairwise(ordered):
-            first, last = sorted((one, other), key=lambda number: number.start)
-            is_list = _LISTED.fullmatch(answer, first.end, last.start)
-            if is_list and found.get(one.start, "")[:1] == "#" and other.text in vocabulary.keys:
-                found.setdefault(other.start, f"#{other.text}")

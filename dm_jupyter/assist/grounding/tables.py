@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from dm_jupyter.assist.grounding.words import Unit, content_words, unit_of_label
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["Cell", "TextBlock", "delimited_cells", "number_of", "table_of", "text_cells"]
+__all__ = ["delimited_cells", "number_of", "table_of", "text_cells"]
 
 _NUMBER = re.compile(
     r"(?P<money>[$€£]\s?)?(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?"
@@ -18,163 +17,13 @@ _NUMBER = re.compile(
 _EMPTY = frozenset(("NaN", "nan", "None", "<NA>", "NaT", "-", "—", ""))
 _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
 """Translates a line to 0 for a space and 1 for all else."""
+_GAP = frozenset(("...", ".."))
 _RULE = re.compile(r"[\s|+:=-]*")
-_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
-_QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
 _LONE = re.compile(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])")
+_VERSIONED = frozenset(("version", "release", "build"))
+"""Words of columns whose numbers are names: `version 1.1`."""
 _COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
-_MOST_NAMED = 50
-"""Rows that one word may name."""
-
-
-class Cell(NamedTuple):
-    """A number that an output holds."""
-
-    value: float
-    text: str
-    row: int
-    column: int
-
-
-@dataclass(slots=True)
-class TextBlock:
-    """A part of an output whose values belong together: a table, a few lines, a list."""
-
-    source: int
-    """Which output."""
-    rows: list[str] = field(default_factory=list)
-    """The label of each row, for a person."""
-    columns: list[str] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
-    units: dict[tuple[int, int], Unit] = field(default_factory=dict)
-    """Unit of a cell, by row and column, where one stood behind it."""
-    index_name: str = ""
-    labels: list[str] = field(default_factory=list)
-    """Every label that is a whole cell: names of rows, texts in them."""
-    keys: list[str] = field(default_factory=list)
-    """Labels that are numbers, which an answer may repeat."""
-    key_names: list[str] = field(default_factory=list)
-    """What these number."""
-    total_rows: int | None = None
-    """How many rows there are; `None` where some are left out and nobody says how many."""
-    total_columns: int | None = None
-    is_table: bool = False
-    is_ranked: bool = False
-    """Whether the rows are numbered 0, 1, 2, which is no value."""
-    levels: int = 1
-    """Columns that the index consists of."""
-    parts: list[tuple[str, ...]] = field(default_factory=list)
-    """The labels that a row's is put together from."""
-    _words: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
-    _grid: dict[tuple[int, int], Cell] = field(default_factory=dict)
-    _columns: list[int] = field(default_factory=list)
-    _by_word: dict[str, list[int]] = field(default_factory=dict)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all rows are shown."""
-        return not self.is_table or self.total_rows == len(self.rows)
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one value with a name, as `('King', 1667)`."""
-        return not self.is_table and len(self.cells) == 1 == len(self.parts)
-
-    def words(self, cell: Cell) -> frozenset[str]:
-        """What the labels of a cell say, its row's and its column's."""
-        return self.row_words(cell.row) | self.column_words(cell.column)
-
-    def row_words(self, row: int) -> frozenset[str]:
-        """What the label of a row says."""
-        found = self._words.get((row, -1))
-        if found is None:
-            text = self.rows[row]
-            found = frozenset(content_words(text, is_label=True) or text.lower().split()[:3])
-            self._words[row, -1] = found
-        return found
-
-    def column_words(self, column: int) -> frozenset[str]:
-        """What the label of a column says."""
-        found = self._words.get((-1, column))
-        if found is None:
-            found = frozenset(content_words(self.columns[column]))
-            self._words[-1, column] = found
-        return found
-
-    def at(self, row: int, column: int) -> Cell | None:
-        """The value at a place of the table."""
-        if not self._grid:
-            self._grid = {(cell.row, cell.column): cell for cell in reversed(self.cells)}
-        return self._grid.get((row, column))
-
-    def column(self, column: int) -> list[Cell]:
-        """The values of a column, from the top."""
-        return [cell for row in range(len(self.rows)) if (cell := self.at(row, column))]
-
-    def value_columns(self) -> list[int]:
-        """The columns that hold values."""
-        if not self._columns:
-            self._columns = sorted({cell.column for cell in self.cells})
-        return self._columns
-
-    def rows_named(self, words: frozenset[str]) -> list[int]:
-        """The rows of which a whole label stands among the words, from the top."""
-        if not self._by_word:
-            for row in range(len(self.rows)):
-                for word in self.row_words(row):
-                    self._by_word.setdefault(word, []).append(row)
-        rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
-        return [
-            row
-            for row in sorted(rows)
-            if any(part and part <= words for part in self.named_parts(row))
-        ]
-
-    def rows_met(self, words: frozenset[str]) -> list[int]:
-        """The rows of which any word stands among the words, from the top."""
-        self.rows_named(frozenset())
-        rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
-        return sorted(rows)[:_MOST_NAMED]
-
-    def named_parts(self, row: int) -> list[frozenset[str]]:
-        """What must stand in a clause that names a row: one of its labels, common words apart."""
-        common = self.common_words()
-        return [_without_day(part - common) for part in self.part_words(row)]
-
-    def common_words(self) -> frozenset[str]:
-        """The words that every row's label has, where there are several rows."""
-        found = self._words.get((-1, -1))
-        if found is None:
-            every = [self.row_words(row) for row in range(len(self.rows))]
-            found = frozenset.intersection(*every) if len(every) > 1 else frozenset()
-            self._words[-1, -1] = found
-        return found
-
-    def part_words(self, row: int) -> list[frozenset[str]]:
-        """What each label of a row says."""
-        parts = self.parts[row] if self.parts else (self.rows[row],)
-        return [frozenset(content_words(part, is_label=True)) for part in parts]
-
-    def unit(self, cell: Cell) -> Unit | None:
-        """The unit of a cell, where it or a label tells."""
-        own = self.units.get((cell.row, cell.column))
-        if own:
-            return own
-        if cell.text.endswith("%"):
-            return "percent", 1.0
-        if cell.text[:1] in "$€£":
-            return unit_of_label(f"({cell.text[0]})")
-        row = self.rows[cell.row]
-        return unit_of_label(self.columns[cell.column]) or (
-            None if _QUANTILE.search(row) else unit_of_label(row)
-        )
-
-
-def _without_day(words: frozenset[str]) -> frozenset[str]:
-    """The words of a label without a date, of which an answer may name month and year alone."""
-    rest = frozenset(word for word in words if not _DATE.fullmatch(word))
-    return rest or words
 
 
 def number_of(text: str) -> float | None:
@@ -233,16 +82,19 @@ def table_of(
         index_name: of a series' index, where it stood above the values.
     """
     rows = [row for row in rows if not _RULE.fullmatch("".join(row)) or any(map(_is_value, row))]
+    rows = _without_gaps(rows)
     if not rows:
         return None
-    heads, body = _split(rows, is_series)
+    heads, every = _split(rows, is_series)
+    body = [row for row in every if not _GAP.issuperset(filter(None, row))]
     if not body:
         return None
+    total = len(body) if len(body) == len(every) else None
     if is_series and not heads:  # spaces inside the labels of one index
         body = [[" ".join(filter(None, row[:-1])), row[-1]] for row in body]
     heads, body = _merged(heads, body)
     index = _index_width(heads, body, is_series)
-    block = TextBlock(source, is_table=True, total_rows=len(body), levels=max(1, index))
+    block = TextBlock(source, is_table=True, total_rows=total, levels=max(1, index))
     block.columns = _column_labels(heads, index, len(body[0]))
     if is_series:
         block.columns[-1] = name or block.columns[-1]
@@ -250,6 +102,15 @@ def table_of(
     _fill(block, body, index, is_series=is_series)
     block.total_columns = len(body[0]) - index
     return block if block.cells or block.labels else None
+
+
+def _without_gaps(rows: list[list[str]]) -> list[list[str]]:
+    """The cells without the columns of dots that stand for those left out."""
+    columns = zip(*rows, strict=True)
+    kept = [not _GAP.issuperset(filter(None, column)) or not any(column) for column in columns]
+    if all(kept):
+        return rows
+    return [[cell for cell, is_kept in zip(row, kept, strict=True) if is_kept] for row in rows]
 
 
 def _is_value(text: str) -> bool:
@@ -358,6 +219,9 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     block.is_ranked = _is_rank(block, columns, values, index, is_series)
     first = int(block.is_ranked)
     leading = index if first == index else -1
+    versions = {
+        at for at in range(first, len(columns)) if _VERSIONED & set(content_words(block.columns[at]))
+    }
     keys = {
         at
         for at in range(first, len(columns))
@@ -366,19 +230,22 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     texts = {
         at
         for at in range(first, len(columns))
-        if at not in keys and (at < index or not any(one is not None for one in values[at]))
+        if at not in keys
+        and (at < index or at in versions or not any(one is not None for one in values[at]))
     }
+    if block.is_ranked and not keys and not texts:
+        keys = {0}  # nothing else names the rows
     keys = {at for at in keys if not set(content_words(_key_name(block, at))) & _COUNTED}
     block.key_names = [_key_name(block, at) for at in sorted(keys)]
     before = [""] * index
     for number, row in enumerate(body):
-        if any(cell in ("...", "..") for cell in row):
-            block.total_rows = None
         before = [cell or above for cell, above in zip(row[:index], before, strict=True)]
         full = [*before, *row[index:]]
         named = [
             _named_key(block, full[at], at)
             if at in keys
+            else f"{block.columns[at]} {full[at]}"
+            if at in versions
             else full[at]
             if at < index
             else _without_numbers(full[at])
@@ -386,10 +253,14 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
         ]
         block.rows.append(", ".join(name for name in named if name not in _EMPTY))
         block.parts.append(tuple(name for name in named if name not in _EMPTY))
-        block.labels += [full[at] for at in sorted(texts) if full[at] not in _EMPTY]
+        block.labels += [
+            f"{block.columns[at]} {full[at]}" if at in versions else full[at]
+            for at in sorted(texts)
+            if full[at] not in _EMPTY
+        ]
         block.keys += [full[at] for at in sorted(keys)]
         for at in range(index, len(row)):
-            value = values[at][number]
+            value = values[at][number] if at not in versions else None
             if value is not None:
                 block.cells.append(Cell(value, row[at], number, at))
             elif any(map(str.isdigit, row[at])):
@@ -414,6 +285,8 @@ def _is_rank(
     """Whether the index only numbers the rows; what `value_counts` counted has no order."""
     if index != 1 or block.index_name or not all(map(str.isdigit, columns[0])):
         return False
+    if block.total_rows is None:
+        return columns[0][0] == "0"
     if all(value in _YEARS for value in values[0]):
         return False
     in_order = list(columns[0]) == [str(at) for at in range(len(columns[0]))]
@@ -444,6 +317,8 @@ def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
 
 
 def _key_name(block: TextBlock, at: int) -> str:
+    if block.is_ranked and at == 0:
+        return ""
     return block.columns[at] or block.index_name or block.columns[-1]
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["HIGHEST", "LOWEST", "Unit", "content_words", "unit_after", "unit_of_label"]
+__all__ = [
+    "DAYS",
+    "HIGHEST",
+    "LOWEST",
+    "MONTHS",
+    "Unit",
+    "content_words",
+    "scale_of_label",
+    "smaller_units",
+    "unit_after",
+    "unit_of_label",
+]
 
 _WORD = re.compile(
-    r"#\d+|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
+    r"#\d+|@\d\d-\d\d|\d{4}-\d{2}(?:-\d{2})?|\d+(?:[.,–-]\d+)*\+?%?|[^\W\d_]+\d*(?:['’][a-z]+)?"
 )
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HUMP = re.compile(r"(?<=[a-z][a-z])(?=[A-Z])")
 _STOP = frozenset(
     [
         "a",
@@ -69,7 +80,6 @@ _STOP = frozenset(
         "out",
         "up",
         "down",
-        "not",
         "we",
         "you",
         "so",
@@ -98,21 +108,21 @@ _STOP = frozenset(
     ]
 )
 _SAME = {
+    "non": "not", "whole": "sum", "entire": "sum",
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
     "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
     "stdev": "std", "variance": "var", "number": "count", "counts": "count", "n": "count",
     "row": "count", "record": "count", "observation": "count", "entries": "count",
     "entry": "count", "len": "count", "size": "count", "nunique": "count",
     "percentage": "pct", "percent": "pct", "proportion": "share", "fraction": "share",
-    "correlation": "corr", "coefficient": "corr", "pearson": "corr", "p50": "median",
-    "50%": "median", "total": "sum", "amount": "sum", "f": "female", "women": "female",
+    "correlation": "corr", "coefficient": "corr", "pearson": "corr", "50%": "median", "total": "sum", "amount": "sum", "f": "female", "women": "female",
     "woman": "female", "men": "male", "man": "male", "female": "female", "male": "male",
     "quantity": "qty", "rmse": "rmse", "revenue": "revenue", "weight": "mass", "weigh": "mass",
     "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
 }  # fmt: skip
 HIGHEST = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|the most|peak(?:s|ed)?|"
+    r"maximum|strongest|richest|busiest|priciest|wettest|the most(?!\s\w*(?:al|ic|ive|ful|ous|able|ible|ate|ant|ent)\b)|peak(?:s|ed)?|"
     r"most (?:expensive|populous|popular|frequent|common)|leads (?:with|the)|top-selling|"
     r"best-selling)\b",
     re.IGNORECASE,
@@ -124,7 +134,7 @@ LOWEST = re.compile(
     re.IGNORECASE,
 )
 _KEPT = frozenset((*_SAME.values(), "june"))
-_MONTHS = [
+MONTHS = [
     "january",
     "february",
     "march",
@@ -138,7 +148,29 @@ _MONTHS = [
     "november",
     "december",
 ]
-_MONTH_OF = {month[:3]: month for month in _MONTHS} | {"sept": "september"}
+_MONTH_OF = {month[:3]: month for month in MONTHS} | {"sept": "september"}
+DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_DAY_OF = {day[:3]: day for day in DAYS} | {
+    "tues": "tuesday", "thur": "thursday", "thurs": "thursday"
+}  # fmt: skip
+_MONTH_NAME = "|".join([*MONTHS, *(f"{month[:3]}" for month in MONTHS), "sept"])
+_DAY_OF_MONTH = re.compile(
+    rf"\b(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH_NAME})\b"
+    rf"|\b(?P<month2>{_MONTH_NAME})\.? (?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?![.,]?\d)"
+    r"|\b\d{4}-(?P<month3>0[1-9]|1[0-2])-(?P<day3>[0-3]\d)\b",
+    re.IGNORECASE,
+)
+_PERCENTILE = re.compile(
+    r"(?<![^\W_])(?:(\d{1,2})(?:st|nd|rd|th)[ -](?:percentile|quantile)|p(\d{2}))(?![^\W_])",
+    re.IGNORECASE,
+)
+_BOTTOM = re.compile(r"\b(?:bottom|poorest|lower|lowest) (\d{1,2})\s?%", re.IGNORECASE)
+_TOP = re.compile(r"\b(?:top|richest|upper|highest) (\d{1,2})\s?%", re.IGNORECASE)
+_QUARTILES = (
+    (re.compile(r"\b(?:first|lower|1st|bottom) quartile\b", re.IGNORECASE), "25%"),
+    (re.compile(r"\b(?:third|upper|3rd|top) quartile\b", re.IGNORECASE), "75%"),
+)
+_QUANTILE_LABEL = re.compile(r"0\.(\d{1,2})0*")
 
 
 def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
@@ -156,11 +188,13 @@ def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8_192)
 def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
-    text = _HUMP.sub(" ", text)
+    if is_label and text.strip().lower() == "m":
+        return ("male",)
+    text = _with_days(_with_quantiles(_HUMP.sub(" ", text), is_label=is_label))
     for match in _WORD.finditer(text.replace("_", " ")):
         written = match.group(0)
         word = written.lower()
-        if word[0] == "#":
+        if word[0] in "#@":
             found.append(word)
             continue
         if word[0].isdigit():
@@ -171,14 +205,44 @@ def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
         is_letter = (is_label or is_glued) and len(word) == 1
         if word in _STOP and not is_letter and not written.isupper():
             continue
-        found.append(_SAME.get(word) or _month(word) or _singular(word))
+        day = _DAY_OF.get(word, "") if is_label or written[0].isupper() else ""
+        found.append(_SAME.get(word) or day or _month(word) or _singular(word))
     return tuple(found)
+
+
+def _with_days(text: str) -> str:
+    """The text with each day of a month in one form behind it: `5 March @03-05`."""
+    if not _DAY_OF_MONTH.search(text):
+        return text
+    return _DAY_OF_MONTH.sub(lambda match: f"{match[0]} {_day(match)}", text)
+
+
+def _day(match: re.Match[str]) -> str:
+    day = int(match["day"] or match["day2"] or match["day3"])
+    if match["month3"]:
+        return f"@{match['month3']}-{day:02d}"
+    month = MONTHS.index(_MONTH_OF[(match["month"] or match["month2"])[:3].lower()]) + 1
+    return f"@{month:02d}-{day:02d}"
+
+
+def _with_quantiles(text: str, *, is_label: bool) -> str:
+    """The text with each quantile in one form: `95%` for `95th percentile`, `p95` and `0.95`."""
+    if is_label and (match := _QUANTILE_LABEL.fullmatch(text)):
+        return f"{match[1]:0<2}%"
+    if "p" not in text and "q" not in text and "%" not in text:
+        return text
+    text = _BOTTOM.sub(r"\1%", text)
+    text = _TOP.sub(lambda match: f"{100 - int(match[1])}%", text)
+    text = _PERCENTILE.sub(lambda match: f"{match[1] or match[2]}%", text)
+    for pattern, name in _QUARTILES:
+        text = pattern.sub(name, text)
+    return text
 
 
 def _of_digits(word: str) -> tuple[str, ...]:
     year, dash, rest = word.partition("-")
     if dash and len(year) == 4 and rest[:2].isdigit() and 1 <= int(rest[:2]) <= 12:
-        return (word, year, _MONTHS[int(rest[:2]) - 1])
+        return (word, year, MONTHS[int(rest[:2]) - 1])
     return (_SAME.get(word, word.replace("–", "-")),)
 
 
@@ -187,8 +251,8 @@ def _month(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        word = word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ies", "ie")):  # `Adelies` and `Adelie`
+        word = word[: word.rindex("ie")] + "y"
     elif len(word) > 4 and word.endswith("es"):
         word = _SAME.get(word[:-1], word[:-2])
     elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
@@ -219,6 +283,7 @@ _KINDS: dict[str, dict[str, float]] = {
     "sterling": {"£": 1, "gbp": 1}, "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
                                                             "liter": 1e3},
+    "bytes": {"byte": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4},
     "percent": {"%": 1, "pct": 1, "percent": 1, "percentage": 1},
 }  # fmt: skip
 for _kind, _names in _KINDS.items():
@@ -229,6 +294,16 @@ _SHORT = frozenset(["g", "h", "s", "l"])
 _LONG = frozenset(("length", "height", "depth", "distance", "width", "altitude", "elevation"))
 _ALONE = frozenset(("kg", "km", "mm", "cm", "mg", "usd", "eur", "gbp"))
 """Units that are a label by themselves, as the plurals of words are."""
+_SCALED = re.compile(
+    r"[\s(\[](?:[$€£]\s?)?(?P<short>m|k)(?:$|[)\]\s])"
+    r"|(?:^|[\s(\[$€£])(?P<word>mn|mio|mln|millions?|bn|billions?|thousands?|tsd)\b"
+    r"|(?:^|[\s(\[])(?P<money>[mbk])(?:usd|eur|gbp|chf|[$€£])(?:$|[)\]\s])",
+    re.IGNORECASE,
+)
+"""Parts of a label that say by what its values are to be multiplied."""
+_SCALES = {"m": 1e6, "mn": 1e6, "mi": 1e6, "ml": 1e6, "bn": 1e9, "bi": 1e9, "b": 1e9, "k": 1e3,
+           "th": 1e3, "ts": 1e3}  # fmt: skip
+_STEPS = frozenset((24, 60, 1000, 1024, 3600))
 _LASTING = frozenset(
     ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
 )
@@ -274,6 +349,21 @@ def unit_of_label(label: str) -> Unit | None:
     if "%" in label or {"pct", "percent", "percentage"} & {word.lower() for word in words}:
         return _UNITS["%"]
     return _named(last) if "_" in label or last not in _SHORT else None
+
+
+@lru_cache(maxsize=2_048)
+def scale_of_label(label: str) -> float:
+    """Returns how many one of a label's values stands for: 1e6 for `revenue_musd`, else 1."""
+    match = _SCALED.search(label.replace("_", " "))
+    if not match or (match["short"] and _LONG & set(re.split(r"[_\s]+", label.lower()))):
+        return 1.0
+    return _SCALES[next(word for word in match.groups() if word).lower()[:2].rstrip()]
+
+
+def smaller_units(unit: Unit) -> tuple[float, ...]:
+    """Returns how many of the usual smaller units one of a unit is: 1000 for kg, 60 for minutes."""
+    sizes = [size for name, size in _KINDS.get(unit[0], {}).items() if name != "mg"]
+    return tuple({ratio for size in sizes if (ratio := round(unit[1] / size)) in _STEPS})
 
 
 def _named(word: str) -> Unit | None:
