@@ -222,7 +222,7 @@ def _exported(tree: ast.Module) -> list[str]:
 def _files_of_a_question() -> list[str]:
     """The files between `dm-jupyter ask` and what is sent to the model and to the kernel."""
     from dm_jupyter.cli.app import app  # noqa: PLC0415
-    from dm_jupyter.models.http_policy import HttpPolicy  # noqa: PLC0415
+    from dm_jupyter.models.endpoint_client import EndpointClient  # noqa: PLC0415
     from kernel_sandbox.cells.zmq_channels import ZmqChannels  # noqa: PLC0415
     from tests.cli.endpoint import ScriptedEndpoint  # noqa: PLC0415
 
@@ -239,7 +239,7 @@ def _files_of_a_question() -> list[str]:
     with (
         TemporaryDirectory() as folder,
         ScriptedEndpoint(["```python\nprint(40)\n```", "The sum is 40."]) as endpoint,
-        patch.object(HttpPolicy, "_stream", watched(HttpPolicy._stream)),
+        patch.object(EndpointClient, "_stream", watched(EndpointClient._stream)),
         patch.object(ZmqChannels, "_request", watched(ZmqChannels._request)),
         redirect_stdout(io.StringIO()),
         redirect_stderr(io.StringIO()),
