@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
 
 __all__ = ["kill_kernel"]
 
