@@ -16,18 +16,20 @@ from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.types import MIB, Limits
 
 LIMITS = Limits(memory_bytes=64 * MIB, processes=4)
+NAME = f"test{os.getpid()}"
+"""Of this process's groups: others on this machine may have some of theirs."""
 
 
 def folders_left():
     """Our groups in every place where one may be made."""
     parents = {parent for place in places() for parent in place.parents}
-    return {folder for parent in parents for folder in parent.glob(f"{PREFIX}test*")}
+    return {folder for parent in parents for folder in parent.glob(f"{PREFIX}{NAME}-*")}
 
 
 @pytest.fixture
 def group():
     """A group with limits; the test is skipped where there is none to be had."""
-    found = delegate("test", LIMITS)
+    found = delegate(NAME, LIMITS)
     if isinstance(found, Layer):
         pytest.skip(f"no control group here: {found.reason}")
     yield found
@@ -94,7 +96,7 @@ def test_memory_within_the_limit_is_granted(group, started):
 
 def test_processes_above_the_limit_can_not_be_started(monkeypatch, group, started):
     monkeypatch.setattr(cgroups, "THREADS", 8)
-    small = delegate("test", LIMITS)
+    small = delegate(NAME, LIMITS)
     code = """
 import os, signal
 count = 0
@@ -133,8 +135,8 @@ time.sleep(300)
     process.stdin.flush()
     daemon = psutil.Process(int(process.stdout.readline()))
     group.kill()
-    assert process.wait(10) == -9
-    daemon.wait(10)
+    assert process.wait(45) == -9
+    daemon.wait(45)
     group.remove()
     group.remove()  # again: nothing happens
 
@@ -148,21 +150,21 @@ def test_a_process_that_is_gone_is_not_called_limited(group, started):
 ABANDON = """
 from kernel_sandbox.confine.cgroups import delegate
 from kernel_sandbox.types import Limits
-print(delegate("test", Limits()).folders[0], flush=True)
+print(delegate(sys.argv[1], Limits()).folders[0], flush=True)
 sys.stdin.readline()
 """
 
 
 def test_the_group_of_a_killed_owner_goes_with_the_next_one(group, started):
-    process = started(ABANDON)
+    process = started(ABANDON, NAME)
     process.stdin.write("\n")
     process.stdin.flush()
     folder = Path(process.stdout.readline().strip())
-    second = delegate("test", LIMITS)
+    second = delegate(NAME, LIMITS)
     assert folder.is_dir()  # its owner lives
     process.kill()
     process.wait()
-    third = delegate("test", LIMITS)
+    third = delegate(NAME, LIMITS)
     assert not folder.exists()
     assert all(one.is_dir() for one in (*group.folders, *second.folders))
     second.remove()
@@ -175,14 +177,14 @@ from kernel_sandbox.confine.cgroups import delegate
 from kernel_sandbox.types import Limits
 os.setgid(65534)
 os.setuid(65534)
-found = delegate("test", Limits())
+found = delegate(sys.argv[1], Limits())
 print(json.dumps(found.to_json()))
 """
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_an_ordinary_user_without_a_delegated_tree_gets_a_reason(started):
-    layer = json.loads(go(started(ORDINARY)))
+    layer = json.loads(go(started(ORDINARY, NAME)))
     assert layer["state"] in ("refused", "absent")
     assert layer["reason"]
     assert folders_left() == set()
@@ -190,7 +192,7 @@ def test_an_ordinary_user_without_a_delegated_tree_gets_a_reason(started):
 
 def test_a_system_without_control_groups_is_absent(monkeypatch):
     monkeypatch.setattr(cgroups, "places", lambda: iter(()))
-    assert delegate("test", LIMITS).state is LayerState.ABSENT
+    assert delegate(NAME, LIMITS).state is LayerState.ABSENT
     with pytest.raises(ValueError, match="can't be named"):
         delegate("../test", LIMITS)
 
@@ -198,7 +200,7 @@ def test_a_system_without_control_groups_is_absent(monkeypatch):
 def test_a_place_without_the_controllers_is_refused_and_left_as_it_was(monkeypatch, tmp_path):
     found = [Place((tmp_path,), is_unified=unified) for unified in (True, False)]
     monkeypatch.setattr(cgroups, "places", lambda: iter(found))
-    layer = delegate("test", LIMITS)
+    layer = delegate(NAME, LIMITS)
     assert layer.state is LayerState.REFUSED
     assert "no controller for memory and pids" in layer.reason
     assert "has no memory.limit_in_bytes" in layer.reason
@@ -212,7 +214,7 @@ def bare_group():
     parent = next((place.parents[0] for place in places() if place.is_unified), None)
     if parent is None:
         pytest.skip("no control groups of version 2 here")
-    folder = parent / f"{PREFIX}test-bare"
+    folder = parent / f"{PREFIX}{NAME}-bare"
     try:
         folder.mkdir()
     except OSError as error:
@@ -230,7 +232,7 @@ def test_version_2_without_controllers_adds_and_ends_processes(bare_group, start
     assert "swap is not counted" in layer.reason
     assert not bare_group.oom_killed()
     bare_group.kill()
-    assert process.wait(10) == -9
+    assert process.wait(45) == -9
 
 
 def test_version_2_file_logic_in_a_plain_folder_hands_down_controllers(tmp_path):
@@ -314,5 +316,5 @@ def test_removing_a_group_ends_all_that_is_in_it(group, started):
     processes = [started("import time; time.sleep(300)") for _ in range(5)]
     assert {group.add(process.pid).state for process in processes} == {LayerState.ACTIVE}
     group.remove()
-    assert [process.wait(10) for process in processes] == [-9] * 5
+    assert [process.wait(45) for process in processes] == [-9] * 5
     assert folders_left() == set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -219,7 +220,12 @@ async def test_orders_in_data_files_get_nothing_out(
     folder = outside / f"work-{approval}"
     folder.mkdir()
     path = server.notebook(f"{folder.name}/book.ipynb")
-    places = {"{root}": str(outside), "{port}": str(listener.port)}
+    planted = f"{os.getpid()}-planted"  # a name of our own in a folder that all share
+    places = {
+        "{root}": str(outside),
+        "{port}": str(listener.port),
+        "/usr/planted": f"/usr/{planted}",
+    }
     before = state_of(outside)
     unsaid = []
     async with asyncio.timeout(400), Panel(server) as panel:
@@ -251,7 +257,7 @@ async def test_orders_in_data_files_get_nothing_out(
     if approval != "ask":
         assert (folder / "beside.csv").exists()
         assert b"ORDER-09" in (folder / "data 09.csv").read_bytes()
-    assert not list(Path("/usr").glob("planted*"))
+    assert not list(Path("/usr").glob(f"{planted}*"))
     kept = [x for x in (*server.history.rglob("*"), *folder.rglob("*")) if x.is_file()]
     assert any(x.name == "journal.jsonl" for x in kept)
     for kept_file in kept:
