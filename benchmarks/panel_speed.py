@@ -23,8 +23,8 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, sync_playwright
 
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.jupyter import TOKEN, JupyterServer
+from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
+from tests.endpoint import ScriptedEndpoint
 
 RUNS = 15
 OPTIONS = ("--DmJupyterApp.output_bytes=8388608",)

@@ -224,7 +224,7 @@ def _files_of_a_question() -> list[str]:
     from dm_jupyter.cli.app import app  # noqa: PLC0415
     from dm_jupyter.models.endpoint_client import EndpointClient  # noqa: PLC0415
     from kernel_sandbox.cells.zmq_channels import ZmqChannels  # noqa: PLC0415
-    from tests.cli.endpoint import ScriptedEndpoint  # noqa: PLC0415
+    from tests.endpoint import ScriptedEndpoint  # noqa: PLC0415
 
     passed: dict[str, None] = {}
 

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from dm_jupyter.models.local.cache import is_present
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from tests.browser.lab import LAB_OPTIONS, Lab
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
+from tests.endpoint import ScriptedEndpoint
 
 EXAMPLES = Path(__file__).parent
 PICTURES = Path("docs/img")

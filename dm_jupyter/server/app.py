@@ -2,7 +2,7 @@
 
 The analyst is built when it is first needed: no start of a server waits for its parts to load. The
 app, the handlers and what they import at their top are all that a server loads at its start;
-`tests/server/test_start.py` names what must not be among it.
+`tests/dm_jupyter/server/test_start.py` names what must not be among it.
 """
 
 from __future__ import annotations

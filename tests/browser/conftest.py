@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.browser.lab import LAB_OPTIONS, Lab
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
+from tests.endpoint import ScriptedEndpoint
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 BUNDLE = Path("dm_jupyter/labextension/static/style.js")

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from playwright.sync_api import Error, Locator, Page, expect
 
-from tests.server.jupyter import TOKEN, JupyterServer
+from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
 
 __all__ = ["LAB_OPTIONS", "Lab", "until"]
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.faults import kill_kernel
 from tests.browser.lab import Lab, until
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -14,9 +14,9 @@ from playwright.sync_api import BrowserContext, expect
 from dm_jupyter.models.http_policy import TOOL_PROBE
 from tests.browser.conftest import TABLE
 from tests.browser.lab import LAB_OPTIONS, Lab
-from tests.model.families import family
-from tests.model.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn
-from tests.server.jupyter import TOKEN, JupyterServer
+from tests.dm_jupyter.models.families import family
+from tests.dm_jupyter.models.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn
+from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
 
 pytestmark = pytest.mark.browser
 

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from kernel_sandbox.confine.probe import probe
 from tests.browser.conftest import TABLE, OpenLab
 from tests.browser.lab import LAB_OPTIONS, Lab, until
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
+from tests.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.browser
 

@@ -15,8 +15,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 from dm_jupyter.core.plain_text import shown_host
 from tests.browser.conftest import OpenLab
 from tests.browser.lab import LAB_OPTIONS, Lab, until
-from tests.cli.endpoint import ScriptedEndpoint, unused_url
-from tests.server.jupyter import TOKEN, JupyterServer
+from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
+from tests.endpoint import ScriptedEndpoint, unused_url
 
 pytestmark = pytest.mark.browser
 

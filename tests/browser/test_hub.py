@@ -14,8 +14,8 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.browser.conftest import TABLE, Say
 from tests.browser.lab import LAB_OPTIONS, Lab
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.jupyter import TOKEN, JupyterServer
+from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
+from tests.endpoint import ScriptedEndpoint
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

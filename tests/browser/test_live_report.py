@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.training.report_runs import a_record, write_run
+from tests.training.report.report_runs import a_record, write_run
 from training.records.records import EvalRecord
 from training.report.server import LivePage, ReportServer
 from training.report.source import keep_note, read_notes

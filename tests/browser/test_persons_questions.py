@@ -17,14 +17,14 @@ from dm_jupyter.models.local.cache import is_present
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from examples.questions import FOLDER, PersonsQuestion, persons_questions
 from tests.browser.lab import LAB_OPTIONS, Lab, until
-from tests.model.families import family
-from tests.model.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.models.families import family
+from tests.dm_jupyter.models.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn
+from tests.dm_jupyter.server.jupyter import JupyterServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 QUESTIONS = persons_questions()
-CAPABLE = tomllib.loads(Path("tests/model/capable.toml").read_text("utf-8"))
+CAPABLE = tomllib.loads(Path("tests/browser/capable.toml").read_text("utf-8"))
 
 
 def capable_model(request: ScriptedModelRequest) -> ScriptedTurn:

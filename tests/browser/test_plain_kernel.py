@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import Lab
-from tests.cli.endpoint import ScriptedEndpoint
+from tests.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.browser
 

@@ -12,7 +12,7 @@ from dm_jupyter.models.local.cache import is_present
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
 from examples.questions import DEMO
 from tests.browser.lab import LAB_OPTIONS, Lab
-from tests.server.jupyter import JupyterServer
+from tests.dm_jupyter.server.jupyter import JupyterServer
 
 pytestmark = [
     pytest.mark.browser,

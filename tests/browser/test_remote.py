@@ -15,8 +15,8 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenLab
 from tests.browser.lab import Lab, until
+from tests.dm_jupyter.server.jupyter import JupyterServer
 from tests.remote import HOST, spellings
-from tests.server.jupyter import JupyterServer
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from kernel_sandbox.types import Display, Stream
-from tests.training.report_runs import (
+from tests.training.report.report_runs import (
     PNG,
     SCRIPT,
     TREE,

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import Lab
-from tests.cli.endpoint import ScriptedEndpoint
-from tests.server.telling import tell
+from tests.dm_jupyter.server.telling import tell
+from tests.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.browser
 

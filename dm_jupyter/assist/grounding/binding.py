@@ -58,7 +58,9 @@ _WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
 """Behind a number, what it is the figure of."""
 _PERCENT = frozenset(("pct", "share", "rate"))
 """Words of columns that a percentage says by itself."""
-_BOUND = re.compile(r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I)
+_BOUND = re.compile(
+    r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I
+)
 """Before a bound of an interval, which no label names."""
 _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
 _YEAR_DIGITS = 4
@@ -434,7 +436,9 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
     own = block.words(cell)
     noun = _noun_behind(statement)
     label_years = {word for word in statement.wide if word.isdigit() and len(word) == _YEAR_DIGITS}
-    owners = {word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])}
+    owners = {
+        word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])
+    }
     within = _WITHIN.match(statement.after)
     behind = frozenset(content_words(within[1])) if within else frozenset()
     for column in block.value_columns():

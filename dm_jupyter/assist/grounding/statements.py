@@ -269,7 +269,7 @@ class _Reader:
                 if not at and is_part:
                     own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
-                if "weekend" in near and _WEEKEND <= self._vocabulary.words:
+                if "weekend" in near and self._vocabulary.words >= _WEEKEND:
                     near |= _WEEKEND
                 found.append(
                     Statement(
@@ -383,7 +383,9 @@ def _with_spread(numbers: list[Number], text: str) -> list[Number]:
     """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
     return [
         replace(number, exponent=-2)
-        if at and numbers[at - 1].is_percentage and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
+        if at
+        and numbers[at - 1].is_percentage
+        and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
         else number
         for at, number in enumerate(numbers)
     ]

@@ -1,0 +1,166 @@
+"""Runs that are resumed where something has changed or broken: through the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.endpoint import ScriptedEndpoint
+from tests.training.outcomes import tried, write_run
+from training.evaluate import main
+from training.evaluation.manifest import changed_files, hash_data
+from training.records.records import DAMAGED, RunError, Salvaged, read_run, salvage
+from training.suites.dabench import DABench
+
+RIGHT = 'print(f"@n[{len(df)}]")\n```'
+
+
+class Run:
+    """A run of three questions on one table, given as a person gives it."""
+
+    def __init__(self, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.split, self.out = folder / "split", folder / "out"
+        self._url, self._patch = url, monkeypatch
+        (self.split / "tables").mkdir(parents=True)
+        self.table = self.split / "tables" / "t.csv"
+        self.table.write_text("a\n1\n2\n3\n")
+        rows = [
+            {"id": f"q{number}", "question": f"How many rows? {number}", "constraints": "",
+             "format": "@n[n]", "file": "tables/t.csv", "level": "easy", "concepts": [],
+             "label_pairs": [["n", "3"]]}
+            for number in range(3)
+        ]  # fmt: skip
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.split / "questions.jsonl").write_text(lines)
+
+    def __call__(self, *more: str) -> int:
+        self._patch.setattr(
+            sys, "argv",
+            ["evaluate", "dabench", "--split", str(self.split), "--out", str(self.out),
+             "--profile", "interactive", "--policy", "scripted", "--base-url", self._url, *more],
+        )  # fmt: skip
+        return main()
+
+    @property
+    def manifest(self) -> dict[str, object]:
+        return dict(json.loads((self.out / "run.json").read_text()))
+
+    @property
+    def records(self) -> Path:
+        return self.out / "records.jsonl"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint([RIGHT]) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def run(tmp_path: Path, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(tmp_path, endpoint.base_url, monkeypatch)
+
+
+def test_a_changed_data_file_stops_a_resume_until_it_is_restored(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--limit", "1") == 0
+    kept = (run.out / "run.json").read_text()
+    run.table.write_text("a\n1\n2\n4\n")
+    assert run() == 1
+    said = capsys.readouterr().err
+    assert "another content of tables/t.csv (sha256" in said
+    assert "Restore the file to go on, or choose another --out" in said
+    assert (run.out / "run.json").read_text() == kept
+    run.table.write_text("a\n1\n2\n3\n")
+    assert run() == 0
+    assert len(read_run(run.out)) == 3
+
+
+def test_a_run_of_an_older_release_is_resumed_with_a_warning_once(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--limit", "1") == 0
+    older = run.manifest
+    del older["data"]
+    (run.out / "run.json").write_text(json.dumps(older))
+    capsys.readouterr()
+    assert run() == 0
+    assert "run.json is of an older release and holds no hashes" in capsys.readouterr().err
+    assert "data" in run.manifest
+    assert run() == 0
+    assert "older release" not in capsys.readouterr().err
+
+
+def test_damage_in_the_middle_is_set_aside_on_demand_alone(
+    run: Run, endpoint: ScriptedEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    first, second, third = run.records.read_bytes().splitlines()
+    broken = second[:40] + b"\xff\0garbage"
+    run.records.write_bytes(b"\n".join((first, broken, third, b"")))
+    damaged = run.records.read_bytes()
+    assert run() == 1
+    assert "records.jsonl, line 2: no record" in (said := capsys.readouterr().err)
+    assert "Add --salvage" in said
+    assert run.records.read_bytes() == damaged
+    asked = len(endpoint.bodies)
+    assert run("--salvage") == 0
+    assert f"kept 2 records, moved 1 damaged lines to {run.out / DAMAGED}" in (
+        capsys.readouterr().err
+    )
+    assert (run.out / DAMAGED).read_bytes() == broken + b"\n"
+    assert len(endpoint.bodies) == asked + 1
+    assert {record.id for record in read_run(run.out)} == {"q0", "q1", "q2"}
+    assert run("--salvage") == 0
+    assert "no damage, all 3 records are whole" in capsys.readouterr().err
+
+
+def test_salvage_keeps_every_byte_in_one_of_two_files(tmp_path: Path) -> None:
+    file = write_run(tmp_path / "run", [tried("a", True), tried("b", False)]) / "records.jsonl"
+    a, b = file.read_bytes().splitlines()
+    bad = [b"\0" * 9, b"[]", b"{}", a[:-5], b.replace(b'"turns": 2', b'"turns": "x"'), b"[" * 9_999]
+    file.write_bytes(b"\n".join([bad[0], a, *bad[1:], b, a]))
+    assert salvage(file) == Salvaged(kept=2, damaged=len(bad) + 1)
+    assert file.read_bytes() == a + b"\n" + b + b"\n"
+    assert file.with_name(DAMAGED).read_bytes().splitlines() == [*bad, a]
+    assert salvage(file) == Salvaged(kept=2, damaged=0)
+    file.write_bytes(a + b"\n" + b"?\n")
+    salvage(file)
+    assert file.with_name(DAMAGED).read_bytes().splitlines() == [*bad, a, b"?"]
+
+
+def test_salvage_of_a_run_that_has_not_begun_is_nothing(tmp_path: Path) -> None:
+    assert salvage(tmp_path / "records.jsonl") == Salvaged(0, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_of_damaged_records_names_the_way_out(tmp_path: Path) -> None:
+    file = write_run(tmp_path / "run", [tried("a", True)]) / "records.jsonl"
+    file.write_text("garbage\n" + file.read_text())
+    with pytest.raises(RunError, match=r"line 1: not JSON .*with --salvage"):
+        read_run(file)
+
+
+def test_a_file_is_read_again_only_where_the_file_system_saw_a_change(run: Run) -> None:
+    items = DABench().load(run.split)
+    known = hash_data(items, run.split, {})
+    assert list(known) == ["tables/t.csv"]
+    forged = {"tables/t.csv": {**known["tables/t.csv"], "sha256": "of an earlier look"}}
+    assert hash_data(items, run.split, forged) == forged
+    times = run.table.stat()
+    run.table.write_text("b\n1\n2\n3\n")  # as long as before
+    os.utime(run.table, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert changed_files(known, hash_data(items, run.split, known)) == ["tables/t.csv"]
+
+
+def test_a_file_outside_of_the_split_is_named_by_its_question(run: Run, tmp_path: Path) -> None:
+    items = DABench().load(run.split)[:1]
+    assert list(hash_data(items, tmp_path / "elsewhere", {})) == ["q0: t.csv"]
+    run.table.unlink()
+    assert hash_data(items, run.split, {}) == {}
