@@ -27,6 +27,9 @@ _SAID = re.compile(
       (?:exist|cover|contain|include|present|available|appear|occur|found|match|in\s+the\s+data|any)
     | \b(?:missing|absent|empty|unavailable|outside|beyond|not\s+in)\b
     | \bnone\s+(?:has|have|is|are|was|were)\b
+    | \bno\s+(?:[\w'-]+\s+){{0,3}}?(?:(?:was|were|is|are)\s+)?
+      (?:recorded|measured|observed|listed|found|reported|available|issued|called|named)\b
+    | \bonly\s+(?:contains?|covers?|has|have|holds?|includes?|lists?)\b
     | \b(?:data|dataset|table|file|records?|rows?|years|dates)\s+(?:only\s+)?
       (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
     """
@@ -57,8 +60,7 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
     Empty where the answer says itself that it is not there, or rests on something else. An answer
     rests on a figure of nothing if it states that figure, and that cell put it out; an answer
     without numbers of its own, if the last cell came to nothing and put out no other number. It
-    also rests on a selection without rows if it speaks of the very value that the question names
-    and that no row has. A count of 0 is no figure of nothing where the data hold what was counted.
+    also rests on a selection without rows if that is of the very value that the question names. A count of 0 is no figure of nothing where the data hold what was counted.
 
     Args:
         answer: what the model states.
@@ -71,7 +73,7 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
     given = _numbers(question)
     own = _numbers(answer) - given
     found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
-    found += _named(worked[-1].facts, question, answer)
+    found += _named(worked[-1].facts, question)
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
     absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
     return tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
@@ -128,8 +130,8 @@ def _shows_nothing(result: CellResult) -> bool:
     return bool(shown.strip()) and all(_VOID_LINE.fullmatch(line.strip()) for line in lines)
 
 
-def _named(facts: Sequence[Fact], question: str, answer: str) -> Iterator[Fact]:
-    """The absences of a value that both the question and the answer name.
+def _named(facts: Sequence[Fact], question: str) -> Iterator[Fact]:
+    """The absences of a value that the question names, whether or not the answer does.
 
     What a later selection of the same column has found under another name is not absent.
     """
@@ -137,8 +139,7 @@ def _named(facts: Sequence[Fact], question: str, answer: str) -> Iterator[Fact]:
         if not fact.is_absence and fact.operation != "reindex":
             continue
         asked = [one for one in _values(fact) if _holds(question.casefold(), one.casefold())]
-        is_named = bool(asked) and all(_holds(answer, one) for one in asked)
-        if is_named and not any(_replaces(x, fact, question) for x in facts[place + 1 :]):
+        if asked and not any(_replaces(x, fact, question) for x in facts[place + 1 :]):
             yield fact
 
 

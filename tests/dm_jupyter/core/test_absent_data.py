@@ -70,7 +70,11 @@ def test_an_answer_about_the_value_that_no_row_has_is_marked() -> None:
     worked = [cell(YEAR, OTHER, shows="2018: nan\n2014: 3.79\n")]
     assert absent_data("Storms made 2018 windier; 2014 had 3.79.", PREMISE, worked) != ()
     assert absent_data("2014 had 3.79; the data end in 2015.", PREMISE, worked) == ()
-    assert absent_data("In 2014 the mean was 3.79.", PREMISE, worked) == ()
+    # It passes over the year that was asked about.
+    assert absent_data("In 2014 the mean was 3.79.", PREMISE, worked) != ()
+    only = "The 'year' column only contains values up to 2015."
+    assert absent_data(only, PREMISE, worked) == ()
+    assert absent_data("No storms were measured in that year.", PREMISE, worked) == ()
 
 
 def test_a_value_that_was_found_under_another_name_is_not_absent() -> None:
