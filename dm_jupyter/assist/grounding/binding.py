@@ -10,6 +10,7 @@ from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
     NO_EXTREME,
     count_of,
+    is_condition,
     is_other_count,
     points_fault,
     quantile_share,
@@ -42,12 +43,15 @@ _MOST_AS_FRACTION = 1.5
 _MOST_LINES = 20
 """Blocks of lines that are compared with each other."""
 _FALLING = re.compile(
-    r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
+    r"\b(?:fell|fall\w*|sav(?:ed?|es|ings?)|cut|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
     r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
     r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
 )
 
+_FELL = re.compile(
+    r"\b(?:fell|saved|dropped|declined|decreased|lost|shrank|reduced)\sby\s|\b(?:saved|lost)\b", re.I
+)
 _RISING = re.compile(
     r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b",
     re.I,
@@ -299,6 +303,8 @@ class _Binder:
             return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
+        if verdict is None and is_condition(statement, others):
+            return _verdict(statement, Verdict.RESTATED)
         return verdict or self._named(statement)
 
     def _named(self, statement: Statement) -> Grounded:
@@ -465,12 +471,23 @@ def _sign_fault(held: Held, statement: Statement) -> str:
     is_minus = stated.digits.startswith("-")
     if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
         return ""
+    if value > 0 and not is_minus and _has_fallen(held, statement):
+        return f"it is {held.cell.text} there, and others are negative"
     if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
         return ""
     if is_minus or _FALLING.search(statement.sentence):
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
             f"it is {held.cell.text} there")  # fmt: skip
     return f"it is {held.cell.text} there"
+
+
+def _has_fallen(held: Held, statement: Statement) -> bool:
+    """Whether words say that something fell whose change is one of a column with a sign."""
+    if held.block is None or not held.block.is_table:
+        return False
+    clause = f"{statement.before} {statement.after}"
+    is_signed = any(cell.value < 0 for cell in held.block.column(held.cell.column))
+    return is_signed and bool(_FELL.search(clause)) and not _RISING.search(clause)
 
 
 def _known_as_stated(statement: Statement, source: int) -> KnownPools:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
 from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.outputs import Outputs
+from dm_jupyter.assist.grounding.pools import KnownPools
 from dm_jupyter.assist.grounding.sizes import Held
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
@@ -16,6 +17,7 @@ from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 __all__ = [
     "NO_EXTREME",
     "count_of",
+    "is_condition",
     "is_other_count",
     "points_fault",
     "quantile_share",
@@ -78,6 +80,11 @@ _DERIVED = frozenset(content_words("share rate ratio proportion percentage growt
 """What is no count, which a superlative may be about."""
 NO_EXTREME = "the "
 """How the reason of a superlative's fault begins."""
+_CONDITION = re.compile(
+    r"(?:\b(?:above|below|over|under|exceed(?:s|ing)?|at least|at most|\w+ than)|[<>≥≤])\s?[$€£]?\Z",
+    re.IGNORECASE,
+)
+_ROUND_DIGITS = 2
 _TOTALS = frozenset(("sum", "all", "overall"))
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
 _TO = re.compile(r"[\w\s%()°]{0,40}?\bto\s[$€£]?")
@@ -271,6 +278,20 @@ def is_other_count(held: Held, statement: Statement, blocks: Sequence[TextBlock]
         is_declared = any(each.total_columns for each in blocks)
         return not is_columns and not is_labelled and is_declared
     return is_columns and bool(noun) and not _BY.search(statement.tight)
+
+
+def is_condition(statement: Statement, known: Sequence[KnownPools]) -> bool:
+    """Returns whether a round number only says what was counted: `7 people are above 90`.
+
+    Args:
+        statement: the number with its words.
+        known: the numbers of the answer that outputs bear out.
+    """
+    is_round = len(statement.number.digits.strip("-0").replace(".", "")) <= _ROUND_DIGITS
+    return bool(is_round and _CONDITION.search(statement.tight)) and any(
+        one.statement.sentence == statement.sentence and one.statement.number.is_whole
+        for one in known
+    )
 
 
 def points_fault(held: Held, statement: Statement) -> str:
