@@ -169,7 +169,9 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
     roles: list[_Role] = []
     is_signed = statement.number.text[:1] in "+-−"
     is_level = _is_level(statement)
-    if is_signed or ((CHANGE.search(context) or CHANGE.search(statement.sentence)) and not is_level):
+    if is_signed or (
+        (CHANGE.search(context) or CHANGE.search(statement.sentence)) and not is_level
+    ):
         roles.append(recomputed.change)
     if _MEAN.search(context):
         roles.append(recomputed.mean)
@@ -178,7 +180,11 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
     if _EXPLAINS.search(statement.sentence):
         roles.append(recomputed.square)
     is_moved = is_signed or _MOVED.search(context)
-    if is_level or _OF.match(statement.after) or (not is_moved and not CHANGE.search(statement.after[:25])):
+    if (
+        is_level
+        or _OF.match(statement.after)
+        or (not is_moved and not CHANGE.search(statement.after[:25]))
+    ):
         roles.append(recomputed.share)
     return roles
 

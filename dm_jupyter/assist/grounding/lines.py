@@ -14,7 +14,15 @@ from dm_jupyter.assist.grounding.statements import scopes
 from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
 
-__all__ = ["RANGE", "literal_of", "record_rows", "takes_in", "tuple_rows", "unfolded", "words_blocks"]
+__all__ = [
+    "RANGE",
+    "literal_of",
+    "record_rows",
+    "takes_in",
+    "tuple_rows",
+    "unfolded",
+    "words_blocks",
+]
 
 _LITERAL = re.compile(
     r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\](){},:]|[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?%?"
@@ -48,7 +56,9 @@ _STAMP = re.compile(
 )
 """What a log begins a line with."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_RECORDS = re.compile(r"(?:[\w ]{1,40}[:=]\s*)?([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])")
+_RECORDS = re.compile(
+    r"(?:[\w ]{1,40}[:=]\s*)?([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])"
+)
 """Two or more dictionaries in a list or in a dictionary."""
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
@@ -338,15 +348,20 @@ def record_rows(line: str) -> list[list[str]] | None:
     names = list(value) if isinstance(value, dict) else []
     records = list(value.values()) if isinstance(value, dict) else value
     keys = list(records[0]) if records and isinstance(records[0], dict) else []
-    if len(records) < 2 or not keys or any(
-        not isinstance(record, dict) or list(record) != keys for record in records
+    if (
+        len(records) < 2
+        or not keys
+        or any(not isinstance(record, dict) or list(record) != keys for record in records)
     ):
         return None
     rows = [[str(record[key]) for key in keys] for record in records]
     if not any(number_of(cell) is not None for row in rows for cell in row):
         return None
     if names:
-        return [["", *map(str, keys)], *([str(name), *row] for name, row in zip(names, rows, strict=True))]
+        return [
+            ["", *map(str, keys)],
+            *([str(name), *row] for name, row in zip(names, rows, strict=True)),
+        ]
     return [list(map(str, keys)), *rows]
 
 

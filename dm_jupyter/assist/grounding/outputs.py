@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
-from dm_jupyter.assist.grounding.lines import RANGE, literal_of, record_rows, takes_in, tuple_rows, unfolded, words_blocks
+from dm_jupyter.assist.grounding.lines import (
+    RANGE,
+    literal_of,
+    record_rows,
+    takes_in,
+    tuple_rows,
+    unfolded,
+    words_blocks,
+)
 from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
@@ -353,9 +361,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         keys |= set(block.keys[:_MOST_LABELS])
         names |= _GENERIC if "" in block.key_names else set()
         for name in block.key_names:
-            named = [
-                word for word in content_words(name, is_label=True) if word not in _NUMBERING
-            ]
+            named = [word for word in content_words(name, is_label=True) if word not in _NUMBERING]
             names |= set(named[-1:])
             columns |= _CALLED.get(name, set())
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
@@ -383,7 +389,10 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         frozenset(
             match[1] for label in labels for match in _QUANTILE.finditer(_in_one_form(label))
         ),
-        {f"{match[1]}{int(match[2])}".lower(): label.lower() for label in labels
-         if (match := _LETTERED.fullmatch(label))},
+        {
+            f"{match[1]}{int(match[2])}".lower(): label.lower()
+            for label in labels
+            if (match := _LETTERED.fullmatch(label))
+        },
         tuple(with_digits),
     )

@@ -164,15 +164,11 @@ def _sum_value(values: Sequence[Value]) -> Value:
     return Value(sum(value.value for value in values), text, values[0].source)
 
 
-def _period_pools(
-    block: TextBlock, rows: list[int], statement: Statement
-) -> Iterator[NumberPool]:
+def _period_pools(block: TextBlock, rows: list[int], statement: Statement) -> Iterator[NumberPool]:
     """The values of rows within a time that the sentence names, where columns are months."""
     for columns in columns_spanned(block, statement.sentence):
         for row in rows[:_FEW]:
-            values = tuple(
-                _value(block, cell) for at in columns if (cell := block.at(row, at))
-            )
+            values = tuple(_value(block, cell) for at in columns if (cell := block.at(row, at)))
             yield NumberPool(values, (), values, named=values)
 
 
@@ -196,9 +192,7 @@ def _row_pools(
         totals=values,
         is_mixed=_are_figures(columns),
         told=tuple(
-            value
-            for value, words in zip(values, columns, strict=True)
-            if words & statement.near
+            value for value, words in zip(values, columns, strict=True) if words & statement.near
         ),
         is_told=is_named and any(words & statement.near for words in columns),
         ratios=every,

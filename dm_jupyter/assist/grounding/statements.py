@@ -383,7 +383,9 @@ def _with_spread(numbers: list[Number], text: str) -> list[Number]:
     """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
     return [
         replace(number, exponent=-2)
-        if at and numbers[at - 1].is_percentage and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
+        if at
+        and numbers[at - 1].is_percentage
+        and _SPREAD.fullmatch(text, numbers[at - 1].end, number.start)
         else number
         for at, number in enumerate(numbers)
     ]

@@ -220,7 +220,9 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
     first = int(block.is_ranked)
     leading = index if first == index else -1
     versions = {
-        at for at in range(first, len(columns)) if _VERSIONED & set(content_words(block.columns[at]))
+        at
+        for at in range(first, len(columns))
+        if _VERSIONED & set(content_words(block.columns[at]))
     }
     keys = {
         at
