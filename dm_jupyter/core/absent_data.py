@@ -60,7 +60,8 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
     Empty where the answer says itself that it is not there, or rests on something else. An answer
     rests on a figure of nothing if it states that figure, and that cell put it out; an answer
     without numbers of its own, if the last cell came to nothing and put out no other number. It
-    also rests on a selection without rows if that is of the very value that the question names. A count of 0 is no figure of nothing where the data hold what was counted.
+    also rests on a selection without rows if that is of the very value that the question names. A
+    count of 0 is no figure of nothing where the data hold what was counted.
 
     Args:
         answer: what the model states.

@@ -8,23 +8,25 @@ from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
-    NO_EXTREME,
     count_of,
-    is_other_count,
-    points_fault,
+    is_condition,
     quantile_share,
     ranks,
     restates,
-    shown,
-    superlative_fault,
     turned_around,
-    wider_row,
-    year_fault,
 )
 from dm_jupyter.assist.grounding.derived import derivation
+from dm_jupyter.assist.grounding.faults import (
+    NO_EXTREME,
+    is_other_count,
+    points_fault,
+    sign_fault,
+    superlative_fault,
+)
 from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read
 from dm_jupyter.assist.grounding.pools import KnownPools
+from dm_jupyter.assist.grounding.rivals import contradiction, shown, wider_row, year_fault
 from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
 from dm_jupyter.assist.grounding.words import Unit, content_words
@@ -37,42 +39,16 @@ _SPECIFIC = 3
 _EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
 _MOST_SEARCHES = 100
 """Numbers of an answer for which what they follow from is looked for."""
-_MOST_AS_FRACTION = 1.5
-"""Above which a value is hardly a fraction."""
 _MOST_LINES = 20
 """Blocks of lines that are compared with each other."""
-_FALLING = re.compile(
-    r"\b(?:fell|fall\w*|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
-    r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
-    r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
-    re.IGNORECASE,
-)
 
-_RISING = re.compile(
-    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b",
-    re.I,
-)
 
 _NOTHING: frozenset[str] = frozenset()
-_WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
-"""Behind a number, what it is the figure of."""
-_PERCENT = frozenset(("pct", "share", "rate"))
-"""Words of columns that a percentage says by itself."""
 _BOUND = re.compile(
     r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I
 )
 """Before a bound of an interval, which no label names."""
 _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
-_YEAR_DIGITS = 4
-_OWNER = re.compile(
-    r"\b(?!number|amount|count|mean|median|average|total|sum|deviation|share|rate|value|maximum|"
-    r"minimum|range|variance|percentage)[^\W\d]+\sof\s(?:the\s|all\s|its\s)?([^\W\d]+)"
-)
-"""Behind `of`, what something belongs to, and no figure."""
-_ALIKE = re.compile(
-    r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
-)
-"""Before a number that is what was said before of another one: `the median of A is 3, and B's 4`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +174,7 @@ class _Binder:
 
     def _supported(self, statement: Statement, fit: _Fit) -> Grounded:
         held = fit.held
-        sign = _sign_fault(held, statement)
+        sign = sign_fault(held, statement)
         fault = sign or points_fault(held, statement)
         fault = fault or superlative_fault(held, statement, self.outputs.blocks)
         if fault:
@@ -220,7 +196,7 @@ class _Binder:
                 block = held.block
                 is_bound = _is_bound(statement) and block and not block.is_table
                 other, rival = (
-                    _contradiction(held, statement) if block and not is_bound else ("", _NOTHING)
+                    contradiction(held, statement) if block and not is_bound else ("", _NOTHING)
                 )
                 other = other or ("" if is_bound else self._other_line(held, statement))
                 other = other or wider_row(held, statement, self.outputs.blocks)
@@ -301,6 +277,8 @@ class _Binder:
             return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)
+        if verdict is None and is_condition(statement, others):
+            return _verdict(statement, Verdict.RESTATED)
         return verdict or self._named(statement)
 
     def _named(self, statement: Statement) -> Grounded:
@@ -376,105 +354,6 @@ def _agreement(held: Held, statement: Statement) -> int:
     near = (block.row_words(cell.row) - block.common_words()) & statement.near
     column = block.column_words(cell.column) & statement.wide
     return 4 * min(len(near), 3) + 2 * min(len(row), 3) + min(len(column), 2)
-
-
-def _contradiction(held: Held, statement: Statement) -> tuple[str, frozenset[str]]:
-    """Whose figure a value is, where the clause names another row or column of the same table.
-
-    Also what the clause names of that other one.
-    """
-    block, cell = held.block, held.cell
-    if block is None or not statement.near:
-        return "", _NOTHING
-    for row in block.rows_met(statement.near):
-        other = block.at(row, cell.column)
-        if other is None or row == cell.row or held.reading.window.holds(other.value):
-            continue
-        if held.reading.way == "fraction" and abs(other.value) > _MOST_AS_FRACTION:
-            continue
-        if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
-            mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
-            return f"{held.cell.text} is for {mine}, not {theirs}", (
-                block.words(other) & statement.near)  # fmt: skip
-    return _other_column(held, block, statement) if block.is_table else ("", _NOTHING)
-
-
-def _is_meant(
-    theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: TextBlock, row: int
-) -> bool:
-    """Whether the clause names one row, and nothing that only the value's own row is called."""
-    more, less = theirs - mine, mine - theirs
-    noun = set(content_words(statement.after[:30])[:1])
-    if "count" in mine and statement.number.is_whole and noun and not noun & theirs:
-        return False  # what is counted follows
-    if more and not less:  # `Very good` where the value is that of `Good`
-        is_listed = block.is_table or bool(block.parts)
-        return more <= statement.near and (theirs <= statement.near or not is_listed)
-    if not more and less and not less & statement.wide:  # `Good` where it is of `Very good`
-        return block.is_table and theirs <= statement.near
-    if not more or not less or less & statement.near:
-        return False
-    if more <= statement.near:
-        return True
-    if not block.is_table and noun & more and not less & statement.wide:
-        return True
-    return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
-
-
-def _noun_behind(statement: Statement) -> frozenset[str]:
-    """What a number counts, where the next word says it."""
-    match = re.match(r"[\s*]*([^\W\d]+)", statement.after)
-    return frozenset(content_words(match[1])) if match else frozenset()
-
-
-def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[str, frozenset[str]]:
-    """Which column a value is of, where the clause names another one."""
-    cell, near = held.cell, statement.near
-    wide = near if block.is_square else statement.wide
-    if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
-        near = wide
-    own = block.words(cell)
-    noun = _noun_behind(statement)
-    label_years = {word for word in statement.wide if word.isdigit() and len(word) == _YEAR_DIGITS}
-    owners = {
-        word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])
-    }
-    within = _WITHIN.match(statement.after)
-    behind = frozenset(content_words(within[1])) if within else frozenset()
-    for column in block.value_columns():
-        other = block.at(cell.row, column)
-        if column == cell.column or other is None or held.reading.window.holds(other.value):
-            continue
-        if ("." in cell.text) != ("." in other.text) or other.text in label_years:
-            continue
-        theirs = block.column_words(column) - own
-        if not theirs and block.column_words(column) < block.column_words(cell.column):
-            theirs = block.column_words(column)  # `smoker` where the value is of `non-smoker`
-        mine = block.column_words(cell.column) - block.column_words(column)
-        mine -= _PERCENT if statement.number.is_percentage else _NOTHING
-        mine -= block.row_words(cell.row) if block.is_square else _NOTHING
-        is_part = theirs <= noun and abs(cell.value) < abs(other.value)
-        is_told = bool(mine or (block.column_words(cell.column) and not theirs <= own))
-        said = near if theirs and theirs <= behind else wide
-        is_owner = theirs <= owners  # `the top quartile of customers`
-        if theirs and is_told and theirs <= near and not (mine & said or is_part or is_owner):
-            why = f"{cell.text} is {block.columns[cell.column]}, not {block.columns[column]}"
-            return why, block.words(other) & statement.near
-    return "", _NOTHING
-
-
-def _sign_fault(held: Held, statement: Statement) -> str:
-    """Why a number is of the other sign than its value, where no word says so."""
-    stated, value = statement.number, held.cell.value
-    is_minus = stated.digits.startswith("-")
-    if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
-        return ""
-    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
-        return ""
-    if is_minus or _FALLING.search(statement.sentence):
-        return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
-            f"it is {held.cell.text} there")  # fmt: skip
-    return f"it is {held.cell.text} there"
 
 
 def _known_as_stated(statement: Statement, source: int) -> KnownPools:

@@ -44,6 +44,8 @@ _RATIO_BEFORE = re.compile(r"\b(?:ratio|factor|multiple|per|odds|relative)\b|=|/
 _PART_OF = re.compile(r"\bof\s(?:the\s|all\s|its\s|their\s)*\Z")
 _OF = re.compile(r"\s?of\b")
 _GAP = re.compile(r"\b(?:gap|difference|spread|lead|margin|distance|advantage)\b", re.I)
+_OF_TOTAL = re.compile(r"[\s\w]{0,20}?\b(?:out\s)?of\s(?:the\s|its\s|their\s|all\s)?\s?\Z")
+_PER = re.compile(r"\b(?:per|each|apiece)\b", re.I)
 _EACH = re.compile(r"\b(?:per|for each|for every|to each|apiece|each|costs?|rate)\b", re.I)
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction|rate|probability|chance|part|portion)\b", re.I
@@ -58,7 +60,8 @@ _AND = re.compile(r"\b(?:and|plus|with)\b|[+&]", re.I)
 _EXPLAINS = re.compile(r"\b(?:varian\w+|variation|variability|squared|R2)\b|[²]|\^2", re.I)
 _TIMES = re.compile(
     r"[×*·]|\b(?:each|per|every|costs?|worth|annual\w*|yearly|monthly|weekly|daily|i\.?e\.?|"
-    r"at this (?:rate|pace)|a (?:year|month|week|day)|means|extra|more|expect\w*|would|earns?)\b|=",
+    r"at this (?:rate|pace)|a (?:year|month|week|day)|means|extra|more|expect\w*|would|earns?|"
+    r"about|around|roughly|approximately)\b|=",
     re.IGNORECASE,
 )
 _TIMES_A = {
@@ -150,6 +153,8 @@ def _roles(claim: Claim) -> list[_Role]:
         roles.append(recomputed.together)
     if _TIMES.search(statement.sentence) or statement.hedge == "about":
         roles.append(recomputed.product)
+    if _OF_TOTAL.match(statement.behind):
+        roles.append(recomputed.complement)
     if _ONE_IN.search(statement.tight):
         roles.append(recomputed.inverse)
     if _EXPLAINS.search(statement.sentence) and abs(statement.number.value) <= 1:
@@ -198,7 +203,7 @@ def _contested_roles(claim: Claim) -> list[_Role]:
     if statement.number.is_percentage:
         return _percentage_roles(claim)
     roles: list[_Role] = []
-    if RATIO.search(statement.after):
+    if RATIO.search(statement.after) or _PER.search(statement.sentence):
         roles.append(recomputed.ratio)
     if _PART_OF.search(statement.tight):
         roles.append(recomputed.whole)

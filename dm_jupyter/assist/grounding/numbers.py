@@ -114,7 +114,8 @@ class Number:
     @property
     def step(self) -> float:
         """One unit of the last digit."""
-        return 10.0**-self.decimals
+        mantissa, _, power = self.digits.lower().partition("e")
+        return 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
 
     @property
     def is_percentage(self) -> bool:

@@ -136,7 +136,7 @@ def _parts(text: str) -> Iterator[_Part]:
             continue
         kind = _kind(line, part)
         starts_anew = kind == part.kind == "table" and (
-            _is_new_head(line, part.lines[-1]) or (line == part.lines[0] and _is_head(line))
+            _is_new_head(line, part.lines[-1]) or line == part.lines[0] and _is_head(line)
         )
         if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
             head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []

@@ -20,10 +20,11 @@ __all__ = [
     "Derivation",
     "added",
     "change",
+    "complement",
     "difference",
     "fraction",
-    "inverse",
     "mean",
+    "inverse",
     "per",
     "product",
     "ratio",
@@ -49,7 +50,7 @@ CHANGE = re.compile(
     r"improve(?:d|ment)?|doubl\w*|margin|lift|dropped|savings?|profit)\b|(?:^|\s)\+",
     re.IGNORECASE,
 )
-_EITHER = r"(?!better|worse|improv|outperform)"
+_EITHER = r"(?!better|worse|improv|outperform|slower|faster)"
 _ONLY_UP = re.compile(rf"\b{_EITHER}(?:{UP})\b", re.I)
 _ONLY_DOWN = re.compile(rf"\b{_EITHER}(?:{DOWN})\b", re.I)
 _RISK = re.compile(r"\b(?:ratio|odds|risk|factor|index|lift)\b", re.I)
@@ -306,6 +307,20 @@ def product(pool: NumberPool, claim: Claim) -> Derivation | None:
             is_other = min(abs(one.value), abs(size)) not in (0.0, 1.0)
             if is_other and claim.fits.holds(result):
                 return Derivation(f"{one.text} × {text}", one.source)
+    for one, other in () if pool.is_column else (pool.ratios or pool.pairs):
+        is_other = min(abs(one.value), abs(other.value)) not in (0.0, 1.0)
+        if is_other and claim.fits.holds(one.value * other.value):
+            return Derivation(f"{one.text} × {other.text}", one.source)
+    return None
+
+
+def complement(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """What a part leaves of a total that the sentence names: `652 of its 3,105 trains`."""
+    sizes = [size for size, _ in claim.factors]
+    for one, other in pool.pairs:
+        low, high = sorted((one, other), key=lambda each: abs(each.value))
+        if high.value in sizes and claim.fits.holds(high.value - low.value):
+            return Derivation(f"{high.text} - {low.text}", high.source)
     return None
 
 

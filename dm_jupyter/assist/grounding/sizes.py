@@ -19,6 +19,7 @@ _MOST_CANDIDATES, _MOST_BARE = 40, 3
 _LOOSE, _LOOSER = 0.1, 0.25
 """How far, as a part of the number, `about` and `over` may be from the value."""
 _EXACT = 1e-9
+_MONEY = frozenset(("dollar", "euro", "sterling"))
 _AS_RATE = frozenset(content_words("inflation unemployment interest"))
 """Words of a label under which a small number may be a percentage already."""
 
@@ -143,6 +144,11 @@ def readings(
             for held in units
             if held[0] == statement.unit[0] and held[1] != statement.unit[1]
         ]
+        found += [
+            Reading(plain.scaled(100.0 if held[0] == "cent" else 0.01), "unit", held)
+            for held in units
+            if {held[0], statement.unit[0]} & _MONEY and "cent" in (held[0], statement.unit[0])
+        ]
         found += [Reading(plain.scaled(factor), "assumed") for factor in _assumed(statement, units)]
     if not number.is_percentage:
         found += [Reading(plain.scaled(1 / scale), "scaled", scale=scale) for scale in scales]
@@ -171,7 +177,9 @@ def derived_windows(
     if statement.number.exponent > 0:
         found.append(window(statement, scaled=False))
     if not statement.number.is_percentage:
-        factors = [*_assumed(statement, units), *(1 / scale for scale in scales)]
+        is_in_cents = any(held[0] == "cent" for held in units)
+        cents = (100.0,) if is_in_cents and statement.unit and statement.unit[0] in _MONEY else ()
+        factors = [*_assumed(statement, units), *cents, *(1 / scale for scale in scales)]
         found += [found[0].scaled(factor) for factor in factors]
     return found
 

@@ -269,7 +269,7 @@ class _Reader:
                 if not at and is_part:
                     own = own - set(self._words(*last.after)[:1])
                 near = own if has_name else own | subject
-                if "weekend" in near and self._vocabulary.words >= _WEEKEND:
+                if "weekend" in near and _WEEKEND <= self._vocabulary.words:
                     near |= _WEEKEND
                 found.append(
                     Statement(

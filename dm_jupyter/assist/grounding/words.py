@@ -108,7 +108,8 @@ _STOP = frozenset(
     ]
 )
 _SAME = {
-    "non": "not", "whole": "sum", "entire": "sum",
+    "conversion": "convert", "admission": "admit", "death": "die", "died": "die",
+    "birth": "born", "non": "not", "whole": "sum", "entire": "sum",
     "average": "mean", "avg": "mean", "averaged": "mean", "medians": "median",
     "maximum": "max", "minimum": "min", "standard": "std", "deviation": "std", "sd": "std",
     "stdev": "std", "variance": "var", "number": "count", "counts": "count", "n": "count",
@@ -279,7 +280,7 @@ _KINDS: dict[str, dict[str, float]] = {
              "mins": 60, "h": 3600, "hr": 3600, "hour": 3600, "day": 86400, "week": 604800},
     "span": {"month": 1, "year": 12},
     "celsius": {"°c": 1, "celsius": 1}, "fahrenheit": {"°f": 1, "fahrenheit": 1},
-    "dollar": {"$": 1, "usd": 1, "dollar": 1, "cent": 0.01}, "euro": {"€": 1, "eur": 1, "euro": 1},
+    "cent": {"cent": 1, "pence": 1, "penny": 1}, "dollar": {"$": 1, "usd": 1, "dollar": 1}, "euro": {"€": 1, "eur": 1, "euro": 1},
     "sterling": {"£": 1, "gbp": 1}, "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
                                                             "liter": 1e3},
@@ -362,6 +363,8 @@ def scale_of_label(label: str) -> float:
 
 def smaller_units(unit: Unit) -> tuple[float, ...]:
     """Returns how many of the usual smaller units one of a unit is: 1000 for kg, 60 for minutes."""
+    if unit[0] == "cent":
+        return (0.01,)
     sizes = [size for name, size in _KINDS.get(unit[0], {}).items() if name != "mg"]
     return tuple({ratio for size in sizes if (ratio := round(unit[1] / size)) in _STEPS})
 

@@ -1,0 +1,187 @@
+"""What speaks against a value by itself: its sign, what it counts, a superlative beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.rivals import shown
+from dm_jupyter.assist.grounding.sizes import Held
+from dm_jupyter.assist.grounding.statements import Statement
+from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
+
+__all__ = ["NO_EXTREME", "is_other_count", "points_fault", "sign_fault", "superlative_fault"]
+
+_FALLING = re.compile(
+    r"\b(?:fell|fall\w*|sav(?:ed?|es|ings?)|cut|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
+    r"below|invers\w*|reduc\w*|shrank|deficit|cool\w*|cold\w*|behind|fewer|under|short\w*|"
+    r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
+    re.IGNORECASE,
+)
+_FELL = re.compile(
+    r"\b(?:fell|saved|dropped|declined|decreased|lost|shrank|reduced)\sby\s|\b(?:saved|lost)\b",
+    re.I,
+)
+_RISING = re.compile(
+    r"\b(?:rose|ris\w+|grew|grow\w*|increas\w*|climb\w*|gain\w*|up|higher|jump\w*|improv\w*)\b",
+    re.I,
+)
+_QUALIFIED = re.compile(
+    r"\b(?:second|third|fourth|fifth|next|among|one of|except|after|other than|besides|nearly|"
+    r"almost|not|2nd|3rd|followed|both|within|excluding)\b|n't",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(
+    rf"(?:{HIGHEST.pattern}|{LOWEST.pattern})\s(?P<measure>[^.,;:()]{{1,40}}?)"
+    r"(?:\s(?:with|at|of|is|was)|:|,|\s\()\s?(?:about\s|only\s|just\s)?[$€£]?\**\Z",
+    re.IGNORECASE,
+)
+"""A superlative with what it is said of, right before the number."""
+_ENDS = re.compile(r"\**\s?(?:[.,;)]|\Z|and\b)")
+_POINTS = re.compile(r"\s?(?:%|percentage|percent)[ -]points?\b")
+_RELATIVE = frozenset(content_words("lift growth relative uplift change increase decrease"))
+_BY = re.compile(r"(?:[x×,]|\bby)\s?\Z")
+"""Between how many rows and how many columns there are."""
+_COLUMNS = frozenset(content_words("column variable feature field"))
+_DERIVED = frozenset(content_words("share rate ratio proportion percentage growth margin change"))
+"""What is no count, which a superlative may be about."""
+NO_EXTREME = "the "
+"""How the reason of a superlative's fault begins."""
+_TOTALS = frozenset(("sum", "all", "overall"))
+_MOST_ROWS = 1_000
+
+
+def sign_fault(held: Held, statement: Statement) -> str:
+    """Why a number is of the other sign than its value, where no word says so."""
+    stated, value = statement.number, held.cell.value
+    is_minus = stated.digits.startswith("-")
+    if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
+        return ""
+    if value > 0 and not is_minus and _has_fallen(held, statement):
+        return f"it is {held.cell.text} there, and others are negative"
+    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
+        return ""
+    if is_minus or _FALLING.search(statement.sentence):
+        return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
+            f"it is {held.cell.text} there")  # fmt: skip
+    return f"it is {held.cell.text} there"
+
+
+def _has_fallen(held: Held, statement: Statement) -> bool:
+    """Whether words say that something fell whose change is one of a column with a sign."""
+    if held.block is None or not held.block.is_table:
+        return False
+    clause = f"{statement.before} {statement.after}"
+    is_signed = any(cell.value < 0 for cell in held.block.column(held.cell.column))
+    return is_signed and bool(_FELL.search(clause)) and not _RISING.search(clause)
+
+
+def points_fault(held: Held, statement: Statement) -> str:
+    """Returns why a value is no difference in percentage points; else nothing.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+    """
+    block, cell = held.block, held.cell
+    if block is None or not _POINTS.match(statement.after) or not cell.text.endswith("%"):
+        return ""
+    is_relative = block.words(cell) & _RELATIVE
+    return f"{cell.text} is a relative change there" if is_relative else ""
+
+
+def is_other_count(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> bool:
+    """Returns whether a number counts columns and a value does not, or the other way round.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+        blocks: what the outputs hold.
+    """
+    block = held.block
+    noun = content_words(statement.after[:40])[:1]
+    is_columns = block is not None and block.rows == ["rows", "columns"] and held.cell.row == 1
+    if noun and noun[0] in _COLUMNS:
+        is_labelled = block is not None and block.words(held.cell) & _COLUMNS
+        is_declared = any(each.total_columns for each in blocks)
+        return not is_columns and not is_labelled and is_declared
+    return is_columns and bool(noun) and not _BY.search(statement.tight)
+
+
+def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> str:
+    """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
+
+    Args:
+        held: the value that the number is.
+        statement: the number with its words.
+        blocks: what the outputs hold.
+    """
+    block, cell = held.block, held.cell
+    words = f"{statement.before} {statement.after}"
+    is_high, is_low = bool(HIGHEST.search(words)), bool(LOWEST.search(words))
+    if block is None or is_high == is_low or _QUALIFIED.search(words):
+        return ""
+    labels = block.row_words(cell.row) - block.common_words()
+    derived = frozenset(content_words(words)) & _DERIVED - block.column_words(cell.column)
+    if not _can_tell(block, cell, statement) or (derived and statement.number.is_whole):
+        return ""
+    meant = _measure_of(statement)
+    if _is_extreme_anywhere(labels, blocks, meant, is_high=is_high):
+        return ""
+    cells = [one for one in block.column(cell.column) if not _is_total(block, one.row)]
+    best = (max if is_high else min)(cells or [cell], key=lambda one: one.value)
+    if held.reading.window.holds(best.value):
+        return ""
+    what = "largest" if is_high else "smallest"
+    return f"{NO_EXTREME}{what} there is {best.text} for {shown(block.rows[best.row])}"
+
+
+def _can_tell(block: TextBlock, cell: Cell, statement: Statement) -> bool:
+    """Whether a superlative beside a value is about the rows of its table."""
+    is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
+    is_listed = block.is_table or len(block.labels) == len(block.cells)
+    if is_dated or not is_listed or block.levels > 1 or not block.is_complete:
+        return False
+    labels = block.row_words(cell.row) - block.common_words()
+    statistics = labels | (block.column_words(cell.column) & statement.wide)
+    is_named = bool(labels & statement.near)
+    return is_named and not {"max", "min"} & statistics and 1 < len(block.rows) <= _MOST_ROWS
+
+
+def _measure_of(statement: Statement) -> frozenset[str] | None:
+    """What a row is called the largest by, where the number is that; `None` where it need not be.
+
+    `the highest revenue with 12` says of 12 that it is the revenue, `the largest one with 3 rooms`
+    does not.
+    """
+    match = _MEASURED.search(statement.before)
+    if not match or not _ENDS.match(statement.after):
+        return None
+    return frozenset(content_words(match["measure"]))
+
+
+def _is_total(block: TextBlock, row: int) -> bool:
+    """Whether a row holds what the others add up to."""
+    return bool(block.row_words(row) & _TOTALS)
+
+
+def _is_extreme_anywhere(
+    labels: frozenset[str],
+    blocks: Sequence[TextBlock],
+    meant: frozenset[str] | None,
+    *,
+    is_high: bool,
+) -> bool:
+    """Whether what a row names is the first or last by some column, or by one that is meant."""
+    for block in blocks:
+        if not 1 < len(block.rows) <= _MOST_ROWS:
+            continue
+        for column in block.value_columns()[:20]:
+            if meant is not None and not block.column_words(column) & meant:
+                continue
+            cells = [one for one in block.column(column) if not _is_total(block, one.row)]
+            best = max(cells, key=lambda one: one.value if is_high else -one.value, default=None)
+            if best is not None and len(cells) > 1 and labels & block.row_words(best.row):
+                return True
+    return False
