@@ -250,7 +250,7 @@ def _files_of_a_question() -> list[str]:
 
 
 async def _objects_of_a_snapshot() -> list[str]:
-    """The objects whose methods get the text of a cell, from the pool to the process."""
+    """The objects whose methods get the text of a cell before the process's client does."""
     source = "'a text that nothing else holds'"
     passed: dict[str, None] = {}
 
@@ -272,7 +272,8 @@ async def _objects_of_a_snapshot() -> list[str]:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
-    return list(passed)
+    names = list(passed)
+    return names[: names.index("WorkerClient")]
 
 
 def _files_on_the_way(frame: FrameType | None) -> list[str]:

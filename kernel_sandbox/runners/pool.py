@@ -26,9 +26,9 @@ from kernel_sandbox.packages.packages import PackageInstaller
 from kernel_sandbox.runners.pool_packages import PoolPackages, with_refusals
 from kernel_sandbox.runners.pool_settings import PoolMetrics, PoolSettings, StateRetention
 from kernel_sandbox.runners.state_backends import (
-    PersistentSeat,
-    ReplaySeat,
-    SnapshotSeat,
+    PersistentBackend,
+    ReplayBackend,
+    SnapshotBackend,
     StateBackend,
 )
 from kernel_sandbox.types import CellResult, CellStatus, Limits
@@ -104,10 +104,10 @@ class SandboxPool(AsyncResource):
         self._opened_at = time.monotonic()
 
     async def _refuse_degraded(self) -> None:
-        async with PersistentSeat(self, {}) as seat:
-            await seat.run("pass")
-            self.containment = seat.containment
-            missing = shortcomings(self.settings.profile, seat.containment)
+        async with PersistentBackend(self, {}) as backend:
+            await backend.run("pass")
+            self.containment = backend.containment
+            missing = shortcomings(self.settings.profile, backend.containment)
         if missing:
             raise ContainmentError(
                 f"this machine does not hold a worker's {'; '.join(missing)}. Ask for the profile "
@@ -143,25 +143,25 @@ class SandboxPool(AsyncResource):
             self._queued -= 1
         try:
             async with AsyncExitStack() as stack:
-                seat = await stack.enter_async_context(self._seat(dict(inputs or {})))
-                yield await stack.enter_async_context(self._opened(seat))
+                backend = await stack.enter_async_context(self._backend(dict(inputs or {})))
+                yield await stack.enter_async_context(self._opened(backend))
         finally:
             self._places.release()
 
-    def _seat(self, inputs: dict[str, Path]) -> StateBackend:
+    def _backend(self, inputs: dict[str, Path]) -> StateBackend:
         if not self._is_open:
             raise SessionClosedError("the pool is closed, or was not started")
         match self.settings.strategy:
             case StateRetention.PERSISTENT:
-                return PersistentSeat(self, inputs)
+                return PersistentBackend(self, inputs)
             case StateRetention.SNAPSHOT:
-                return SnapshotSeat(self, inputs)
+                return SnapshotBackend(self, inputs)
             case StateRetention.REPLAY:
-                return ReplaySeat(self, inputs)
+                return ReplayBackend(self, inputs)
 
     @asynccontextmanager
-    async def _opened(self, seat: StateBackend) -> AsyncIterator[PooledRunner]:
-        runner = PooledRunner(self, seat)
+    async def _opened(self, backend: StateBackend) -> AsyncIterator[PooledRunner]:
+        runner = PooledRunner(self, backend)
         self._runners.add(runner)
         try:
             yield runner
@@ -169,40 +169,20 @@ class SandboxPool(AsyncResource):
             self._runners.discard(runner)
             await runner.close()
 
-    async def run_on(self, seat: StateBackend, source: str) -> CellResult:
-        """Installs what a cell lacks and runs it when its turn comes; for `PooledRunner`.
-
-        Args:
-            seat: of the trajectory.
-            source: the code.
-        """
-        prepared = await self.packages.prepare(source) if self.packages else None
-        async with self._turn():
-            result = await seat.run(source)
-        self._cells += 1
-        if result.ended_by:
-            self._kills[result.ended_by] += 1
-        await self.budget.make_room()
-        return with_refusals(result, prepared) if prepared else result
-
     def count_deadline(self) -> None:
         """Counts a trajectory that has come to its deadline; for `PooledRunner`."""
         self._kills["deadline"] += 1
 
-    async def collect_from(self, seat: StateBackend, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of a trajectory when its turn comes; for `PooledRunner`.
-
-        Args:
-            seat: of the trajectory.
-            folder: where they go.
-        """
-        async with self._turn():
-            paths = await seat.collect(folder)
+    async def count_cell(self, result: CellResult) -> None:
+        """Counts a cell that has run, and makes room for the next; for `PooledRunner`."""
+        self._cells += 1
+        if result.ended_by:
+            self._kills[result.ended_by] += 1
         await self.budget.make_room()
-        return paths
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def turn(self) -> AsyncIterator[None]:
+        """Waits until one more process may be at work; for `PooledRunner`."""
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -235,24 +215,24 @@ class SandboxPool(AsyncResource):
 class PooledRunner:
     """One trajectory; a `CellRunner`."""
 
-    def __init__(self, pool: SandboxPool, seat: StateBackend) -> None:
-        """Takes a seat in a pool; made by `SandboxPool.runner`."""
+    def __init__(self, pool: SandboxPool, backend: StateBackend) -> None:
+        """Takes a backend in a pool; made by `SandboxPool.runner`."""
         self._pool = pool
-        self._seat = seat
+        self._backend = backend
         deadline_s = pool.settings.deadline_s
         self._ends_at = None if deadline_s is None else time.monotonic() + deadline_s
         self._is_over = False
         self._is_closed = False
 
     @property
-    def seat(self) -> StateBackend:
+    def backend(self) -> StateBackend:
         """What holds its state."""
-        return self._seat
+        return self._backend
 
     @property
     def containment(self) -> Containment:
         """The layers around the process that was started last; none before the first cell."""
-        return self._seat.containment
+        return self._backend.containment
 
     async def run(self, source: str) -> CellResult:
         """Runs one cell when its turn comes, after what it lacks was installed if that may be.
@@ -269,12 +249,12 @@ class PooledRunner:
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
         if self._ends_at is None:
-            return await self._pool.run_on(self._seat, source)
+            return await self._run(source)
         left_s = self._ends_at - time.monotonic()
         if left_s > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
-                    return await self._pool.run_on(self._seat, source)
+                    return await self._run(source)
         if not self._is_over:
             self._is_over = True
             self._pool.count_deadline()
@@ -283,6 +263,14 @@ class PooledRunner:
             "no further cell runs in it"
         )
         return CellResult(CellStatus.TIMEOUT, message=message, ended_by="deadline")
+
+    async def _run(self, source: str) -> CellResult:
+        pool = self._pool
+        prepared = await pool.packages.prepare(source) if pool.packages else None
+        async with pool.turn():
+            result = await self._backend.run(source)
+        await pool.count_cell(result)
+        return with_refusals(result, prepared) if prepared else result
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
         """Copies the files that its code has made in the working folder, when its turn comes.
@@ -304,24 +292,27 @@ class PooledRunner:
         """
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
-        return await self._pool.collect_from(self._seat, folder)
+        async with self._pool.turn():
+            paths = await self._backend.collect(folder)
+        await self._pool.budget.make_room()
+        return paths
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[PooledRunner]:
         """Opens a trajectory that goes on from here by itself; it takes no place in the queue."""
-        async with self._seat.branch() as seat, self._pool._opened(seat) as runner:
+        async with self._backend.branch() as backend, self._pool._opened(backend) as runner:
             runner._ends_at = self._ends_at
             yield runner
 
     async def interrupt(self) -> None:
         """Interrupts the running cell; does nothing when none runs."""
-        await self._seat.interrupt()
+        await self._backend.interrupt()
 
     async def restart(self) -> None:
         """Forgets the state."""
-        await self._seat.restart()
+        await self._backend.restart()
 
     async def close(self) -> None:
         """Ends the trajectory. Safe to call again."""
         self._is_closed = True
-        await self._seat.close()
+        await self._backend.close()

@@ -24,16 +24,16 @@ from kernel_sandbox.watch.state_budget import StateBudget
 
 __all__ = [
     "BackendContext",
-    "PersistentSeat",
-    "ReplaySeat",
+    "PersistentBackend",
+    "ReplayBackend",
+    "SnapshotBackend",
     "SnapshotRunner",
-    "SnapshotSeat",
     "StateBackend",
 ]
 
 
 class BackendContext(Protocol):
-    """What a seat needs of its pool."""
+    """What a backend needs of its pool."""
 
     zygote: Zygote
     limits: Limits
@@ -68,11 +68,11 @@ class StateBackend(CellRunner, Protocol):
         ...
 
     def branch(self) -> StateBackend:
-        """Returns a seat, not entered yet, whose state begins as this one's is."""
+        """Returns a backend, not entered yet, whose state begins as this one's is."""
         ...
 
 
-class PersistentSeat(AsyncResource):
+class PersistentBackend(AsyncResource):
     """One worker that lives on, ended when others need its memory and then built again."""
 
     def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
@@ -143,7 +143,7 @@ class PersistentSeat(AsyncResource):
             overlay=options.overlay,
             keeps_ledger=options.keeps_ledger,
         )
-        self._worker = worker  # from here on, who ends the seat ends it too
+        self._worker = worker  # from here on, who ends the backend ends it too
         try:
             await worker.__aenter__()
             self.containment = worker.containment
@@ -158,9 +158,9 @@ class PersistentSeat(AsyncResource):
         """Ends the worker; the text stays."""
         await self._end()
 
-    def branch(self) -> PersistentSeat:
-        """Returns a seat that builds this state again with its first cell."""
-        other = PersistentSeat(self._host, self._inputs)
+    def branch(self) -> PersistentBackend:
+        """Returns a backend that builds this state again with its first cell."""
+        other = PersistentBackend(self._host, self._inputs)
         other._history = self._history.copy()
         return other
 
@@ -184,119 +184,6 @@ class PersistentSeat(AsyncResource):
         self._host.budget.forget(self)
         if worker is not None:
             await worker.close()
-
-
-class SnapshotSeat(AsyncResource):
-    """A way through a tree of states; its branches share the tree."""
-
-    def __init__(
-        self, host: BackendContext, inputs: Mapping[str, Path], way: SnapshotRunner | None = None
-    ) -> None:
-        """Starts nothing.
-
-        Args:
-            host: the pool.
-            inputs: the files that the code may read.
-            way: where to go on, in the tree of another seat.
-        """
-        self._host = host
-        self._inputs = dict(inputs)
-        self._tree: SnapshotTree | None = None
-        self._way = way
-
-    async def _open(self) -> None:
-        """Starts the tree, unless it is another's."""
-        if self._way is None:
-            host = self._host
-            tree = SnapshotTree(
-                host.zygote, host.limits, self._inputs, budget=host.budget, options=host.options
-            )
-            self._tree = await tree.__aenter__()
-            self._way = SnapshotRunner(tree)
-
-    @property
-    def way(self) -> SnapshotRunner:
-        """The way; there is one once the seat was entered."""
-        if self._way is None:
-            raise RuntimeError("the seat was not entered")
-        return self._way
-
-    @property
-    def node(self) -> Snapshot:
-        """The state after the last cell."""
-        return self.way.node
-
-    @property
-    def containment(self) -> Containment:
-        """The layers around every state."""
-        return self.way.containment
-
-    async def run(self, source: str) -> CellResult:
-        """Runs a cell in a fork of the state."""
-        with self._counting():
-            return await self.way.run(source)
-
-    @contextmanager
-    def _counting(self) -> Iterator[None]:
-        before = self.way.tree.replayed_cells
-        try:
-            yield
-        finally:
-            self._host.replayed_cells += self.way.tree.replayed_cells - before
-
-    async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of the state."""
-        with self._counting():
-            return await self.way.collect(folder)
-
-    def branch(self) -> SnapshotSeat:
-        """Returns a seat that goes on from the same node."""
-        return SnapshotSeat(self._host, self._inputs, self.way.branch())
-
-    async def interrupt(self) -> None:
-        """Interrupts the running cell."""
-        await self.way.interrupt()
-
-    async def restart(self) -> None:
-        """Goes back to the empty state."""
-        await self.way.restart()
-
-    async def close(self) -> None:
-        """Ends the tree with all its states, if it is this seat's."""
-        if self._way is not None:
-            await self._way.close()
-        if self._tree is not None:
-            await self._tree.close()
-
-
-class ReplaySeat(ReplayRunner):
-    """Text alone."""
-
-    def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
-        """Starts nothing.
-
-        Args:
-            host: the pool.
-            inputs: the files that the code may read.
-        """
-        super().__init__(host.zygote, host.limits, inputs, options=host.options)
-        self._host = host
-
-    async def run(self, source: str) -> CellResult:
-        """Runs the cells before, silently, and then this one."""
-        self._host.replayed_cells += len(self.history.cells)
-        return await super().run(source)
-
-    async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Runs all cells once more and copies the files that they make."""
-        self._host.replayed_cells += len(self.history.cells)
-        return await super().collect(folder)
-
-    def branch(self) -> ReplaySeat:
-        """Returns a seat with a copy of the text."""
-        other = ReplaySeat(self._host, self._inputs)
-        other.history = self.history.copy()
-        return other
 
 
 class SnapshotRunner:
@@ -359,3 +246,95 @@ class SnapshotRunner:
     async def close(self) -> None:
         """Lets no further cell run; the states stay until the tree is closed."""
         self._is_closed = True
+
+
+class SnapshotBackend(SnapshotRunner, AsyncResource):
+    """A way through a tree of states; its branches share the tree."""
+
+    def __init__(
+        self,
+        host: BackendContext,
+        inputs: Mapping[str, Path],
+        branch_of: SnapshotRunner | None = None,
+    ) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+            branch_of: what to go on from, in its tree; `None` for a tree of its own.
+        """
+        tree = (
+            branch_of.tree
+            if branch_of
+            else SnapshotTree(
+                host.zygote, host.limits, inputs, budget=host.budget, options=host.options
+            )
+        )
+        super().__init__(tree, branch_of.node if branch_of else None)
+        self._host = host
+        self._inputs = dict(inputs)
+        self._owns_tree = branch_of is None
+
+    async def _open(self) -> None:
+        """Starts the tree, unless it is another's."""
+        if self._owns_tree:
+            await self.tree.__aenter__()
+
+    async def run(self, source: str) -> CellResult:
+        """Runs a cell in a fork of the state."""
+        with self._counting():
+            return await super().run(source)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        before = self.tree.replayed_cells
+        try:
+            yield
+        finally:
+            self._host.replayed_cells += self.tree.replayed_cells - before
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Copies the files of the state."""
+        with self._counting():
+            return await super().collect(folder)
+
+    def branch(self) -> SnapshotBackend:
+        """Returns a backend that goes on from the same node."""
+        return SnapshotBackend(self._host, self._inputs, self)
+
+    async def close(self) -> None:
+        """Ends the tree with all its states, if it is this backend's."""
+        await super().close()
+        if self._owns_tree:
+            await self.tree.close()
+
+
+class ReplayBackend(ReplayRunner):
+    """Text alone."""
+
+    def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
+        """Starts nothing.
+
+        Args:
+            host: the pool.
+            inputs: the files that the code may read.
+        """
+        super().__init__(host.zygote, host.limits, inputs, options=host.options)
+        self._host = host
+
+    async def run(self, source: str) -> CellResult:
+        """Runs the cells before, silently, and then this one."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().run(source)
+
+    async def collect(self, folder: Path) -> tuple[Path, ...]:
+        """Runs all cells once more and copies the files that they make."""
+        self._host.replayed_cells += len(self.history.cells)
+        return await super().collect(folder)
+
+    def branch(self) -> ReplayBackend:
+        """Returns a backend with a copy of the text."""
+        other = ReplayBackend(self._host, self._inputs)
+        other.history = self.history.copy()
+        return other

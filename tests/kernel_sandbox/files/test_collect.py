@@ -84,7 +84,7 @@ async def test_a_closed_trajectory_gives_no_files(pool, tmp_path):
 async def test_layers_of_the_process_are_told(pool):
     async with pool.runner() as runner:
         await runner.run("1")
-        assert runner.containment is runner.seat.containment
+        assert runner.containment is runner.backend.containment
         assert runner.containment.is_active("environment")
         assert runner.containment.is_active("seccomp")
 
@@ -109,7 +109,7 @@ async def test_a_state_without_process_is_built_again_first(tmp_path, strategy):
 async def test_what_came_out_differently_for_the_files_is_told_with_the_next_cell(tmp_path):
     async with SandboxPool(PoolSettings(modules=()), LIMITS) as pool, pool.runner() as runner:
         await runner.run("import time; print(time.perf_counter())")
-        await runner.seat.evict()
+        await runner.backend.evict()
         assert await runner.collect(tmp_path) == ()
         assert "cell 1 (its output)" in (await runner.run("1")).message
         assert not (await runner.run("1")).message

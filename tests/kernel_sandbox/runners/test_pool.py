@@ -137,7 +137,7 @@ async def test_memory_of_those_that_wait_is_taken_and_their_state_comes_back():
 
 async def died(runner, how):
     """Ends the process of a trajectory's state between two cells, in one of two ways."""
-    worker = runner.seat._worker
+    worker = runner.backend._worker
     dead = worker._kernel.dead
     psutil.Process(worker.pid if how == "worker" else worker._zygote.pid).kill()
     async with asyncio.timeout(10):
@@ -181,7 +181,7 @@ async def test_the_quick_bound_of_a_states_memory_is_one():
     async with SandboxPool(settings) as pool, pool.runner() as runner:
         for code in ("1", "block = b'x' * (40 << 20)", "import numpy as np; a = np.ones(1 << 23)"):
             assert (await runner.run(code)).ok
-            exact = consumption.private_bytes(runner.seat._worker.pid)
+            exact = consumption.private_bytes(runner.backend._worker.pid)
             assert exact - 2 * MIB <= pool.metrics().live_bytes <= exact + 60 * MIB
     assert consumption.private_bytes_at_most(None, None) == 0
     assert consumption.private_bytes_at_most(2**22 + 1, os.getpid()) == 0
@@ -293,13 +293,13 @@ async def test_a_pool_closes_all_whatever_one_of_them_does(monkeypatch):
         for runner in (one, two):
             await runner.run("1")
         zygote = psutil.Process(pool.zygote.pid)
-        folders = [runner.seat._worker.workspace.path for runner in (one, two)]
+        folders = [runner.backend._worker.workspace.path for runner in (one, two)]
 
         async def fail():
             raise OSError("stuck")
 
         for runner in (one, two):  # whichever is first
-            monkeypatch.setattr(runner.seat, "close", fail)
+            monkeypatch.setattr(runner.backend, "close", fail)
             closing = asyncio.create_task(pool.close())
             await asyncio.sleep(0)
             closing.cancel()

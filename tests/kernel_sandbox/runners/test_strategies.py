@@ -14,7 +14,7 @@ from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetentio
 from kernel_sandbox.runners.replay import ReplayRunner
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.runners.snapshots import SnapshotTree
-from kernel_sandbox.runners.state_backends import PersistentSeat, SnapshotRunner
+from kernel_sandbox.runners.state_backends import PersistentBackend, SnapshotRunner
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, CellStatus, Limits
 
@@ -31,7 +31,7 @@ async def zygote():
 
 
 class Host:
-    """What a seat needs of a pool, with no room for a state that waits."""
+    """What a backend needs of a pool, with no room for a state that waits."""
 
     def __init__(self, zygote, budget):
         self.zygote, self.budget = zygote, budget
@@ -54,7 +54,7 @@ async def worker(zygote, inputs):
 async def evicted(zygote, inputs):
     from kernel_sandbox.watch.state_budget import StateBudget
 
-    class Evicting(PersistentSeat):
+    class Evicting(PersistentBackend):
         async def run(self, source):
             result = await super().run(source)
             await self._host.budget.make_room()
