@@ -146,7 +146,7 @@ def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
         try:
             lines = [process.stdout.readline() for _ in range(4)]
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             with suppress(ProcessLookupError):
                 process.kill()

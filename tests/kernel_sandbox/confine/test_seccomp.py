@@ -338,7 +338,7 @@ def test_a_bound_socket_goes_on_answering_after_late(tmp_path):
             for message in (b"one", b"two"):  # a connection each: it goes on accepting
                 assert ask(zmq, path, message) == message + b", 1"
             assert ask(zmq, path, b"end") == b"bye"
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=60) == 0
         finally:
             process.kill()
 
