@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 __all__ = ["JupyterServer", "Panel"]
 
@@ -166,7 +166,7 @@ class JupyterServer:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(60)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

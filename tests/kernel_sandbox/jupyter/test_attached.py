@@ -13,6 +13,7 @@ from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.jupyter.attached import AttachedKernel
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import MIB, CellStatus, Limits, Stream
+from tests.waiting import PATIENCE_S
 
 SPECS = Path(__file__).parents[3] / "kernel_sandbox"
 LIMITS = Limits(wall_s=60)
@@ -64,14 +65,14 @@ async def test_a_cell_past_its_time_is_interrupted_and_the_variables_stay(
     kernel.limits = SHORT
     result = await kernel.run("kept = 7\nimport time\ntime.sleep(30)")
     assert (result.status, result.state_lost) == (CellStatus.TIMEOUT, False)
-    assert await kernel.evaluate("", "kept", 45) == "7"
+    assert await kernel.evaluate("", "kept", PATIENCE_S) == "7"
 
 
 async def test_a_cancelled_cell_is_stopped(kernel: AttachedKernel) -> None:
     begun = asyncio.Event()
     source = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
     running = asyncio.create_task(kernel.run(source, lambda _: begun.set()))
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -80,8 +81,8 @@ async def test_a_cancelled_cell_is_stopped(kernel: AttachedKernel) -> None:
 
 
 async def test_an_expression_waits_no_longer_than_it_may(kernel: AttachedKernel) -> None:
-    assert await kernel.evaluate("import json", "json.dumps([1])", 45) == "'[1]'"
-    assert await kernel.evaluate("", "nowhere", 45) is None
+    assert await kernel.evaluate("import json", "json.dumps([1])", PATIENCE_S) == "'[1]'"
+    assert await kernel.evaluate("", "nowhere", PATIENCE_S) is None
     assert await kernel.evaluate("import time; time.sleep(1)", "1", 0.1) is None
 
 
@@ -119,7 +120,7 @@ async def test_comms_are_heard_and_answered(kernel: AttachedKernel) -> None:
         "line.on_msg(lambda message: heard.append(message['content']['data']))"
     )
     await kernel.wire.answer_comm(await opened, {"kind": "accepted"})
-    assert await kernel.evaluate("", "heard", 45) == "[{'kind': 'accepted'}]"
+    assert await kernel.evaluate("", "heard", PATIENCE_S) == "[{'kind': 'accepted'}]"
 
 
 async def test_a_manager_without_a_kernel_is_refused() -> None:

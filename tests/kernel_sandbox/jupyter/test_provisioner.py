@@ -20,6 +20,7 @@ from kernel_sandbox import environment
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.watch import consumption, processes
+from tests.waiting import PATIENCE_S
 
 SPECS = Path(kernel_sandbox.__file__).parent
 
@@ -66,7 +67,7 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
         begun = asyncio.Event()
         sleeping = "import time; print('begun', flush=True); time.sleep(60)"
         running = asyncio.create_task(printed(client, sleeping, begun.set))
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(PATIENCE_S):
             await begun.wait()
         await manager.interrupt_kernel()
         assert await running == "begun\nKeyboardInterrupt"
@@ -172,7 +173,7 @@ async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkey
 
     monkeypatch.setattr(processes.os, "pidfd_open", refuse)
     process = subprocess.Popen(["sleep", "0.05"])  # noqa: ASYNC220 (its end is the point)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         await processes.exited(process)
     assert process.returncode == 0
 

@@ -23,7 +23,7 @@ from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watch import consumption
 from tests.kernel_sandbox.running import BEGIN, SLEEPING, begun
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MODULES = ("numpy",)
@@ -147,7 +147,7 @@ async def died(runner, how):
     worker = runner.seat._worker
     dead = worker._kernel.dead
     psutil.Process(worker.pid if how == "worker" else worker._zygote.pid).kill()
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         await dead.wait()
 
 
@@ -205,7 +205,7 @@ async def test_a_cancelled_trajectory_leaves_its_place(pool):
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    async with asyncio.timeout(45), pool.runner() as runner:
+    async with asyncio.timeout(PATIENCE_S), pool.runner() as runner:
         assert (await runner.run("print(1)")).stdout == "1\n"
 
 
@@ -273,7 +273,7 @@ async def test_a_trajectory_that_is_closed_while_it_starts_leaves_nothing(monkey
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
         monkeypatch.setattr(tempfile, "tempdir", str(folder))
         running = asyncio.create_task(runner.run("1"))
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(PATIENCE_S):
             while not pool.zygote._starting:
                 await asyncio.sleep(0)  # a short moment: `until` may miss it
         await runner.close()
@@ -314,7 +314,7 @@ async def test_a_pool_closes_all_whatever_one_of_them_does(monkeypatch):
             with pytest.raises((OSError, asyncio.CancelledError)):
                 await closing
             monkeypatch.undo()
-        assert (await asyncio.to_thread(psutil.wait_procs, [zygote], 45))[1] == []
+        assert (await asyncio.to_thread(psutil.wait_procs, [zygote], PATIENCE_S))[1] == []
         assert not any(folder.exists() for folder in folders)
 
 

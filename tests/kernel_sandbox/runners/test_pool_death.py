@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from kernel_sandbox.runners.pool import StateRetention
+from tests.waiting import PATIENCE_S
 
 VICTIM = """
 import asyncio, sys
@@ -48,7 +49,7 @@ def killed_at_random(strategy, times, seed):
     return left
 
 
-def alive_with(folder, patience_s=45.0):
+def alive_with(folder, patience_s=PATIENCE_S):
     """The processes whose environment names the folder, once they had time to end."""
     ends_at = time.monotonic() + patience_s
     while found := [process for process in psutil.process_iter() if is_of(process, folder)]:

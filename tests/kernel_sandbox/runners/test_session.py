@@ -24,7 +24,7 @@ from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import MIB, CellError, CellStatus, Display, Limits, Stream
 from tests.kernel_sandbox.running import SLEEPING, begun
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
 ONE_GIB = Limits(memory_bytes=1024 * MIB)
@@ -257,7 +257,7 @@ async def test_too_many_processes_end_the_kernel(open_session):
 )
 async def test_a_kernel_that_dies_is_told_at_once(open_session, isolate, code, sign):
     session = await open_session(isolate=isolate)
-    async with asyncio.timeout(45):  # long before the cell's own time is over
+    async with asyncio.timeout(PATIENCE_S):  # long before the cell's own time is over
         result = await session.run("import os\nprint('before', flush=True)\n" + code)
     assert result.status is CellStatus.KILLED
     assert sign in result.message
@@ -272,7 +272,7 @@ async def test_a_kernel_killed_from_outside_is_told_at_once(open_session, isolat
     await begun(running, session.workspace.path)
     assert psutil.Process(session.pid).name().startswith("python")
     os.kill(session.pid, signal.SIGKILL)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         result = await running
     assert result.status is CellStatus.KILLED
 
@@ -281,7 +281,7 @@ async def test_a_death_between_cells_is_told_with_the_next(open_session):
     session = await open_session()
     await session.run("x = 1")
     os.kill(session.pid, signal.SIGKILL)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         await session._kernel.dead.wait()
     assert session.pid is None
     result = await session.run("'x' in globals()")
@@ -339,7 +339,7 @@ async def test_cancelling_the_caller_stops_the_cell_and_keeps_the_state(open_ses
     running = asyncio.create_task(session.run(f"x = 2\n{SLEEPING}"))
     await (begun(running, session.workspace.path) if runs else asyncio.sleep(0))
     running.cancel()
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(asyncio.CancelledError):
             await running
     result = await session.run("print(x)")
@@ -473,7 +473,7 @@ async def test_kernels_die_with_a_parent_that_is_killed(isolate):
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    _, alive = await asyncio.to_thread(psutil.wait_procs, [process], 45)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, [process], PATIENCE_S)
     assert alive == []
     for folder in folders:  # a killed parent can't tidy up: the test does
         shutil.rmtree(folder)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.training.report.report_runs import a_record, write_run
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 from training.report.__main__ import main, write_page
 from training.report.notes import (
     MAX_NOTE_CHARS,
@@ -53,7 +53,7 @@ def ask(server: ReportServer) -> Ask:
         path: str, note: object = None, *, token: str = "", body: bytes = b"", **headers: str
     ) -> tuple[int, Any]:
         host, port = server.server_address[:2]
-        connection = http.client.HTTPConnection(str(host), int(port), timeout=20)
+        connection = http.client.HTTPConnection(str(host), int(port), timeout=PATIENCE_S)
         body = body or (b"" if note is None else json.dumps(note).encode())
         method = "POST" if body else "GET"
         sent = {"Origin": server.origin, **headers}
@@ -208,10 +208,10 @@ def test_the_command_shows_the_page_until_it_is_interrupted(run: Path) -> None:
         try:
             url = process.stdout.readline().strip()
             assert url.startswith("http://127.0.0.1:")
-            with urllib.request.urlopen(url, timeout=20) as reply:
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
                 assert "Live: this page follows the run." in reply.read().decode()
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
 

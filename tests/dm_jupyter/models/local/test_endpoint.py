@@ -32,7 +32,7 @@ from dm_jupyter.models.local.errors import (
 from dm_jupyter.models.local.readiness import obstacles
 from dm_jupyter.models.local.runtime import ServerFolder
 from kernel_sandbox.packages.commands import install_extra, own_command
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 PROGRAM = Path(__file__).with_name("tiny_server.py")
 USER = """
@@ -79,7 +79,7 @@ async def _gone(pid: int) -> None:
 def _status(endpoint: LocalEndpoint, key: str) -> int:
     request = urllib.request.Request(endpoint.base_url, headers={"Authorization": f"Bearer {key}"})
     try:
-        with urllib.request.urlopen(request, timeout=45) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         error.close()

@@ -119,7 +119,7 @@ async def test_a_kernel_that_never_answers_is_not_waited_for(
         pass
     meter = asyncio.create_task(kernels.attach(kernel_id))  # waits for as long as it takes
     for _ in range(3):
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(PATIENCE_S):
             assert await kernels.alive(kernel_id) == Alive()
     await managers.get_kernel(kernel_id).interrupt_kernel()
     async with asyncio.timeout(PATIENCE_S):
