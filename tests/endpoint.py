@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE
+from tests.waiting import PATIENCE_S
 
 __all__ = ["LocalServer", "ScriptedEndpoint", "answer_to_probe", "unused_url"]
 
@@ -185,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, reply: _Reply, model: str) -> None:
         self._event(_chunk(model, {"role": "assistant", "content": ""}))
         if self.endpoint.reads_until is not None:
-            self.endpoint.reads_until.wait(10)
+            self.endpoint.reads_until.wait(PATIENCE_S)
         pieces = reply.pieces[: len(reply.pieces) // 2] if reply.breaks else reply.pieces
         for number, piece in enumerate(pieces):
             time.sleep(self.endpoint.piece_pause_s if number else 0)

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
+from tests.waiting import until
 from training.evaluation.manifest import ManifestError
 from training.records.records import EvalRecord
 
@@ -70,7 +70,7 @@ class ByShape(ScriptedPolicy):
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         self.drawing += 1
         self.most = max(self.most, self.drawing)
-        await asyncio.sleep(0.3)  # longer than a trajectory's start
+        await until(lambda: self.most > 4, "more than four ask at the same time")
         self.drawing -= 1
         return await ScriptedPolicy([self._said[self._place(request)]]).sample(request, on_text)
 

@@ -25,11 +25,11 @@ LAB_OPTIONS = (
 
 _AXE = Path("node_modules/axe-core/axe.min.js")
 _POLL_MS = 100
-_SETTLING_S = 20.0
+_SETTLING_S = 60.0
 _NEWS = re.compile("Server Connection Error|Kernel Restarting")
 
 
-def until(page: Page, holds: Callable[[], Any], what: str, timeout_s: float = 30.0) -> Any:
+def until(page: Page, holds: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
     """Waits for something that no event of the page tells, as a file on disk; returns it."""
     deadline = time.monotonic() + timeout_s
     while not (found := holds()):

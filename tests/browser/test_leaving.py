@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, until
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +90,11 @@ def test_what_the_person_writes_without_a_network_is_kept(
     context.set_offline(True)
     expect(lab.button("offline-banner")).to_be_visible()
     lab.write_cell(lab.cells.first, "mine = 'written offline'")
-    lab.page.wait_for_timeout(2000)  # long enough for the server to write the file itself
+
+    def is_written() -> bool:
+        return len(lab.server.document(lab.path).cells) > 1
+
+    until(lab.page, is_written, "the server writes the file itself")
     context.set_offline(False)
     lab.expect_run("answered")
     _expect_all(lab, mine="mine = 'written offline'")

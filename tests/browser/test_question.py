@@ -67,6 +67,14 @@ def test_a_failed_attempt_folds_away_and_one_click_brings_it_back(lab: Lab, say)
     expect(failed.locator(".jp-OutputArea-output")).to_contain_text("NameError")
 
 
+def _kept_share(lab: Lab) -> float:
+    """The right area's share of the page's width, as the server has it."""
+    workspace = lab.page.url.partition("/workspaces/")[2].partition("/")[0]
+    kept = lab.server.get(f"/lab/api/workspaces/{workspace}")["data"]
+    sizes: list[float] = kept.get("layout-restorer:data", {}).get("relativeSizes") or [1.0]
+    return sizes[-1]
+
+
 def test_the_panel_opens_wide_enough_and_then_keeps_the_persons_width(lab: Lab) -> None:
     width = "document.querySelector('#dm-jupyter-panel').clientWidth"
     until(lab.page, lambda: 360 <= lab.page.evaluate(width) <= 400, "a wide panel")
@@ -79,7 +87,8 @@ def test_the_panel_opens_wide_enough_and_then_keeps_the_persons_width(lab: Lab) 
     lab.page.mouse.up()
     narrow = lab.page.evaluate(width)
     assert 240 <= narrow < 340
-    lab.page.wait_for_timeout(1500)  # JupyterLab keeps the layout some moments later
+    share = narrow / lab.page.evaluate("document.querySelector('#jp-main-split-panel').clientWidth")
+    until(lab.page, lambda: abs(_kept_share(lab) - share) < 0.02, "JupyterLab keeps the layout")
     lab.reload()
     assert abs(lab.page.evaluate(width) - narrow) < 15
 

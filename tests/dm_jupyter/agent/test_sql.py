@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -115,10 +114,8 @@ def test_rows_above_the_limit_are_cut_and_said(
 
 
 def test_a_query_that_never_ends_is_ended(database: Path) -> None:
-    started = time.monotonic()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         _run(database, ENDLESS, max_seconds=0.2)
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize(

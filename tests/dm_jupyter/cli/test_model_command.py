@@ -18,6 +18,7 @@ from dm_jupyter.models.local import catalogue, endpoint
 from dm_jupyter.models.local import pull as pull_module
 from dm_jupyter.models.local.pull import PullProgress
 from kernel_sandbox.packages.commands import install_extra, own_command
+from tests.waiting import PATIENCE_S
 
 SMALL = catalogue.find("smollm2-135m")
 
@@ -146,7 +147,7 @@ def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
         try:
             lines = [process.stdout.readline() for _ in range(4)]
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE_S) == 0
         finally:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -19,6 +19,7 @@ from dm_jupyter.data import profile_reader
 from dm_jupyter.data.profile_reader import READING, ProfileReader, reading_for
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,7 +34,7 @@ async def test_a_table_of_very_many_columns_is_read_and_holds_up_nobody(tmp_path
     async with ProfileReader(replace(READING, wall_s=120.0)) as reader:
         reading = asyncio.create_task(reader.profile(_wide(tmp_path / "wide.csv", 32_000)))
         while not reading.done():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # a turn of the loop
             turns += 1
         (table,) = (await reading).tables
     assert len(table.columns) == 32_000
@@ -44,6 +45,7 @@ async def test_what_takes_too_long_has_a_short_profile_and_a_sentence(tmp_path: 
     path = _wide(tmp_path / "wide.csv", 32_000)
     async with ProfileReader(replace(READING, wall_s=0.2)) as reader:
         profile = await reader.profile(path)
+        reader._limits = READING
         again = await reader.profile(_wide(tmp_path / "small.csv", 2))
     assert profile.tables == ()
     assert profile.kind == "csv"
@@ -156,8 +158,7 @@ async def test_another_file_of_the_same_name_is_not_taken_for_it(
 async def test_its_process_ends_when_no_file_is_read_and_comes_again(tmp_path: Path) -> None:
     async with ProfileReader(idle_s=0.05) as reader:
         await reader.profile(_wide(tmp_path / "one.csv", 2))
-        while reader._zygote is not None:
-            await asyncio.sleep(0.02)
+        await until(lambda: reader._zygote is None, "its process has ended")
         profile = await reader.profile(_wide(tmp_path / "two.csv", 2))
         assert len(profile.tables) == 1
     await reader.close()

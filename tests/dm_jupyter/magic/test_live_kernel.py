@@ -17,6 +17,7 @@ from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellStatus
 from tests.dm_jupyter.magic.kernel import LOAD
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import until
 
 COUNT = "print('rows', len(df))\n```"
 WAIT = "import time\ntime.sleep(60)\n```"
@@ -87,12 +88,8 @@ def _shows(words: str) -> Callable[[dict[str, Any]], bool]:
     )
 
 
-async def _gone(processes: list[psutil.Process]) -> bool:
-    for _ in range(100):
-        if not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes):
-            return True
-        await asyncio.sleep(0.1)
-    return False
+def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 async def test_the_cell_that_asks_is_named(notebook: Notebook) -> None:
@@ -133,7 +130,7 @@ async def test_a_killed_notebook_kernel_leaves_no_process(notebook: Notebook) ->
         started = notebook.children
         notebook.process.kill()
         assert started
-        assert await _gone(started)
+        await until(lambda: not any(map(_lives, started)), "what it started has ended")
 
 
 async def test_in_a_restricted_kernel_it_says_what_to_do(folder: Path) -> None:

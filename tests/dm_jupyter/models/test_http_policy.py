@@ -18,6 +18,7 @@ from dm_jupyter.core.errors import (
     StreamBrokenError,
 )
 from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.answer_stream import AnswerStream
 from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
@@ -25,6 +26,7 @@ from dm_jupyter.models.local.tickets import RequestQueue
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from tests.endpoint import ScriptedEndpoint, unused_url
+from tests.waiting import PATIENCE_S, until
 
 KEY = "sk-very-secret-0123456789"
 ASKED = SampleRequest(
@@ -222,18 +224,23 @@ async def test_a_model_that_goes_round_in_circles_is_cut_off() -> None:
     assert completion.completion_tokens > 0
 
 
-async def test_an_opening_is_no_word_of_the_model_before_its_first_token() -> None:
+async def test_an_opening_is_no_word_of_the_model_before_its_first_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The local server opens the stream at once, and then reads the prompt for half a minute."""
     heard: list[str] = []
-    read = threading.Event()
+    read, is_open, take = threading.Event(), asyncio.Event(), AnswerStream.take
+
+    def taking(stream: AnswerStream, chunk: object) -> str:
+        is_open.set()
+        return take(stream, chunk)
+
+    monkeypatch.setattr(AnswerStream, "take", taking)
     with ScriptedEndpoint(["3 + 4"], reads_until=read) as endpoint:
         capable = Endpoint(endpoint.base_url, "m", capabilities=Capabilities(True))
         async with HttpPolicy(capable) as policy:
             asking = asyncio.create_task(policy.sample(OPENED, heard.append))
-            async with asyncio.timeout(10):
-                while not endpoint.bodies:
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)  # the stream is open
+            await asyncio.wait_for(is_open.wait(), PATIENCE_S)
             assert heard == []
             read.set()
             done = await asking
@@ -303,9 +310,8 @@ async def test_background_work_yields_to_a_question_and_asks_again(
             HttpPolicy(where, queue=queue) as policy,
         ):
             evaluating = asyncio.create_task(other.sample(background, said.append))
-            async with asyncio.timeout(10):
-                while not endpoint.bodies:
-                    await asyncio.sleep(0.01)
+            await until(lambda: endpoint.bodies, "the background work is asked")
+            async with asyncio.timeout(PATIENCE_S):
                 heard: list[str] = []
                 asked = await policy.sample(ASKED, heard.append)
                 is_after = not evaluating.done()
@@ -324,9 +330,7 @@ async def test_no_request_goes_before_one_of_another_policy_unasked(tmp_path: Pa
         here, there = Endpoint(endpoint.base_url, "m"), Endpoint(endpoint.base_url, "m")
         async with HttpPolicy(here, queue=queue) as first, HttpPolicy(there, queue=queue) as second:
             answering = asyncio.create_task(first.sample(ASKED, lambda _: None))
-            async with asyncio.timeout(10):
-                while not endpoint.bodies:
-                    await asyncio.sleep(0.01)
+            await until(lambda: endpoint.bodies, "the first is asked")
             await second.sample(replace(ASKED, on_wait=waits.append), lambda _: None)
             assert answering.done()
             await answering

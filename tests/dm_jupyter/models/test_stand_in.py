@@ -27,7 +27,7 @@ def speaks(request: ScriptedModelRequest) -> ScriptedTurn:
 
 def asks(stand_in: StandIn, *messages: dict[str, Any], **fields: Any) -> httpx2.Response:
     body = {"model": stand_in.family.model, "messages": [QUESTION, *messages], "stream": True}
-    with httpx2.Client(timeout=5, verify=False) as client:  # all is local
+    with httpx2.Client(timeout=60, verify=False) as client:  # all is local
         return client.post(f"{stand_in.base_url}/chat/completions", json={**body, **fields})
 
 
@@ -232,7 +232,7 @@ def test_a_limit_that_a_family_ignores_is_none() -> None:
 
 @every_family
 def test_lists_its_model(one: Family) -> None:
-    with StandIn(one, speaks) as stand_in, httpx2.Client(timeout=5, verify=False) as client:
+    with StandIn(one, speaks) as stand_in, httpx2.Client(timeout=60, verify=False) as client:
         answer = client.get(f"{stand_in.base_url}/models")
         assert answer.status_code == (200 if one.lists_models else 404)
         assert not one.lists_models or answer.json()["data"][0]["id"] == one.model

@@ -21,10 +21,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from tests.waiting import PATIENCE_S, wait_until
+
 __all__ = ["JupyterServer", "Panel"]
 
 TOKEN = "a-token-for-tests"
-_START_S = 60.0
+_START_S = 240.0
 
 
 class JupyterServer:
@@ -107,6 +109,7 @@ class JupyterServer:
                 time.sleep(0.1)
             else:
                 return
+        self.stop()
         raise RuntimeError(f"the server did not start:\n{self.log.read_text()[-3000:]}")
 
     def _command(self) -> list[str]:
@@ -163,7 +166,7 @@ class JupyterServer:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -182,7 +185,7 @@ class JupyterServer:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"token {token}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=90) as answer:
             text = answer.read().decode()
         return json.loads(text) if text.startswith(("{", "[")) else text
 
@@ -230,12 +233,14 @@ class JupyterServer:
         Not asked of the server: one that reads a notebook while it writes the same one takes the
         half-written file for a broken one and moves it away (jupyter_server's `fileio.py`).
         """
-        while True:
+
+        def whole() -> Any:
             try:
-                document = nbformat.read(self.root / path, as_version=4)
-                break
+                return nbformat.read(self.root / path, as_version=4)
             except nbformat.reader.NotJSONError:  # it is being written just now
-                time.sleep(0.05)
+                return None
+
+        document = wait_until(whole, f"{path} is written")
         nbformat.validate(document)
         return document
 

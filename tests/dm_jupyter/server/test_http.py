@@ -14,6 +14,7 @@ from tornado.websocket import websocket_connect
 from dm_jupyter.server.handlers import HANDLERS
 from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import PATIENCE_S, until
 
 API = "/dm-jupyter/api"
 
@@ -61,7 +62,7 @@ def test_a_cookie_needs_the_token_against_forgery(server: JupyterServer) -> None
     "text", ["no json", "[]", '{"kind": "fly"}', '{"kind": "ask", "question": 3}']
 )
 async def test_nonsense_is_answered_and_the_line_stays(server: JupyterServer, text: str) -> None:
-    async with asyncio.timeout(20), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel._connection.write_message(text)
         assert "not understood" in (await panel.until("refused"))["message"]
         await panel.attach("any.ipynb")
@@ -125,8 +126,8 @@ async def test_a_run_is_read_exported_and_deleted(server: JupyterServer, say) ->
         run_id = await panel.ask(path, "Which places?", files=["sales.csv"])
         assert server.refusal("DELETE", f"{API}/runs/{run_id}") == 409
         await panel.until("run_closed")
-    while server.get(f"{API}/runs?query=which+PLACES")["runs"][0]["stop"] is None:
-        await asyncio.sleep(0.05)
+    found = f"{API}/runs?query=which+PLACES"
+    await until(lambda: server.get(found)["runs"][0]["stop"], "the run is kept as ended")
     messages = server.get(f"{API}/runs/{run_id}")["messages"]
     assert [message["seq"] for message in messages] == list(range(1, len(messages) + 1))
     document = nbformat.from_dict(server.get(f"{API}/runs/{run_id}/export?as=notebook"))
@@ -167,7 +168,7 @@ async def test_the_kernels_tables_are_listed_and_told_to_the_model(
 async def test_meters_tell_a_restricted_kernel_from_another(server: JupyterServer) -> None:
     restricted = server.notebook("meter.ipynb")
     other = server.notebook("meter-own.ipynb", kernel="python3")
-    async with asyncio.timeout(30), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(restricted)
         await panel.attach(other)
         meters: dict[str, dict] = {}
@@ -213,9 +214,10 @@ async def test_a_sandbox_that_is_switched_off_is_nowhere_called_restricted(
 async def test_a_busy_kernel_keeps_no_other_notebook_waiting(server: JupyterServer, say) -> None:
     say("print(df.sales.sum())\n```", "The sum is 40.")
     busy, free = server.notebook("busy-kernel.ipynb"), server.notebook("free-kernel.ipynb")
-    working = asyncio.create_task(server.execute(busy, "import time; time.sleep(30)"))
-    await asyncio.sleep(1)
-    async with asyncio.timeout(20), Panel(server) as panel:
+    working = asyncio.create_task(server.execute(busy, "import time; time.sleep(600)"))
+    kernel = f"/api/kernels/{server.kernel_id(busy)}"
+    await until(lambda: server.get(kernel)["execution_state"] == "busy", "the kernel is busy")
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(busy)
         await panel.attach(free)
         await panel.ask(free, "What is the sum?", files=["sales.csv"])

@@ -14,6 +14,7 @@ from kernel_sandbox.confine.cgroup_tree import PREFIX, Place, places
 from kernel_sandbox.confine.cgroups import Cgroup, delegate
 from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.types import MIB, Limits
+from tests.waiting import PATIENCE_S
 
 LIMITS = Limits(memory_bytes=64 * MIB, processes=4)
 NAME = f"test{os.getpid()}"
@@ -135,8 +136,8 @@ time.sleep(300)
     process.stdin.flush()
     daemon = psutil.Process(int(process.stdout.readline()))
     group.kill()
-    assert process.wait(45) == -9
-    daemon.wait(45)
+    assert process.wait(PATIENCE_S) == -9
+    daemon.wait(PATIENCE_S)
     group.remove()
     group.remove()  # again: nothing happens
 
@@ -232,7 +233,7 @@ def test_version_2_without_controllers_adds_and_ends_processes(bare_group, start
     assert "swap is not counted" in layer.reason
     assert not bare_group.oom_killed()
     bare_group.kill()
-    assert process.wait(45) == -9
+    assert process.wait(PATIENCE_S) == -9
 
 
 def test_version_2_file_logic_in_a_plain_folder_hands_down_controllers(tmp_path):
@@ -316,5 +317,5 @@ def test_removing_a_group_ends_all_that_is_in_it(group, started):
     processes = [started("import time; time.sleep(300)") for _ in range(5)]
     assert {group.add(process.pid).state for process in processes} == {LayerState.ACTIVE}
     group.remove()
-    assert [process.wait(45) for process in processes] == [-9] * 5
+    assert [process.wait(PATIENCE_S) for process in processes] == [-9] * 5
     assert folders_left() == set()

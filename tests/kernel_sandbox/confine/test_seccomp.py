@@ -14,6 +14,7 @@ from kernel_sandbox.confine import seccomp
 from kernel_sandbox.confine.layers import LayerState
 from kernel_sandbox.confine.syscall_numbers import AARCH64, X86_64, current
 from kernel_sandbox.confine.syscall_table import FAMILIES
+from tests.waiting import PATIENCE_S
 
 REPOSITORY = str(Path(__file__).resolve().parents[3])
 
@@ -368,7 +369,7 @@ def test_a_bound_socket_goes_on_answering_after_late(tmp_path):
             for message in (b"one", b"two"):  # a connection each: it goes on accepting
                 assert ask(zmq, path, message) == message + b", 1"
             assert ask(zmq, path, b"end") == b"bye"
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=PATIENCE_S) == 0
         finally:
             process.kill()
 

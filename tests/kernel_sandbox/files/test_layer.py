@@ -16,6 +16,7 @@ from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import FileChange, Limits
+from tests.waiting import until
 
 needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 
@@ -328,19 +329,15 @@ async def test_a_kernel_sees_what_the_person_does_meanwhile(folder, monkeypatch)
         (folder / "mine.csv").write_text("the person's")
         (folder / "old.csv").write_text("back")
         (folder / "same.csv").unlink()
-        seen = ""
-        for _ in range(100):
-            seen = (
-                await kernel.run(
-                    "print(os.path.exists('later.csv'), os.path.exists('sub/later.csv'),"
-                    " open('mine.csv').read(), os.path.exists('old.csv'),"
-                    " os.path.exists('same.csv'))"
-                )
-            ).stdout
-            if seen == "True True the person's True False\n":
-                break
-            await asyncio.sleep(0.05)
-        assert seen == "True True the person's True False\n"
+        look = (
+            "print(os.path.exists('later.csv'), os.path.exists('sub/later.csv'),"
+            " open('mine.csv').read(), os.path.exists('old.csv'), os.path.exists('same.csv'))"
+        )
+
+        async def sees_all():
+            return (await kernel.run(look)).stdout == "True True the person's True False\n"
+
+        await until(sees_all, "the cells see what the person changed")
         assert await done(kernel, "open('mine.csv', 'a').write(' and mine')") == {
             "changed mine.csv": "written"
         }
@@ -353,13 +350,11 @@ async def test_files_of_a_long_cell_get_through_while_it_runs(folder, monkeypatc
     monkeypatch.setattr(workspace_layer, "QUIET_S", 0.1)
     async with runner("kernel", folder) as kernel:
         running = asyncio.create_task(
-            kernel.run("import time\nopen('early.csv', 'w').write('x')\ntime.sleep(20)")
+            kernel.run("import time\nopen('early.csv', 'w').write('x')\ntime.sleep(90)")
         )
-        for _ in range(200):
-            if (folder / "early.csv").exists():
-                break
-            await asyncio.sleep(0.05)
-        assert (folder / "early.csv").read_text() == "x"
+        early = folder / "early.csv"
+        await until(lambda: early.exists() and early.read_text() == "x", "the file got through")
+        assert not running.done()
         await kernel.interrupt()
         await running
 
@@ -374,7 +369,8 @@ async def test_a_restart_and_the_end_lose_nothing(folder):
         await kernel.run(
             "import threading\nthreading.Timer(0.2, lambda: open('b.csv', 'w').write('b')).start()"
         )
-        await asyncio.sleep(0.4)
+        late = kernel._kernel.layer.upper / "b.csv"
+        await until(lambda: late.exists() and late.read_text() == "b", "it wrote between cells")
         await kernel.restart()
         assert (folder / "b.csv").exists()
         await kernel.run("open('c.csv', 'w').write('c')")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
@@ -31,6 +30,8 @@ from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, Display, Limits, Stream
 from kernel_sandbox.types import CellStatus as Status
+from tests.kernel_sandbox.running import SLEEPING, begun
+from tests.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 both = pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -62,7 +63,7 @@ async def open_worker(zygote):
     for worker in workers:
         await worker.close()
     left = psutil.Process(zygote.pid).children(recursive=True)
-    assert (await asyncio.to_thread(psutil.wait_procs, left, 5))[1] == []
+    assert (await asyncio.to_thread(psutil.wait_procs, left, PATIENCE_S))[1] == []
 
 
 def value(result):
@@ -256,9 +257,8 @@ DEATHS = {
 @pytest.mark.parametrize(("code", "sign"), DEATHS.values(), ids=DEATHS)
 async def test_a_worker_that_dies_is_told_at_once(open_worker, isolate, code, sign):
     worker = await open_worker(isolate=isolate, screened=False)
-    begun = time.perf_counter()
-    result = await worker.run("import os\nprint('before')\n" + code)
-    assert time.perf_counter() - begun < 5
+    async with asyncio.timeout(PATIENCE_S):  # long before the cell's own time is over
+        result = await worker.run("import os\nprint('before')\n" + code)
     assert (result.status, result.state_lost) == (Status.KILLED, True)
     assert result.stdout == "before\n"
     assert sign in result.message
@@ -267,14 +267,14 @@ async def test_a_worker_that_dies_is_told_at_once(open_worker, isolate, code, si
 
 async def test_a_worker_killed_from_outside_is_told_at_once_or_with_the_next_cell(open_worker):
     worker = await open_worker()
-    running = asyncio.create_task(worker.run("import time\ntime.sleep(60)"))
-    await asyncio.sleep(0.2)
+    running = asyncio.create_task(worker.run(SLEEPING))
+    await begun(running, worker.workspace.path)
     os.kill(worker.pid, signal.SIGKILL)
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(PATIENCE_S):
         assert (await running).status is Status.KILLED
     await worker.run("x = 1")
     os.kill(worker.pid, signal.SIGKILL)
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(PATIENCE_S):
         await worker._kernel.dead.wait()
     assert worker.pid is None
     result = await worker.run("'x' in globals()")
@@ -285,7 +285,7 @@ async def test_a_worker_killed_from_outside_is_told_at_once_or_with_the_next_cel
 async def test_asking_to_exit_ends_the_worker_after_the_cell(open_worker):
     worker = await open_worker(screened=False)
     assert (await worker.run("exit")).ok
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(PATIENCE_S):
         await worker._kernel.dead.wait()
     assert "empty one" in (await worker.run("1")).message
 
@@ -367,7 +367,7 @@ async def test_interrupts_at_any_moment_keep_the_state(open_worker, code):
     await worker.run("x = 1")
     for delay_s in (0, 0.001, 0.003, 0.006):
         running = asyncio.create_task(worker.run(code))
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(delay_s)  # any moment will do
         await worker.interrupt()
         assert (await running).status in (Status.INTERRUPTED, Status.OK)
         result = await worker.run("print(x)")
@@ -400,14 +400,14 @@ async def test_a_cell_interrupted_before_it_runs_never_runs(open_worker, prepare
     assert (result.status, result.stdout) == (Status.OK, "1\n")
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.2])
-async def test_cancelling_the_caller_stops_the_cell_and_keeps_the_state(open_worker, after_s):
+@pytest.mark.parametrize("runs", [False, True], ids=["sent", "runs"])
+async def test_cancelling_the_caller_stops_the_cell_and_keeps_the_state(open_worker, runs):
     worker = await open_worker()
     await worker.run("x = 1")
-    running = asyncio.create_task(worker.run("import time\nx = 2\ntime.sleep(60)"))
-    await asyncio.sleep(after_s)
+    running = asyncio.create_task(worker.run(f"x = 2\n{SLEEPING}"))
+    await (begun(running, worker.workspace.path) if runs else asyncio.sleep(0))
     running.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(asyncio.CancelledError):
             await running
     result = await worker.run("print(x)")
@@ -435,8 +435,8 @@ async def test_many_workers_live_side_by_side(open_worker):
 async def test_restart_gives_an_empty_worker_and_ends_a_running_cell(open_worker):
     worker = await open_worker()
     first = worker.pid
-    running = asyncio.create_task(worker.run("x = 1\nimport time\ntime.sleep(60)"))
-    await asyncio.sleep(0.2)
+    running = asyncio.create_task(worker.run(f"x = 1\n{SLEEPING}"))
+    await begun(running, worker.workspace.path)
     await worker.restart()
     assert (await running).state_lost
     assert worker.pid not in (None, first)
@@ -445,8 +445,8 @@ async def test_restart_gives_an_empty_worker_and_ends_a_running_cell(open_worker
 
 async def test_close_is_safe_to_repeat_and_ends_a_running_cell(open_worker):
     worker = await open_worker()
-    running = asyncio.create_task(worker.run("import time\ntime.sleep(60)"))
-    await asyncio.sleep(0.2)
+    running = asyncio.create_task(worker.run(SLEEPING))
+    await begun(running, worker.workspace.path)
     await worker.close()
     await worker.close()
     assert (await running).status is Status.KILLED
@@ -460,7 +460,7 @@ async def test_cancelling_the_start_leaves_nothing(zygote):
     for delay_s in (0, 0.005, 0.02, 0.04):
         worker = CellWorker(zygote)
         starting = asyncio.create_task(worker.__aenter__())
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(delay_s)  # any moment will do
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await starting
@@ -468,16 +468,14 @@ async def test_cancelling_the_start_leaves_nothing(zygote):
             assert worker.pid is None
         await worker.close()
         left = psutil.Process(zygote.pid).children(recursive=True)
-        assert (await asyncio.to_thread(psutil.wait_procs, left, 5))[1] == []
+        assert (await asyncio.to_thread(psutil.wait_procs, left, PATIENCE_S))[1] == []
 
 
 async def test_requests_wait_for_a_zygote_that_is_busy(open_worker, zygote):
     os.kill(zygote.pid, signal.SIGSTOP)
     try:
         starting = [asyncio.create_task(open_worker()) for _ in range(60)]
-        async with asyncio.timeout(20):
-            while len(zygote._starting) < 60:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(zygote._starting) >= 60, "all have asked")
         assert zygote._sending.locked()  # its socket takes no more
         starting.pop().cancel()
     finally:
@@ -490,9 +488,7 @@ async def test_requests_that_wait_end_with_their_zygote():
         os.kill(zygote.pid, signal.SIGSTOP)
         workers = [CellWorker(zygote) for _ in range(40)]
         starting = [asyncio.create_task(worker.__aenter__()) for worker in workers]
-        async with asyncio.timeout(20):
-            while len(zygote._starting) < 40:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(zygote._starting) >= 40, "all have asked")
         os.kill(zygote.pid, signal.SIGKILL)
         for start in starting:
             with pytest.raises(KernelStartError, match="zygote ended; try again"):
@@ -592,7 +588,7 @@ async def test_without_its_jailer_a_zygote_goes_on():
             pytest.skip("this machine has no jails")
         for jailer in siblings:
             jailer.kill()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await worker._kernel.dead.wait()
         async with CellWorker(zygote) as another:
             assert (await another.run("print(1)")).stdout == "1\n"
@@ -606,9 +602,10 @@ async def test_a_zygote_that_dies_takes_its_workers_and_is_replaced():
         async with worker:
             process = psutil.Process(worker.pid)
             os.kill(zygote.pid, signal.SIGKILL)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await worker._kernel.dead.wait()
-            assert await asyncio.to_thread(psutil.wait_procs, [process], 5) == ([process], [])
+            _, alive = await asyncio.to_thread(psutil.wait_procs, [process], PATIENCE_S)
+            assert alive == []
             result = await worker.run("1+1")
             assert (value(result), "empty one" in result.message) == ("2", True)
     with pytest.raises(SessionClosedError, match="zygote is closed"):
@@ -653,7 +650,7 @@ async def test_everything_dies_with_a_parent_that_is_killed(isolate):
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, 5)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, PATIENCE_S)
     assert alive == []
     for folder in told[3:]:  # a killed parent can't tidy up: the test does
         shutil.rmtree(folder)
@@ -671,7 +668,7 @@ async def test_a_worker_is_counted_however_long_that_takes_to_arrange(
 
     async def spawn_and_wait(*arguments):
         process = await spawn(*arguments)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the slow machine
         return process
 
     monkeypatch.setattr(Zygote, "spawn", spawn_and_wait)

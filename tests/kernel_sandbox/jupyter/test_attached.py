@@ -13,9 +13,11 @@ from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.jupyter.attached import AttachedKernel
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import MIB, CellStatus, Limits, Stream
+from tests.waiting import PATIENCE_S
 
 SPECS = Path(__file__).parents[3] / "kernel_sandbox"
-LIMITS = Limits(wall_s=2)
+LIMITS = Limits(wall_s=60)
+SHORT = Limits(wall_s=1)
 
 
 async def _started(
@@ -60,14 +62,18 @@ async def test_outputs_come_while_the_cell_runs(kernel: AttachedKernel) -> None:
 async def test_a_cell_past_its_time_is_interrupted_and_the_variables_stay(
     kernel: AttachedKernel,
 ) -> None:
+    kernel.limits = SHORT
     result = await kernel.run("kept = 7\nimport time\ntime.sleep(30)")
     assert (result.status, result.state_lost) == (CellStatus.TIMEOUT, False)
-    assert await kernel.evaluate("", "kept", 5) == "7"
+    assert await kernel.evaluate("", "kept", PATIENCE_S) == "7"
 
 
 async def test_a_cancelled_cell_is_stopped(kernel: AttachedKernel) -> None:
-    running = asyncio.create_task(kernel.run("import time\ntime.sleep(30)"))
-    await asyncio.sleep(0.5)
+    begun = asyncio.Event()
+    source = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
+    running = asyncio.create_task(kernel.run(source, lambda _: begun.set()))
+    async with asyncio.timeout(PATIENCE_S):
+        await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -75,8 +81,8 @@ async def test_a_cancelled_cell_is_stopped(kernel: AttachedKernel) -> None:
 
 
 async def test_an_expression_waits_no_longer_than_it_may(kernel: AttachedKernel) -> None:
-    assert await kernel.evaluate("import json", "json.dumps([1])", 5) == "'[1]'"
-    assert await kernel.evaluate("", "nowhere", 5) is None
+    assert await kernel.evaluate("import json", "json.dumps([1])", PATIENCE_S) == "'[1]'"
+    assert await kernel.evaluate("", "nowhere", PATIENCE_S) is None
     assert await kernel.evaluate("import time; time.sleep(1)", "1", 0.1) is None
 
 
@@ -97,6 +103,7 @@ async def test_a_death_is_told_and_the_next_cell_refused(kernel: AttachedKernel)
 
 async def test_a_kernel_that_ignores_the_interrupt_is_killed(kernel: AttachedKernel) -> None:
     source = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(60)"
+    kernel.limits = SHORT
     result = await kernel.run(source)
     assert result.status is CellStatus.TIMEOUT
     assert result.state_lost
@@ -113,7 +120,7 @@ async def test_comms_are_heard_and_answered(kernel: AttachedKernel) -> None:
         "line.on_msg(lambda message: heard.append(message['content']['data']))"
     )
     await kernel.wire.answer_comm(await opened, {"kind": "accepted"})
-    assert await kernel.evaluate("", "heard", 5) == "[{'kind': 'accepted'}]"
+    assert await kernel.evaluate("", "heard", PATIENCE_S) == "[{'kind': 'accepted'}]"
 
 
 async def test_a_manager_without_a_kernel_is_refused() -> None:

@@ -20,18 +20,21 @@ from kernel_sandbox import environment
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.watch import consumption, processes
+from tests.waiting import PATIENCE_S
 
 SPECS = Path(kernel_sandbox.__file__).parent
 
 
-async def printed(client: AsyncKernelClient, code: str) -> str:
+async def printed(client: AsyncKernelClient, code: str, on_text=lambda: None) -> str:
     texts = []
 
     def hook(message):
         content = message["content"]
         texts.append(content.get("text", "") + content.get("ename", ""))
+        if texts[-1]:
+            on_text()
 
-    await client.execute_interactive(code, output_hook=hook, timeout=20)
+    await client.execute_interactive(code, output_hook=hook, timeout=60)
     return "".join(texts).strip()
 
 
@@ -53,7 +56,7 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
     for _ in range(2):
         client = manager.client()
         client.start_channels()
-        await client.wait_for_ready(timeout=30)
+        await client.wait_for_ready(timeout=60)
         code = "import os; print(os.getcwd(), 'SERVER_SECRET' in os.environ)"
         assert await printed(client, code) == f"{folder} False"
         assert (
@@ -61,10 +64,13 @@ async def test_a_server_starts_restarts_interrupts_and_ends_the_kernel(tmp_path,
             == "OSError"
         )
         assert provisioner.containment.is_active("rlimits")
-        running = asyncio.create_task(printed(client, "import time; time.sleep(30)"))
-        await asyncio.sleep(0.3)
+        begun = asyncio.Event()
+        sleeping = "import time; print('begun', flush=True); time.sleep(60)"
+        running = asyncio.create_task(printed(client, sleeping, begun.set))
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
         await manager.interrupt_kernel()
-        assert await running == "KeyboardInterrupt"
+        assert await running == "begun\nKeyboardInterrupt"
         await provisioner.send_signal(0)
         client.stop_channels()
         first = provisioner.kernel_pid
@@ -167,7 +173,7 @@ async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkey
 
     monkeypatch.setattr(processes.os, "pidfd_open", refuse)
     process = subprocess.Popen(["sleep", "0.05"])  # noqa: ASYNC220 (its end is the point)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await processes.exited(process)
     assert process.returncode == 0
 

@@ -31,6 +31,7 @@ from kernel_sandbox.ray.ray_host import RayHost
 from kernel_sandbox.ray.ray_pool import NodeLostError, RayMissingError, RayPool
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.types import CellStatus, Limits
+from tests.waiting import until
 from tests.wheels import index_variables, make_wheel
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -189,9 +190,7 @@ ENDLESS = "x = 5\nopen('begun', 'w').close()\nwhile True: pass"
 
 async def begun(folder):
     """Waits until the cell `ENDLESS` runs."""
-    async with asyncio.timeout(30):
-        while not list(folder.glob("dm-work-*/begun")):
-            await asyncio.sleep(0.02)
+    await until(lambda: list(folder.glob("dm-work-*/begun")), "the cell runs")
 
 
 @needs_ray
@@ -234,9 +233,11 @@ async def test_more_than_there_are_places_wait_for_one(pool):
         for one in taken:
             await one.enter_async_context(pool.runner())
         waiting = asyncio.create_task(stack.enter_async_context(pool.runner()))
-        async with asyncio.timeout(30):
-            while (await pool.metrics()).total.queued == 0:
-                await asyncio.sleep(0.01)
+
+        async def is_queued():
+            return (await pool.metrics()).total.queued > 0
+
+        await until(is_queued, "one waits for a place")
         await taken[4].aclose()
         assert (await (await waiting).run("1")).ok
         assert (await pool.metrics()).total.active == 6

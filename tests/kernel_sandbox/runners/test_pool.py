@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watch import consumption
+from tests.kernel_sandbox.running import BEGIN, SLEEPING, begun
+from tests.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MODULES = ("numpy",)
@@ -28,7 +32,7 @@ MODULES = ("numpy",)
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool():
     settings = PoolSettings(cells_at_once=2, trajectories_at_once=3, modules=MODULES)
-    async with SandboxPool(settings, Limits(wall_s=10.0, memory_bytes=700 * MIB)) as made:
+    async with SandboxPool(settings, Limits(wall_s=60.0, memory_bytes=700 * MIB)) as made:
         yield made
         assert psutil.Process(made.zygote.pid).children(recursive=True) == []
 
@@ -53,19 +57,19 @@ async def test_more_trajectories_than_places_wait_for_one(pool):
 
 
 async def test_no_more_cells_run_at_once_than_there_are_turns(pool):
-    async def nap(runner):
-        return await runner.run("import time; time.sleep(0.7)")
-
     async with pool.runner() as a, pool.runner() as b, pool.runner() as c:
         for runner in (a, b, c):
             await runner.run("1")
+        before = pool.metrics().cells
+        wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)"
         async with asyncio.TaskGroup() as group:
             for runner in (a, b, c):
-                group.create_task(nap(runner))
-            await asyncio.sleep(0.3)
-            now = pool.metrics()
-            assert (now.running, now.waiting) == (2, 1)
-        assert pool.metrics().cells >= 6
+                group.create_task(runner.run(wait))
+            await until(lambda: pool.metrics().running == 2, "two cells run")
+            assert pool.metrics().waiting == 1
+            for runner in (a, b, c):
+                (runner.seat._worker.workspace.path / "go").touch()
+        assert pool.metrics().cells == before + 3
 
 
 async def test_what_ended_a_cell_is_counted(pool):
@@ -81,7 +85,7 @@ async def test_what_ended_a_cell_is_counted(pool):
 ENDED_BY = {
     "disk": "for n in range(40): open(str(n), 'wb').write(b'x' * (1 << 20))\nwhile True: pass",
     "processes": "import multiprocessing, time\nfork = multiprocessing.get_context('fork')\n"
-    "[fork.Process(target=time.sleep, args=(9,)).start() for _ in range(9)]\ntime.sleep(9)",
+    "[fork.Process(target=time.sleep, args=(99,)).start() for _ in range(9)]\ntime.sleep(99)",
     "output": "while True: print('x' * 10_000)",
     "timeout": "while True: pass",
     "connection": "import os\nos.write(3, b'no message' * 100)\nwhile True: pass",
@@ -92,30 +96,33 @@ ENDED_BY = {
 
 
 async def test_every_limit_is_counted_by_its_own_name():
-    limits = Limits(wall_s=4.0, disk_bytes=20 * MIB, processes=8)
-    async with SandboxPool(PoolSettings(modules=()), limits) as pool, pool.runner() as runner:
-        for reason, code in ENDED_BY.items():
-            result = await runner.run(code)
-            assert result.ended_by == reason, result
-        assert pool.metrics().kills == dict.fromkeys(ENDED_BY, 1)
+    limits = Limits(wall_s=60.0, disk_bytes=20 * MIB, processes=8)
+    others = [reason for reason in ENDED_BY if reason != "timeout"]
+    for given, reasons in ((limits, others), (replace(limits, wall_s=1.0), ["timeout"])):
+        async with SandboxPool(PoolSettings(modules=()), given) as pool, pool.runner() as runner:
+            for reason in reasons:
+                result = await runner.run(ENDED_BY[reason])
+                assert result.ended_by == reason, result
+            assert pool.metrics().kills == dict.fromkeys(reasons, 1)
 
 
 async def test_a_trajectory_ends_at_its_deadline():
-    settings = PoolSettings(deadline_s=1.5, modules=MODULES)
+    settings = PoolSettings(deadline_s=90.5, modules=MODULES)
     async with SandboxPool(settings) as pool, pool.runner() as runner:
         assert (await runner.run("1")).ok
+        runner._ends_at = time.monotonic() + 0.5
         result = await runner.run("import time; time.sleep(30)")
         assert result.status is CellStatus.TIMEOUT
-        assert "took longer than its 1.5 s" in result.message
+        assert "took longer than its 90.5 s" in result.message
         assert (await runner.run("1")).status is CellStatus.TIMEOUT
         assert pool.metrics().kills == {"deadline": 1}
 
 
 async def test_no_cell_begins_after_the_deadline(tmp_path):
-    settings = PoolSettings(deadline_s=1.0, modules=MODULES)
+    settings = PoolSettings(deadline_s=90.0, modules=MODULES)
     async with SandboxPool(settings) as pool, pool.runner() as runner:
         assert (await runner.run("1")).ok
-        await asyncio.sleep(1.0)
+        runner._ends_at = time.monotonic()
         late = await runner.run("open('late.txt', 'w').write('x')")
         assert late.status is CellStatus.TIMEOUT
         assert await runner.collect(tmp_path) == ()
@@ -140,7 +147,7 @@ async def died(runner, how):
     worker = runner.backend._worker
     dead = worker._kernel.dead
     psutil.Process(worker.pid if how == "worker" else worker._zygote.pid).kill()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await dead.wait()
 
 
@@ -159,11 +166,12 @@ async def test_a_state_that_dies_between_two_cells_comes_back(how):
 @pytest.mark.parametrize("listens", [True, False])
 async def test_a_cell_that_was_cancelled_is_told_of_once_it_can_not_be_built_again(listens):
     clause = "KeyboardInterrupt" if listens else "BaseException"
-    code = f"y = 2\nimport time\nwhile True:\n    try: time.sleep(9)\n    except {clause}: "
+    code = f"y = 2\nimport time\nwhile True:\n    try:\n        {BEGIN}\n        time.sleep(9)\n"
+    code += f"    except {clause}: "
     async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
         await runner.run("x = 1")
         running = asyncio.create_task(runner.run(code + ("raise" if listens else "pass")))
-        await asyncio.sleep(0.5)
+        await begun(running, runner.seat._worker.workspace.path)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -190,14 +198,14 @@ async def test_the_quick_bound_of_a_states_memory_is_one():
 async def test_a_cancelled_trajectory_leaves_its_place(pool):
     async def stuck():
         async with pool.runner() as runner:
-            await runner.run("import time; time.sleep(60)")
+            await runner.run("import time; time.sleep(600)")
 
     tasks = [asyncio.create_task(stuck()) for _ in range(3)]
-    await asyncio.sleep(0.5)
+    await until(lambda: pool.metrics().running == 2, "as many cells run as may")
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    async with asyncio.timeout(5), pool.runner() as runner:
+    async with asyncio.timeout(PATIENCE_S), pool.runner() as runner:
         assert (await runner.run("print(1)")).stdout == "1\n"
 
 
@@ -265,9 +273,9 @@ async def test_a_trajectory_that_is_closed_while_it_starts_leaves_nothing(monkey
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
         monkeypatch.setattr(tempfile, "tempdir", str(folder))
         running = asyncio.create_task(runner.run("1"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not pool.zygote._starting:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # a short moment: `until` may miss it
         await runner.close()
         with pytest.raises(SessionClosedError):
             await running
@@ -280,8 +288,8 @@ async def test_a_trajectory_that_is_closed_while_it_starts_leaves_nothing(monkey
 async def test_a_seat_that_is_closed_while_a_cell_runs_is_not_counted_again():
     async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
         await runner.run("1")
-        running = asyncio.create_task(runner.run("import time; time.sleep(30)"))
-        await asyncio.sleep(0.3)
+        running = asyncio.create_task(runner.run(SLEEPING))
+        await begun(running, runner.seat._worker.workspace.path)
         await runner.close()
         assert (await running).status is CellStatus.KILLED
         assert len(pool.budget._sizes) == 0
@@ -306,7 +314,7 @@ async def test_a_pool_closes_all_whatever_one_of_them_does(monkeypatch):
             with pytest.raises((OSError, asyncio.CancelledError)):
                 await closing
             monkeypatch.undo()
-        assert (await asyncio.to_thread(psutil.wait_procs, [zygote], 5))[1] == []
+        assert (await asyncio.to_thread(psutil.wait_procs, [zygote], PATIENCE_S))[1] == []
         assert not any(folder.exists() for folder in folders)
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from kernel_sandbox.runners.pool import StateRetention
+from tests.waiting import PATIENCE_S
 
 VICTIM = """
 import asyncio, sys
@@ -41,15 +42,14 @@ def killed_at_random(strategy, times, seed):
             command = [sys.executable, "-c", VICTIM, strategy]
             with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) as victim:
                 assert victim.stdout.readline() == b"up\n"
-                time.sleep(chance.uniform(0, 0.6))
+                time.sleep(chance.uniform(0, 0.6))  # any moment will do
                 victim.send_signal(signal.SIGKILL)
             left += alive_with(folder)
-        time.sleep(0.1)
         assert all(path.name.startswith(("dm", "t")) for path in Path(folder).iterdir())
     return left
 
 
-def alive_with(folder, patience_s=3.0):
+def alive_with(folder, patience_s=PATIENCE_S):
     """The processes whose environment names the folder, once they had time to end."""
     ends_at = time.monotonic() + patience_s
     while found := [process for process in psutil.process_iter() if is_of(process, folder)]:

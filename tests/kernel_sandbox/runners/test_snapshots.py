@@ -16,6 +16,8 @@ from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.snapshots import SnapshotTree
 from kernel_sandbox.types import CellStatus, Limits
 from kernel_sandbox.watch.state_budget import StateBudget
+from tests.kernel_sandbox.running import BEGIN, places_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -49,12 +51,14 @@ async def test_a_state_stays_as_it_was_whatever_runs_from_it(tree):
 
 
 async def test_branches_run_at_the_same_time(tree):
-    _, base = await printed(tree, tree.root, "import time")
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    _, base = await printed(tree, tree.root, "import os, time")
+    place = tree._workspace.path
+    wait = f"{BEGIN}\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
     async with asyncio.TaskGroup() as group:
-        runs = [group.create_task(tree.run(base, f"time.sleep(1); print({n})")) for n in range(4)]
-    assert loop.time() - started < 3.5
+        runs = [group.create_task(tree.run(base, f"{wait}print({n})")) for n in range(4)]
+        await until(lambda: len(places_of("begun", place)) == 4, "all four run")
+        for folder in places_of("begun", place):
+            (folder / "go").touch()
     assert [run.result()[0].stdout for run in runs] == ["0\n", "1\n", "2\n", "3\n"]
 
 
@@ -278,9 +282,7 @@ async def test_a_daemon_counts_for_the_cell_that_made_it(zygote, before):
             code = f"{DAEMON.format(work=work)}\ntime.sleep(15)"
             result, after = await tree.run(base, code)
             assert (result.status, after) == (status, base), result.message
-            async with asyncio.timeout(10):
-                while programs(tree):
-                    await asyncio.sleep(0.05)
+            await until(lambda: not programs(tree), "the daemon has ended")
         assert (await printed(tree, base, "print(1)"))[0] == "1\n"
 
 
@@ -313,6 +315,7 @@ async def test_files_in_the_home_folder_count_for_all_cells_together(zygote):
         result, after = await tree.run(base, more)
         assert (result.status, after) == (CellStatus.KILLED, base)
         assert "60 MiB" in result.message
+        # Longer than the watchdog's pause: it looks at the folders again.
         text, _ = await printed(tree, base, "import os, time; time.sleep(1.5)\nprint(1)")
         assert text == "1\n"  # there is room again
 

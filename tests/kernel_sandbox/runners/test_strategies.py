@@ -1,7 +1,10 @@
 """One contract over every way to keep a state: kernel, worker, tree of states, text."""
 
 import asyncio
+import tempfile
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -17,9 +20,11 @@ from kernel_sandbox.runners.snapshots import SnapshotTree
 from kernel_sandbox.runners.state_backends import PersistentBackend, SnapshotRunner
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, CellStatus, Limits
+from tests.kernel_sandbox.running import SLEEPING, begun
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-LIMITS = Limits(wall_s=2.0, memory_bytes=700 * MIB)
+LIMITS = Limits(wall_s=60.0, memory_bytes=700 * MIB)
+SHORT = replace(LIMITS, wall_s=1.5)
 KEEPS_WHAT_WAS_STOPPED = ("kernel", "worker")
 """Declared: in the others, a cell that was stopped or killed leaves the state as it was before."""
 
@@ -30,28 +35,36 @@ async def zygote():
         yield warm
 
 
+@pytest.fixture
+def temporary(monkeypatch):
+    """Where the working folders of this test are, whatever keeps the state."""
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
 class Host:
     """What a backend needs of a pool, with no room for a state that waits."""
 
-    def __init__(self, zygote, budget):
+    def __init__(self, zygote, budget, limits):
         self.zygote, self.budget = zygote, budget
-        self.limits, self.options, self.replayed_cells = LIMITS, WorkerOptions(), 0
+        self.limits, self.options, self.replayed_cells = limits, WorkerOptions(), 0
 
 
 @asynccontextmanager
-async def kernel(zygote, inputs):
-    async with KernelSession(LIMITS, inputs) as runner:
+async def kernel(zygote, inputs, limits=LIMITS):
+    async with KernelSession(limits, inputs) as runner:
         yield runner
 
 
 @asynccontextmanager
-async def worker(zygote, inputs):
-    async with CellWorker(zygote, LIMITS, inputs) as runner:
+async def worker(zygote, inputs, limits=LIMITS):
+    async with CellWorker(zygote, limits, inputs) as runner:
         yield runner
 
 
 @asynccontextmanager
-async def evicted(zygote, inputs):
+async def evicted(zygote, inputs, limits=LIMITS):
     from kernel_sandbox.watch.state_budget import StateBudget
 
     class Evicting(PersistentBackend):
@@ -60,19 +73,19 @@ async def evicted(zygote, inputs):
             await self._host.budget.make_room()
             return result
 
-    async with Evicting(Host(zygote, StateBudget(0)), inputs) as runner:
+    async with Evicting(Host(zygote, StateBudget(0), limits), inputs) as runner:
         yield runner
 
 
 @asynccontextmanager
-async def snapshot(zygote, inputs):
-    async with SnapshotTree(zygote, LIMITS, inputs) as tree:
+async def snapshot(zygote, inputs, limits=LIMITS):
+    async with SnapshotTree(zygote, limits, inputs) as tree:
         yield SnapshotRunner(tree)
 
 
 @asynccontextmanager
-async def replay(zygote, inputs):
-    async with ReplayRunner(zygote, LIMITS, inputs) as runner:
+async def replay(zygote, inputs, limits=LIMITS):
+    async with ReplayRunner(zygote, limits, inputs) as runner:
         yield runner
 
 
@@ -107,7 +120,7 @@ async def test_a_refused_cell_changes_nothing(zygote, kind):
 
 @every
 async def test_a_cell_out_of_time_is_stopped(zygote, kind):
-    async with KINDS[kind](zygote, {}) as runner:
+    async with KINDS[kind](zygote, {}, SHORT) as runner:
         assert (await runner.run("x = 1")).ok
         result = await runner.run("x = 2\nimport time\nwhile True: time.sleep(0.01)")
         assert result.status is CellStatus.TIMEOUT
@@ -128,23 +141,23 @@ async def test_memory_above_the_limit_ends_the_cell(zygote, kind):
 
 
 @every
-async def test_an_interrupt_ends_the_cell(zygote, kind):
+async def test_an_interrupt_ends_the_cell(zygote, kind, temporary):
     async with KINDS[kind](zygote, {}) as runner:
         assert (await runner.run("x = 1")).ok
         await runner.interrupt()
-        running = asyncio.create_task(runner.run("import time; time.sleep(30)"))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(runner.run(SLEEPING))
+        await begun(running, temporary)
         await runner.interrupt()
         assert (await running).status is CellStatus.INTERRUPTED
         assert (await runner.run("print(x)")).stdout == "1\n"
 
 
 @every
-async def test_cancelling_ends_the_cell_and_keeps_the_state(zygote, kind):
+async def test_cancelling_ends_the_cell_and_keeps_the_state(zygote, kind, temporary):
     async with KINDS[kind](zygote, {}) as runner:
         assert (await runner.run("x = 1")).ok
-        running = asyncio.create_task(runner.run("import time; time.sleep(30)"))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(runner.run(SLEEPING))
+        await begun(running, temporary)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

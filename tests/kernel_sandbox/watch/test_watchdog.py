@@ -15,6 +15,7 @@ import pytest
 from kernel_sandbox.types import MIB, CellStatus, Limits
 from kernel_sandbox.watch import consumption, process_tree, watchdog
 from kernel_sandbox.watch.watchdog import LEAST_ENTRY_BYTES, DiskUse, Watchdog, disk_use
+from tests.waiting import PATIENCE_S, until
 
 GO_ON = threading.Event()
 
@@ -44,6 +45,44 @@ def pair():
 def often(monkeypatch):
     monkeypatch.setattr(watchdog, "DISK_INTERVAL_S", 0.02)
     monkeypatch.setattr(watchdog, "COST_FACTOR", 1)
+
+
+class Looks:
+    """How often watchdogs have looked, and how often they could not."""
+
+    def __init__(self):
+        self.at_processes = self.at_folders = self.failed = 0
+
+    async def more(self, task, kind, count=2):
+        """Waits until there are so many more, or the watchdog has ended.
+
+        The second of two looks began after this was called.
+        """
+        wanted = getattr(self, kind) + count
+        await until(lambda: task.done() or getattr(self, kind) >= wanted, f"{count} more: {kind}")
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Counts the looks of the watchdogs of this test."""
+    counted = Looks()
+
+    def count(kind, look):
+        async def counting(*arguments):
+            try:
+                found = await look(*arguments)
+            except OSError:
+                counted.failed += 1
+                raise
+            setattr(counted, kind, getattr(counted, kind) + 1)
+            return found
+
+        return counting
+
+    monkeypatch.setattr(Watchdog, "_look", count("at_processes", Watchdog._look))
+    folders = count("at_folders", Watchdog._look_at_folders)
+    monkeypatch.setattr(Watchdog, "_look_at_folders", folders)
+    return counted
 
 
 def guard(pid, limits, *folders):
@@ -133,7 +172,7 @@ def test_a_folder_that_hides_its_files_is_counted_as_closed():
 
 async def breach_while(task, action):
     """What the watchdog returned, the action repeated until it did: it begins when it likes."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         number = 0
         while not task.done():
             action(number)
@@ -142,27 +181,27 @@ async def breach_while(task, action):
     return task.result()
 
 
-async def test_growth_ends_the_watch_and_what_was_there_does_not(tmp_path, sleeper, often):
+async def test_growth_ends_the_watch_and_what_was_there_does_not(tmp_path, sleeper, often, looks):
     (tmp_path / "before").write_bytes(os.urandom(3 * MIB))
     task = guard(sleeper, Limits(disk_bytes=2 * MIB), tmp_path)
-    done, _ = await asyncio.wait({task}, timeout=0.3)
-    assert not done
+    await looks.more(task, "at_folders")
+    assert not task.done()
     data = os.urandom(MIB)
     breach = await breach_while(task, lambda n: (tmp_path / str(n)).write_bytes(data))
     assert breach.kind == "disk"
     assert "more than 2 MiB" in breach.message
 
 
-async def test_a_folder_in_another_is_counted_once(tmp_path, sleeper, often):
+async def test_a_folder_in_another_is_counted_once(tmp_path, sleeper, often, looks):
     inner = tmp_path / "work"
     inner.mkdir()
     task = guard(sleeper, Limits(disk_bytes=3 * MIB), inner, tmp_path)
-    await asyncio.wait({task}, timeout=0.3)
+    await looks.more(task, "at_folders", 1)
     (inner / "some").write_bytes(os.urandom(2 * MIB))
-    done, _ = await asyncio.wait({task}, timeout=0.5)
-    assert not done
+    await looks.more(task, "at_folders")
+    assert not task.done()
     (inner / "more").write_bytes(os.urandom(2 * MIB))
-    assert (await asyncio.wait_for(task, 10)).kind == "disk"
+    assert (await asyncio.wait_for(task, PATIENCE_S)).kind == "disk"
 
 
 async def test_many_empty_files_are_growth_too(tmp_path, sleeper, often):
@@ -182,9 +221,9 @@ async def test_a_new_uncountable_folder_ends_the_watch(tmp_path, sleeper, often)
 
 
 async def test_memory_and_processes_are_still_watched_beside_the_folders(tmp_path, sleeper, pair):
-    breach = await asyncio.wait_for(guard(sleeper, Limits(memory_bytes=1), tmp_path), 10)
+    breach = await asyncio.wait_for(guard(sleeper, Limits(memory_bytes=1), tmp_path), PATIENCE_S)
     assert breach.kind == "memory"
-    breach = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), 10)
+    breach = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), PATIENCE_S)
     assert breach.kind == "processes"
 
 
@@ -214,42 +253,46 @@ async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, 
 
 
 @pytest.mark.parametrize("folders", [0, 1])
-async def test_what_can_not_be_watched_for_long_is_ended(sleeper, tmp_path, monkeypatch, folders):
-    monkeypatch.setattr(watchdog, "BLIND_S", 0.3)
+async def test_what_can_not_be_watched_for_long_is_ended(
+    sleeper, tmp_path, monkeypatch, looks, folders
+):
+    monkeypatch.setattr(watchdog, "BLIND_S", 2 * PATIENCE_S)
     monkeypatch.setattr(watchdog, "BUSY_INTERVAL_S", 0.05)
     monkeypatch.setattr(watchdog, "DISK_INTERVAL_S", 0.05)
     dog = Watchdog(sleeper, sleeper, Limits(), (tmp_path,) * folders)
     task = asyncio.create_task(dog.guard())
     dog.begin()
-    await asyncio.wait({task}, timeout=0.2)
+    await looks.more(task, "at_processes", 1)
     with nothing_more_opens():
-        await asyncio.wait({task}, timeout=0.1)
-    await asyncio.wait({task}, timeout=0.5)
+        await looks.more(task, "failed")
+    await looks.more(task, "at_folders" if folders else "at_processes")
     assert not task.done()  # it could look again in time
+    monkeypatch.setattr(watchdog, "BLIND_S", 0.3)
     with nothing_more_opens():
-        breach = await asyncio.wait_for(task, 10)
+        breach = await asyncio.wait_for(task, PATIENCE_S)
     assert breach.kind == "unwatched"
     assert "Too many open files" in breach.message
 
 
-async def test_a_cancelled_watch_leaves_nothing_running(tmp_path, sleeper):
+async def test_a_cancelled_watch_leaves_nothing_running(tmp_path, sleeper, looks):
     task = guard(sleeper, Limits(), tmp_path)
-    await asyncio.wait({task}, timeout=0.1)
+    await looks.more(task, "at_folders", 1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
-        await asyncio.wait(others, timeout=5)
+        await asyncio.wait(others, timeout=PATIENCE_S)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_cell_sees_its_peak_and_wakes_the_watchdog(sleeper):
+async def test_a_cell_sees_its_peak_and_wakes_the_watchdog(sleeper, looks, monkeypatch):
+    monkeypatch.setattr(watchdog, "IDLE_INTERVAL_S", 10 * PATIENCE_S)
     dog = Watchdog(sleeper, sleeper, Limits())
     task = asyncio.create_task(dog.guard())
-    await asyncio.wait({task}, timeout=0.05)
+    await looks.more(task, "at_processes", 1)
     dog.begin()
-    await asyncio.wait({task}, timeout=0.3)
+    await looks.more(task, "at_processes")
     assert dog.finish() > MIB
     task.cancel()
 

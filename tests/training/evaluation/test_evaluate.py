@@ -34,6 +34,7 @@ from tests.fakes import ScriptedPolicy
 from tests.training.evaluation.eval_program import Deterministic
 from tests.training.evaluation.eval_program import main as evaluate_deterministically
 from tests.training.judging import open_judge
+from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.models import BoundedPolicy
@@ -196,20 +197,27 @@ async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: Sa
 async def test_sampling_is_bounded_apart_from_the_runs(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
-    running, most = 0, 0
+    asked = running = most = 0
     policy = ScriptedPolicy([RIGHT])
-    sample = policy.sample
+    bounded = BoundedPolicy(policy, 2)
+    sample, ask = policy.sample, bounded.sample
+
+    async def asks(*arguments: object) -> object:
+        nonlocal asked
+        asked += 1
+        return await ask(*arguments)  # type: ignore[arg-type]
 
     async def counts(*arguments: object) -> object:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.3)  # longer than a trajectory's start
+        await until(lambda: asked >= 3, "all three runs have asked")
         running -= 1
         return await sample(*arguments)  # type: ignore[arg-type]
 
+    bounded.sample = asks  # type: ignore[method-assign,assignment]
     policy.sample = counts  # type: ignore[method-assign,assignment]
-    await evaluate(replace(options, at_once=3), BoundedPolicy(policy, 2), pool)
+    await evaluate(replace(options, at_once=3), bounded, pool)
     assert most == 2
 
 
@@ -232,14 +240,14 @@ async def test_a_batch_takes_a_place_for_each_turn_and_never_waits_for_itself() 
             self.seeds.append((request.seed, count))
             self.running += count
             self.most = max(self.most, self.running)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # others may begin
             self.running -= count
             return [Completion("a", "", 1, 1, 0.0)] * count
 
     model = Batches()
     policy = BoundedPolicy(model, 2)
     request = SampleRequest(())
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         tasks = [group.create_task(policy.sample_many(request, 3)) for _ in range(4)]
     assert [len(task.result()) for task in tasks] == [3, 3, 3, 3]
     assert model.most == 2
@@ -563,9 +571,11 @@ async def test_killed_at_random_moments_a_run_ends_with_the_bytes_of_an_unbroken
 
 async def _grown(log: Path, before: int, process: asyncio.subprocess.Process) -> None:
     """Waits until one more record is there, or the run has ended."""
-    async with asyncio.timeout(60):
-        while process.returncode is None and (not log.exists() or log.stat().st_size <= before):
-            await asyncio.sleep(0.01)
+
+    def has_grown() -> bool:
+        return process.returncode is not None or (log.exists() and log.stat().st_size > before)
+
+    await until(has_grown, "one more record")
 
 
 async def test_the_scripted_run_is_what_it_says(tmp_path: Path) -> None:

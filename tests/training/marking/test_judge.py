@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
+from tests.waiting import until
 from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Marks
 from training.prompts import load_prompt
 
@@ -162,17 +164,16 @@ async def test_askers_of_the_same_share_a_failure(tmp_path: Path) -> None:
 
 
 async def test_one_cancelled_half_way_leaves_nothing_and_the_next_asks(tmp_path: Path) -> None:
-    with ScriptedEndpoint([verdict(1)], piece_pause_s=0.1) as endpoint:
+    may_answer = threading.Event()
+    with ScriptedEndpoint([verdict(1)], reads_until=may_answer) as endpoint:
         async with open_judge(endpoint.base_url, tmp_path) as judge:
             first = asyncio.create_task(judge.score("judge_reward", REWARD, (0, 1)))
             second = asyncio.create_task(judge.score("judge_reward", REWARD, (0, 1)))
-            async with asyncio.timeout(10):
-                while not endpoint.bodies:
-                    await asyncio.sleep(0.005)
-            endpoint.piece_pause_s = 0
+            await until(lambda: endpoint.bodies, "the model is asked")
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first
+            may_answer.set()
             assert not list(tmp_path.iterdir())
             assert (await second).score == 1
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.training.report.report_runs import a_record, write_run
+from tests.waiting import PATIENCE_S, wait_until
 from training.report.__main__ import main, write_page
 from training.report.server import MAX_BODY_BYTES, LivePage, ReportServer
 from training.report.source import (
@@ -53,7 +53,7 @@ def ask(server: ReportServer) -> Ask:
         path: str, note: object = None, *, token: str = "", body: bytes = b"", **headers: str
     ) -> tuple[int, Any]:
         host, port = server.server_address[:2]
-        connection = http.client.HTTPConnection(str(host), int(port), timeout=20)
+        connection = http.client.HTTPConnection(str(host), int(port), timeout=PATIENCE_S)
         body = body or (b"" if note is None else json.dumps(note).encode())
         method = "POST" if body else "GET"
         sent = {"Origin": server.origin, **headers}
@@ -114,16 +114,16 @@ def test_the_page_follows_the_records(ask: Ask, run: Path) -> None:
     assert ask("state")[1] == before
     with (run / "records.jsonl").open("a") as file:
         file.write(json.dumps({"half": "a line"})[:-3])
-    _until(lambda: ask("state")[1]["version"] != before["version"])
+    wait_until(lambda: ask("state")[1]["version"] != before["version"], "the page has changed")
     assert "of 2 shown" in ask("")[1]
     write_run(run, *(a_record(name=name) for name in "abc"))
-    _until(lambda: "of 3 shown" in ask("")[1])
+    wait_until(lambda: "of 3 shown" in ask("")[1], "the new page")
 
 
 def test_a_run_that_can_not_be_read_leaves_the_page_as_it_was(ask: Ask, run: Path) -> None:
     page = ask("")[1]
     (run / "records.jsonl").write_text("no record\n")
-    _until(lambda: ask("state")[1]["fault"] != "")
+    wait_until(lambda: ask("state")[1]["fault"] != "", "the fault is told")
     assert "records.jsonl, line 1: not JSON" in ask("state")[1]["fault"]
     assert ask("")[1] == page
 
@@ -133,15 +133,8 @@ def test_a_run_that_has_not_begun_is_waited_for(tmp_path: Path) -> None:
     live.refresh()
     assert b"Nothing to show yet" in live.page
     write_run(tmp_path / "run")
-    _until(lambda: live.refresh() or live.version != "")
+    wait_until(lambda: live.refresh() or live.version != "", "the run is there")
     assert b"<title>Mine</title>" in live.page
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def test_whoever_has_no_token_or_comes_from_another_page_gets_nothing(ask: Ask, run: Path) -> None:
@@ -215,10 +208,10 @@ def test_the_command_shows_the_page_until_it_is_interrupted(run: Path) -> None:
         try:
             url = process.stdout.readline().strip()
             assert url.startswith("http://127.0.0.1:")
-            with urllib.request.urlopen(url, timeout=20) as reply:
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
                 assert "Live: this page follows the run." in reply.read().decode()
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
 

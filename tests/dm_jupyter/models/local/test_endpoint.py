@@ -31,6 +31,7 @@ from dm_jupyter.models.local.errors import (
 )
 from dm_jupyter.models.local.runtime import ServerFolder
 from kernel_sandbox.packages.commands import install_extra, own_command
+from tests.waiting import PATIENCE_S, until
 
 PROGRAM = Path(__file__).with_name("tiny_server.py")
 USER = """
@@ -71,15 +72,13 @@ def _pid(model: LocalModel, options: ServerOptions) -> int:
 
 
 async def _gone(pid: int) -> None:
-    async with asyncio.timeout(15):
-        while psutil.pid_exists(pid):
-            await asyncio.sleep(0.02)
+    await until(lambda: not psutil.pid_exists(pid), f"process {pid} has ended")
 
 
 def _status(endpoint: LocalEndpoint, key: str) -> int:
     request = urllib.request.Request(endpoint.base_url, headers={"Authorization": f"Bearer {key}"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         error.close()
@@ -241,9 +240,7 @@ async def test_cancelled_start_leaves_no_server(tmp_path: Path, options: ServerO
             pass
 
     task = asyncio.create_task(use())
-    async with asyncio.timeout(15):
-        while folder.server_pid() is None:
-            await asyncio.sleep(0.02)
+    await until(lambda: folder.server_pid() is not None, "the server has begun to start")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -21,6 +21,7 @@ from dm_jupyter.models.local.errors import (
     WrongFileError,
 )
 from dm_jupyter.models.local.pull import PullProgress, Sources, pull
+from tests.waiting import PATIENCE_S
 
 from .conftest import CONTENT, PART_BYTES, Hub, Index, make_wheel
 
@@ -220,7 +221,7 @@ def test_full_disk_is_noticed_before(
 
 
 def assert_set(event: threading.Event) -> None:
-    assert event.wait(20)
+    assert event.wait(PATIENCE_S)
 
 
 def test_two_pulls_at_once_fetch_once(

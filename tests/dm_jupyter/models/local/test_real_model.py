@@ -16,6 +16,7 @@ from dm_jupyter.models.local.catalogue import MODELS
 from dm_jupyter.models.local.endpoint import LocalEndpoint, ServerOptions, local_endpoint
 from dm_jupyter.models.local.errors import ServerStartError
 from dm_jupyter.models.local.tickets import Need, Ticket, Urgency
+from tests.waiting import PATIENCE_S
 
 PRESENT = sorted((model for model in MODELS if is_present(model)), key=lambda m: m.size_bytes)
 
@@ -83,7 +84,7 @@ async def test_stream_that_is_closed_stops_the_engine(
         break
     await stream.close()
     process = psutil.Process(int((endpoint.key_file.parent / "alive.lock").read_text()))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         before = -1.0
         # Quiet for half a second: a token takes milliseconds, thousands were asked for.
         while (now := process.cpu_times().user) - before > 0.05:
@@ -104,7 +105,7 @@ async def test_a_prompt_that_gives_way_is_read_no_further_and_not_again(
 
     queue = endpoint.queue()
     reading = asyncio.create_task(queue.answered(Need(Urgency.BACKGROUND, 1, 3000), ask))
-    await asyncio.sleep(3)
+    await asyncio.sleep(3)  # the engine tells nothing of a prompt that it is reading
     answer = await queue.answered(Need(Urgency.QUESTION, 1, 3000), ask)
     reading.cancel()
     await asyncio.wait([reading])

@@ -19,6 +19,7 @@ from dm_jupyter.models.local.tickets import (
     Urgency,
     tokens_of,
 )
+from tests.waiting import PATIENCE_S, until
 
 QUESTION = Need(Urgency.QUESTION, 1, 100)
 SEARCH = Need(Urgency.SEARCH, 1, 100)
@@ -43,6 +44,8 @@ class Asking:
     def __init__(self, queue: RequestQueue) -> None:
         self._queue = queue
         self.log: list[str] = []
+        self.times: dict[str, float] = {}
+        """When each came last."""
         self.waits: dict[str, list[int]] = {}
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[str]] = {}
@@ -52,32 +55,32 @@ class Asking:
         waits = self.waits.setdefault(name, [])
 
         async def ask(ticket: Ticket) -> str:
-            self.log.append(f"{name} begins")
+            self._note(f"{name} begins")
             if not is_silent:
                 ticket.writes()
             try:
                 await self._ends[name].wait()
             except asyncio.CancelledError:
-                self.log.append(f"{name} gives way")
+                self._note(f"{name} gives way")
                 raise
             return name
 
         self._tasks[name] = asyncio.create_task(self._queue.answered(need, ask, waits.append))
 
+    def _note(self, words: str) -> None:
+        self.log.append(words)
+        self.times[words] = time.monotonic()
+
     async def end(self, name: str) -> None:
         self._ends[name].set()
-        async with asyncio.timeout(10):
-            assert await self._tasks[name] == name
+        assert await asyncio.wait_for(self._tasks[name], PATIENCE_S) == name
 
     async def until(self, *log: str) -> None:
-        async with asyncio.timeout(10):
-            while self.log != list(log):
-                await asyncio.sleep(0.01)
+        await until(lambda: self.log == list(log), f"{log}, instead of {self.log}")
 
     async def waits_told(self, name: str, *counts: int) -> None:
-        async with asyncio.timeout(10):
-            while self.waits[name] != list(counts):
-                await asyncio.sleep(0.01)
+        waits = self.waits[name]
+        await until(lambda: waits == list(counts), f"{counts}, instead of {waits}")
 
     async def cancel(self, name: str) -> None:
         self._tasks[name].cancel()
@@ -195,10 +198,11 @@ async def test_one_prompt_is_read_at_a_time(tmp_path: Path) -> None:
 
 async def test_a_cancelled_one_frees_its_turn_and_its_place(tmp_path: Path) -> None:
     async with _asking(tmp_path) as asking:
-        for name in ("running", "waiting", "last"):
+        asking.begin("running", QUESTION)
+        await asking.until("running begins")
+        for count, name in enumerate(("waiting", "last"), 1):
             asking.begin(name, QUESTION)
-            await asyncio.sleep(0.02)  # in this order
-        await asking.waits_told("last", 2)
+            await asking.waits_told(name, count)
         await asking.cancel("waiting")
         await asking.waits_told("last", 2, 1)
         await asking.cancel("running")
@@ -209,6 +213,7 @@ async def test_a_prompt_that_is_broken_off_keeps_its_turn_until_the_engine_knows
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tickets, "_NOTICE_S", 0.5)
+    held = tmp_path / "tickets"
     async with _asking(tmp_path, slots=3) as asking:
         for need in (QUESTION, BACKGROUND):
             asking.log.clear()
@@ -217,13 +222,11 @@ async def test_a_prompt_that_is_broken_off_keeps_its_turn_until_the_engine_knows
             asking.begin("next", QUESTION)
             if need is QUESTION:
                 await asking.cancel("reads")
-            await asking.until("reads begins", "reads gives way")
-            left = time.monotonic()
             await asking.until("reads begins", "reads gives way", "next begins")
-            assert time.monotonic() - left > 0.3
+            assert asking.times["next begins"] - asking.times["reads gives way"] > 0.3
             await asking.end("next")
             await asking.cancel("reads")
-            await asyncio.sleep(0.6)
+            await until(lambda: not list(held.iterdir()), "the engine knows of it")
 
 
 async def test_a_fault_is_raised_and_frees_the_turn(tmp_path: Path) -> None:
@@ -252,11 +255,9 @@ async def test_the_turn_of_a_killed_or_stopped_process_is_free(tmp_path: Path) -
             return "answered"
 
         asking = asyncio.create_task(queue.answered(QUESTION, ask, told.append))
-        async with asyncio.timeout(10):
-            while told != [1]:
-                await asyncio.sleep(0.01)
-            os.kill(process.pid, number)
-            assert await asking == "answered"
+        await until(lambda: told == [1], "it waits")  # noqa: B023 (awaited here)
+        os.kill(process.pid, number)
+        assert await asyncio.wait_for(asking, PATIENCE_S) == "answered"
         assert told == [1, 0]
         if process.returncode is None:
             process.kill()

@@ -1,6 +1,5 @@
 """What is on disk of a run, after whatever happened to it."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -45,6 +44,7 @@ from dm_jupyter.server.protocol.operations import (
     operation_from_json,
     operation_to_json,
 )
+from tests.waiting import until
 
 IDS = st.sampled_from(["a", "b", "c", "person"])
 STREAM = st.builds(
@@ -436,7 +436,7 @@ async def test_outputs_are_joined_before_they_travel() -> None:
     for text in "abc":
         stream.take(Added(Stream("stdout", text)))
     stream.take(Added(Stream("stderr", "!")))
-    await asyncio.sleep(0.2)
+    await until(lambda: len(done) > 1, "they have travelled")
     assert [operation.output["text"] for operation in done] == ["abc", "!"]
     stream.take(Added(Display({"text/plain": "x"})))
     stream.take(Replaced(2, Display({"text/plain": "y"})))

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from dm_jupyter.data.kernel_tables import Alive
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import Limits
+from tests.waiting import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -28,12 +29,6 @@ def _held() -> int:
     return sum(1 for kind in ("fd", "task") for _ in Path("/proc/self", kind).iterdir())
 
 
-async def _until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.05)
-
-
 async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKernelManager) -> None:
     kernels = KernelRegistry(None, managers, Limits())
     told: list[str] = []
@@ -45,12 +40,12 @@ async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKer
         assert (await attached.run("1 + 1")).ok
         await managers.shutdown_kernel(kernel_id)
         if number == 0:  # what the first one loads stays
-            await _until(lambda: not kernels._attached)
-            await _until(lambda: not kernels._deaths)
+            await until(lambda: not kernels._attached, "the kernel is forgotten")
+            await until(lambda: not kernels._deaths, "its death is no longer waited for")
             held = _held()
         with pytest.raises(KernelStartError, match="ended"):
             await attached.run("1 + 1")
-    await _until(lambda: _held() <= held)
+    await until(lambda: _held() <= held, "nothing more is held than after the first")
     assert told == []
     await kernels.close()
 
@@ -77,8 +72,9 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
 
 
 async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
-    managers: AsyncMultiKernelManager,
+    managers: AsyncMultiKernelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dm_jupyter.server.kernels.registry._ALIVE_S", PATIENCE_S)
     kernels = KernelRegistry(None, managers, Limits())
     kernel_id = await managers.start_kernel()
     page = managers.get_kernel(kernel_id).client()
@@ -88,7 +84,7 @@ async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
     found = 0
     try:
         for _ in range(100):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(2 * PATIENCE_S):
                 found += bool((await kernels.alive(kernel_id)).values)
     finally:
         cells.cancel()
@@ -123,10 +119,10 @@ async def test_a_kernel_that_never_answers_is_not_waited_for(
         pass
     meter = asyncio.create_task(kernels.attach(kernel_id))  # waits for as long as it takes
     for _ in range(3):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert await kernels.alive(kernel_id) == Alive()
     await managers.get_kernel(kernel_id).interrupt_kernel()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert (await (await meter).run("1 + 1")).ok
         page.stop_channels()
         await kernels.close()

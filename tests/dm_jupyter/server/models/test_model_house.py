@@ -16,6 +16,7 @@ from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.protocol import Ask
 from dm_jupyter.server.runs.run import Run, RunContext
+from tests.waiting import PATIENCE_S
 
 LOCAL = ModelChoice("local")
 HOSTED = ModelChoice("big", "https://models.example/v1")
@@ -167,7 +168,7 @@ async def _used(house: ModelPool, choice: ModelChoice, error: Exception | None =
 async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) -> None:
     opened.may_close.clear()
     house = ModelPool(LOCAL, idle_s=0.05)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         first = await _used(house, LOCAL)
         await opened.is_closing.wait()
         assert await _used(house, LOCAL) is not first
@@ -180,7 +181,7 @@ async def test_after_a_failure_a_local_model_is_opened_anew(
     opened: Opened, error: Exception
 ) -> None:
     house = ModelPool(LOCAL)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         for choice, models in ((LOCAL, 2), (HOSTED, 3)):
             async with house.use(choice, lambda _: None) as other:
                 with pytest.raises(type(error)):

@@ -34,6 +34,7 @@ from tests.dm_jupyter.models.local.conftest import (  # noqa: F401  (fixtures)
     sources,
 )
 from tests.endpoint import ScriptedEndpoint, unused_url
+from tests.waiting import PATIENCE_S, until
 
 LOCAL = ModelChoice()
 KEY = "key-0123456789-of-a-person"
@@ -74,10 +75,8 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 
 async def _settled(setup: ModelSetup) -> dict[str, Any]:
-    async with asyncio.timeout(30):
-        while (download := setup.state()["download"])["state"] == "running":
-            await asyncio.sleep(0.02)
-    return download
+    await until(lambda: setup.state()["download"]["state"] != "running", "the download ends")
+    return setup.state()["download"]
 
 
 def test_the_engine_is_missing_before_the_model_is(
@@ -119,7 +118,7 @@ async def test_a_download_that_is_cancelled_goes_on_later(
         def on_progress(progress: Any) -> None:
             take(progress)
             arrived.set()
-            cancelled.wait(20)
+            cancelled.wait(PATIENCE_S)
 
         return pull(args[0], None, on_progress, cancelled=cancelled, sources=sources)
 
@@ -128,7 +127,7 @@ async def test_a_download_that_is_cancelled_goes_on_later(
     setup.start_download()  # a second click changes nothing
     with pytest.raises(SetupError, match=r"is being downloaded"):
         setup.start_download("qwen2.5-coder-1.5b")
-    await asyncio.to_thread(arrived.wait, 20)
+    await asyncio.to_thread(arrived.wait, PATIENCE_S)
     assert 0 < setup.state()["download"]["done_bytes"] <= len(CONTENT)
     setup.cancel_download()
     assert (await _settled(setup))["state"] == "cancelled"
@@ -155,12 +154,12 @@ async def test_a_download_that_fails_says_why(
 
 async def test_the_servers_end_ends_the_download(setup_of, tiny: LocalModel) -> None:
     def endless(*_: Any, cancelled: threading.Event) -> Path:
-        cancelled.wait(20)
+        cancelled.wait(PATIENCE_S)
         raise catalogue.ModelMissingError("stopped", "")
 
     setup = setup_of(fetch=endless)
     setup.start_download()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await setup.close()
     assert setup.state()["download"]["state"] == "failed"
 

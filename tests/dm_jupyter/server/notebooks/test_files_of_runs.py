@@ -13,6 +13,7 @@ import pytest
 
 from kernel_sandbox.confine.probe import probe
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 
@@ -162,16 +163,26 @@ os.symlink('/etc/passwd', 'passwords.csv')
     assert not (work / "passwords.csv").is_symlink()
 
 
+LATE = """
+import os, threading, time
+def late():
+    while not os.path.exists('go'):
+        time.sleep(0.05)
+    os.remove('old.csv')
+threading.Thread(target=late, daemon=True).start()
+"""
+
+
 async def test_what_a_run_leaves_behind_writes_nothing_and_the_person_everything(
     server: JupyterServer, say, work: Path
 ) -> None:
-    code = "import threading, os\nthreading.Timer(1.5, os.remove, ['old.csv']).start()"
-    say(f"{code}\nprint('done')\n```", ANSWER)
+    say(f"{LATE}print('done')\n```", ANSWER)
     path = server.notebook(f"{work.name}/book.ipynb")
     async with asyncio.timeout(60), Panel(server) as panel:
         await panel.attach(path)
         await panel.ask(path, "Do it", files=[f"{work.name}/old.csv"])
         await panel.until("run_closed")
+        (work / "go").touch()
         left_out = await panel.until(
             lambda x: x["kind"] == "kernel_meter" and bool(x["files_left_out"])
         )
@@ -181,8 +192,7 @@ async def test_what_a_run_leaves_behind_writes_nothing_and_the_person_everything
         assert (work / "old.csv").exists()
         await panel.say("own_cell", notebook_path=path)
         await server.execute(path, "import os; print(os.listdir('.')); os.remove('old.csv')")
-        while (work / "old.csv").exists():
-            await asyncio.sleep(0.1)
+        await until(lambda: not (work / "old.csv").exists(), "the person's cell got through")
 
 
 async def test_a_stop_while_files_wait_drops_them(server: JupyterServer, say, work: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import until
 
 pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not installed")
 
@@ -21,10 +22,8 @@ async def test_a_run_is_written_into_the_shared_document_and_undone(tmp_path: Pa
             assert (await panel.attach(path))["is_shared"]
             run_id = await panel.ask(path, "What is the sum?", files=["sales.csv"])
             await panel.until("run_closed")
-            while len(cells := server.document(path).cells) < 4:
-                await asyncio.sleep(0.2)
-            assert cells[2].outputs[0].text == "40\n"
+            await until(lambda: len(server.document(path).cells) == 4, "the run is saved")
+            assert server.document(path).cells[2].outputs[0].text == "40\n"
             await panel.say("undo", run_id=run_id)
-            while len(server.document(path).cells) > 1:
-                await asyncio.sleep(0.2)
+            await until(lambda: len(server.document(path).cells) == 1, "it is undone")
         assert server.document(path).cells[0].source == "mine = 1"

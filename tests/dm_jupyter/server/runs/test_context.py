@@ -11,6 +11,7 @@ import pytest
 
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import until
 
 SET_UP = (
     "import pandas as pd\n"
@@ -41,8 +42,7 @@ async def _told(
         await panel.attach(path)
         await panel.ask(path, "What did I compute above?", kernel="own", **fields)
         parts = (await panel.until("context_told"))["parts"]
-        while not endpoint.bodies:
-            await asyncio.sleep(0.05)
+        await until(lambda: endpoint.bodies, "the model is asked")
         await panel.say("stop", run_id=panel.of("run_opened")[-1]["run_id"])
         await panel.until("run_closed")
     return json.dumps(endpoint.bodies[0]["messages"], ensure_ascii=False), parts

@@ -11,6 +11,7 @@ import pytest
 
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import until
 
 API = "/dm-jupyter/api"
 CODE = "print(df.sales.sum())\n```"
@@ -113,9 +114,10 @@ async def test_a_run_in_which_no_cell_ran_leaves_nothing(
         await panel.until("run_closed")
         await panel.close()
     assert word["cell_id"]
-    while server.get(f"{API}/runs?notebook={path}")["runs"][0]["stop"] is None:
-        await asyncio.sleep(0.05)
-    await asyncio.sleep(0.5)  # a tab that is gone: the file is written after 0.3 s
+    runs = f"{API}/runs?notebook={path}"
+    await until(lambda: server.get(runs)["runs"][0]["stop"], "the run has ended")
+    # Where a tab is gone, the file is written after 0.3 s. Nothing tells that it was not.
+    await asyncio.sleep(1)
     assert [cell.source for cell in server.document(path).cells] == ["mine = 1"]
 
 

@@ -23,6 +23,7 @@ from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.protocol import Ask, ReadAhead
 from dm_jupyter.server.runs.run_preparer import PromptPrefetch
+from tests.waiting import PATIENCE_S, until
 
 NOTEBOOK = "book.ipynb"
 
@@ -99,18 +100,22 @@ def question(*files: str) -> Ask:
 
 
 async def read_by(reader: Reader, count: int) -> None:
-    """Waits until the model has been sent so many requests, then a little longer."""
-    async with asyncio.timeout(20):
-        while len(reader.requests) < count:
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    """Waits until the model has been sent so many requests."""
+    await until(lambda: len(reader.requests) >= count, f"{count} requests")
+
+
+async def ended(ahead: PromptPrefetch) -> None:
+    """Waits until the reading has ended, if there is one."""
+    if ahead._task is not None:
+        await asyncio.wait([ahead._task], timeout=PATIENCE_S)
+        assert ahead._task.done()
 
 
 async def test_the_conversation_begins_with_what_was_read(
     ahead: PromptPrefetch, reader: Reader, tmp_path: Path
 ) -> None:
     ahead.begin(chosen("one.csv"))
-    await read_by(reader, 1)
+    await ended(ahead)
     (request,) = reader.requests
     assert (request.max_tokens, request.urgency) == (1, Urgency.BACKGROUND)
     place = tmp_path / "one.csv"
@@ -128,9 +133,10 @@ async def test_the_conversation_begins_with_what_was_read(
 async def test_the_same_files_are_read_once(ahead: PromptPrefetch, reader: Reader) -> None:
     for _ in range(3):
         ahead.begin(chosen("one.csv"))
-    await read_by(reader, 1)
+    await ended(ahead)
+    once = ahead._task
     ahead.begin(chosen("one.csv"))
-    await asyncio.sleep(0.1)
+    assert ahead._task is once  # no other reading has begun
     assert len(reader.requests) == 1
 
 
@@ -149,7 +155,7 @@ async def test_other_files_end_the_reading(ahead: PromptPrefetch, reader: Reader
     await read_by(reader, 1)
     ahead.begin(chosen("two.csv"))
     await read_by(reader, 2)
-    assert reader.cancelled == 1
+    await until(lambda: reader.cancelled == 1, "the first reading has ended")
 
 
 @pytest.mark.parametrize(("file", "cancelled"), [("one.csv", 0), ("two.csv", 1)])
@@ -159,10 +165,13 @@ async def test_a_question_waits_for_a_reading_that_serves_it(
     reader.may_end.clear()
     ahead.begin(chosen("one.csv"))
     await read_by(reader, 1)
+    reading = ahead._task
+    assert reading is not None
     ahead.cancel_prefetch(question(file))
-    await asyncio.sleep(0.05)
-    assert reader.cancelled == cancelled
+    assert reading.cancelling() == cancelled
     reader.may_end.set()
+    await asyncio.wait([reading], timeout=PATIENCE_S)
+    assert reader.cancelled == cancelled
 
 
 async def test_nothing_goes_to_an_endpoint_before_it_is_sent(
@@ -171,7 +180,7 @@ async def test_nothing_goes_to_an_endpoint_before_it_is_sent(
     hosted = ModelPool(ModelChoice("big", "https://models.example/v1"))
     ahead = PromptPrefetch(hosted, cast("KernelRegistry", OneKernel()), DataFiles(tmp_path))
     ahead.begin(chosen("one.csv"))
-    await asyncio.sleep(0.2)
+    assert ahead._task is None
     assert not reader.requests
 
 
@@ -192,7 +201,7 @@ async def test_what_cannot_be_read_is_left_to_the_question(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ahead.begin(message)
-    await asyncio.sleep(0.2)
+    await ended(ahead)
     ahead.end()
     assert not reader.requests
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -9,14 +9,25 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import PATIENCE_S, until
 
 CODE = "print(df.sales.sum())\ndf\n```"
 ANSWER = "The sales add up to 40."
 
 
 async def _ended(panel: Panel) -> dict:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         return await panel.until("run_closed")
+
+
+async def _written(server: JupyterServer, path: str, cells: int) -> None:
+    """Waits until the file holds so many cells, at least."""
+    await until(lambda: len(server.document(path).cells) >= cells, f"{cells} cells in {path}")
+
+
+async def _undone(server: JupyterServer, path: str, cells: int) -> None:
+    """Waits until the file holds so few cells again."""
+    await until(lambda: len(server.document(path).cells) == cells, f"{cells} cells in {path}")
 
 
 async def _first_output(panel: Panel) -> dict:
@@ -78,10 +89,10 @@ async def test_a_run_goes_on_without_its_tab_and_is_in_the_file(server: JupyterS
         run_id = await panel.ask(path, "Count", files=["sales.csv"])
         await _first_output(panel)
     async with asyncio.timeout(60), Panel(server, "watcher") as watcher:
-        while server.get(f"/dm-jupyter/api/runs?notebook={path}")["runs"][0]["stop"] is None:
-            await asyncio.sleep(0.2)
-        while len((document := server.document(path)).cells) < 4:
-            await asyncio.sleep(0.2)
+        runs = f"/dm-jupyter/api/runs?notebook={path}"
+        await until(lambda: server.get(runs)["runs"][0]["stop"], "the run has ended")
+        await _written(server, path, 4)
+        document = server.document(path)
         attached = await watcher.attach(path)
     assert attached["is_owner"]
     assert document.cells[0].source == "mine = 1"
@@ -134,8 +145,8 @@ async def test_a_run_follows_its_notebook_to_a_new_name(server: JupyterServer, s
         await panel.say("ask", request_id="second", notebook_path=new, question="And?")
         assert (await panel.until("refused"))["reason"] == "busy"
         await panel.say("detach", notebook_path=new)
-        while len(cells := server.document(new).cells) < 3:
-            await asyncio.sleep(0.2)
+        await _written(server, new, 3)
+        cells = server.document(new).cells
         listed = [server.get(f"/dm-jupyter/api/runs?notebook={x}")["runs"] for x in (old, new)]
     assert (other["is_owner"], other["in_file"]) == (True, {})
     assert (here["is_owner"], here["in_file"]) == (True, {run_id: 0})
@@ -184,7 +195,7 @@ async def test_a_run_is_found_under_the_new_name_after_a_reload(server: JupyterS
 async def test_stop_interrupts_the_cell_and_keeps_its_output(server: JupyterServer, say) -> None:
     say("import time\nprint('begun', flush=True)\ntime.sleep(60)\n```")
     path = server.notebook("stopped.ipynb")
-    async with asyncio.timeout(30), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(path)
         run_id = await panel.ask(path, "Sleep", files=["sales.csv"])
         await _first_output(panel)
@@ -209,7 +220,7 @@ async def test_stop_said_again_does_not_cut_the_end_of_a_run_short(
         await _first_output(panel)
         for _ in range(3):  # while the kernel is waited for, which does not listen
             await panel.say("stop", run_id=run_id)
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.4)  # a person's pace
         closed = await _ended(panel)
     assert closed["stop"] == "cancelled"
     assert len(panel.of("cell_closed")) == 1
@@ -314,8 +325,7 @@ async def test_what_the_answer_does_not_need_folds_and_the_run_can_be_undone(
         await panel.say("undo", run_id=run_id)
         await panel.until("run_undone")
         await panel.say("detach", notebook_path=path)
-        while len(server.document(path).cells) != 1:
-            await asyncio.sleep(0.2)
+        await _undone(server, path, 1)
     assert server.document(path).cells[0].source == "mine = 1"
     kept = nbformat.reads(
         json.dumps(server.get(f"/dm-jupyter/api/runs/{run_id}/export?as=notebook")), as_version=4
@@ -421,8 +431,7 @@ async def test_undo_leaves_what_the_person_wrote(server: JupyterServer, say) -> 
         run_id = await panel.ask(path, "Sum", files=["sales.csv"])
         await _ended(panel)
         await panel.close()
-        while len(server.document(path).cells) < 4:
-            await asyncio.sleep(0.2)
+        await _written(server, path, 4)
         document = server.document(path)
         document.cells[2].source += "\n# a note of mine"
         model = {"type": "notebook", "format": "json", "content": document}
@@ -432,8 +441,7 @@ async def test_undo_leaves_what_the_person_wrote(server: JupyterServer, say) -> 
         await panel.say("undo", run_id=run_id)
         await panel.until("run_undone")
         await panel.close()
-        while len(server.document(path).cells) != 2:
-            await asyncio.sleep(0.2)
+        await _undone(server, path, 2)
         left = [cell.source for cell in server.document(path).cells]
     assert left[0] == "mine = 1"
     assert left[1].endswith("# a note of mine")
@@ -495,7 +503,7 @@ async def test_of_two_tabs_that_ask_at_once_one_begins(server: JupyterServer, sa
 @pytest.mark.parametrize("name", ["missing.csv", "../../etc/passwd"])
 async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: str) -> None:
     path = server.notebook("nofile.ipynb")
-    async with asyncio.timeout(30), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(path)
         await panel.say("ask", request_id="r", notebook_path=path, question="What?", files=[name])
         refused = await panel.until("refused")
@@ -506,7 +514,7 @@ async def test_a_file_that_is_not_there_is_named(server: JupyterServer, name: st
 async def test_a_question_that_breaks_is_answered_all_the_same(server: JupyterServer) -> None:
     path = server.notebook("breaks.ipynb")
     name = "a name that no system call takes\0.csv"
-    async with asyncio.timeout(30), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(path)
         await panel.say("ask", request_id="r", notebook_path=path, question="What?", files=[name])
         refused = await panel.until("refused")
@@ -559,8 +567,7 @@ async def test_the_cells_are_run_again_in_an_empty_kernel(server: JupyterServer,
         run_id = await panel.ask(path, "Keep", files=["sales.csv"])
         await _ended(panel)
         await panel.close()
-        while len(server.document(path).cells) < 3:
-            await asyncio.sleep(0.2)
+        await _written(server, path, 3)
         server.request("POST", f"/api/kernels/{server.kernel_id(path)}/restart")
         await panel.connect()
         await panel.attach(path)
@@ -631,9 +638,7 @@ async def test_the_server_shuts_down_politely_and_a_crash_loses_nothing(
             await _first_output(panel)
             server.kill()
         server.start()
-        async with asyncio.timeout(30):
-            while len(server.document(path).cells) < 2:
-                await asyncio.sleep(0.2)
+        await _written(server, path, 2)
         listed = server.get("/dm-jupyter/api/runs")["runs"]
         messages = server.get(f"/dm-jupyter/api/runs/{run_id}")["messages"]
         document = server.document(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
@@ -17,6 +16,7 @@ from dm_jupyter.server.protocol import client_message, message_from_json
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.dm_jupyter.server.telling import Says, tell
 from tests.endpoint import ScriptedEndpoint, unused_url
+from tests.waiting import PATIENCE_S, until
 
 CODE = "print(df.sales.sum(), df.sales.sum() + 1)\n```"
 ANSWERS = ("There are 41.", "The sales add up to **40**.", "It is 40.0 in all.")
@@ -189,15 +189,12 @@ async def test_stop_ends_the_tries_at_once_and_leaves_nothing(
             await panel.attach(path)
             run_id = await panel.ask(path, QUESTION, files=["sales.csv"], tries=3)
             await panel.until(lambda x: x["kind"] == "phase" and x["text"].startswith("trying"))
-            while len(_zygotes(server)) < 5:  # the zygote, its monitor, a worker of each try
-                await asyncio.sleep(0.1)
-            started = time.monotonic()
+            # The zygote, its monitor, a worker of each try.
+            await until(lambda: len(_zygotes(server)) >= 5, "all tries have a worker")
             await panel.say("stop", run_id=run_id)
             closed = await _closed(panel)
-        took_s = time.monotonic() - started
         assert (closed["stop"], closed["cells"], closed["agreeing"]) == ("cancelled", 0, 0)
         assert _sources(panel) == []
-        assert took_s < 10
         assert (_zygotes(server), _folders(server)) == ([], before)
 
 
@@ -236,7 +233,7 @@ async def test_where_no_worker_can_start_one_line_says_so(
 
 async def test_variables_are_not_in_fresh_kernels(server: JupyterServer) -> None:
     path = server.notebook("variables.ipynb")
-    async with asyncio.timeout(30), Panel(server) as panel:
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         await panel.attach(path)
         await panel.say(
             "ask", request_id="r", notebook_path=path, question="How?", variables=["df"], tries=2
