@@ -18,7 +18,7 @@ from dm_jupyter.core.errors import (
     StreamBrokenError,
 )
 from dm_jupyter.core.trajectory import Completion
-from dm_jupyter.models.answer_stream import AnswerStream
+from dm_jupyter.models.call import AnswerStream
 from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
