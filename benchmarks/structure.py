@@ -73,8 +73,8 @@ class _Modules:
         found = set()
         for node in _loaded(self.trees[name].body):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names = {f"{node.module}.{alias.name}" for alias in node.names}
-                found |= {node.module, *names}
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
+                found |= {name if name in self.trees else node.module for name in names}
             elif isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
         return {one for one in found if one in self.trees and one != name}
