@@ -25,7 +25,7 @@ from dm_jupyter.assist.grounding.faults import (
 )
 from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read
-from dm_jupyter.assist.grounding.pools import KnownPools
+from dm_jupyter.assist.grounding.pools import KnownPools, totals_of
 from dm_jupyter.assist.grounding.rivals import contradiction, shown, wider_row, year_fault
 from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
 from dm_jupyter.assist.grounding.statements import Statement, statements
@@ -110,6 +110,7 @@ class _Binder:
         self.outputs, self._question = outputs, question
         self._index = Index(outputs)
         self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
+        self._totals = totals_of(outputs.blocks)
         cells = [(block, cell) for block in outputs.blocks for cell in block.cells[:200]]
         self._units: frozenset[Unit] = frozenset(
             unit for block, cell in cells if (unit := block.unit(cell))
@@ -273,7 +274,9 @@ class _Binder:
         if ranks(statement, blocks):
             return _verdict(statement, Verdict.RESTATED)
         sizes = derived_windows(statement, self._units, self._scales)
-        if found := derivation(statement, blocks, others, sizes, is_contested=is_contested):
+        if found := derivation(
+            statement, blocks, others, sizes, self._totals, is_contested=is_contested
+        ):
             return _verdict(statement, Verdict.DERIVED, found.source, found.formula)
         if restates(statement, self._question):
             return _verdict(statement, Verdict.RESTATED)

@@ -52,7 +52,7 @@ _LIES = re.compile(
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    r"(?:\b(?:above|below|over|under|exceed(?:s|ing)?|at least|at most|\w+ than)|[<>≥≤])\s?[$€£]?\Z",
+    r"(?:\b(?:above|below|over|under|exceed(?:s|ing)?|at (?:lea|mo)st|\w+ than)|[<>≥≤])\s?[$€£]?\Z",
     re.IGNORECASE,
 )
 _ROUND_DIGITS = 2

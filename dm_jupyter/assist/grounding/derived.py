@@ -11,6 +11,7 @@ from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.pools import (
     KnownPools,
     NumberPool,
+    Value,
     kin_pools,
     pools_of,
     stated_pool,
@@ -83,6 +84,7 @@ def derivation(
     blocks: Sequence[TextBlock],
     stated: Sequence[KnownPools],
     sizes: Sequence[Window],
+    totals: tuple[Value, ...],
     *,
     is_contested: bool = False,
 ) -> Derivation | None:
@@ -93,6 +95,7 @@ def derivation(
         blocks: what the outputs hold.
         stated: the other numbers of the answer that stand in outputs, nearest first.
         sizes: the results that it may stand for.
+        totals: how many there are of everything.
         is_contested: whether it stands in an output for something else; then words must say how
             it follows.
     """
@@ -100,7 +103,7 @@ def derivation(
     factors = _factors(statement)
     claims = [Claim(statement, context, fits, factors) for fits in sizes]
     roles = _contested_roles(claims[0]) if is_contested else _roles(claims[0])
-    for pool in [stated_pool(stated), *pools_of(statement, blocks)]:
+    for pool in [stated_pool(stated), *pools_of(statement, blocks, totals)]:
         for role in roles:
             for claim in claims:
                 if found := role(pool, claim):
@@ -133,60 +136,48 @@ def _roles(claim: Claim) -> list[_Role]:
     statement, context = claim.statement, claim.context
     if statement.number.is_percentage:
         return _percentage_roles(claim)
-    roles: list[_Role] = []
-    is_each = _EACH.search(context) or _EACH.search(statement.sentence)
+    sentence, size = statement.sentence, abs(statement.number.value)
     before = f"{statement.since} {statement.before}"
-    if RATIO.search(statement.after) or _RATIO_BEFORE.search(before) or is_each:
-        roles.append(recomputed.ratio)
-    if _SHARE_BEFORE.search(context) and abs(statement.number.value) <= 1:
-        roles.append(recomputed.fraction)
-    is_gap = POINTS.match(statement.after) or _DIFFERENCE.search(context)
-    is_gap = is_gap or _LEFT.search(statement.sentence)
-    if (is_gap or CHANGE.search(statement.sentence)) and not _is_level(statement):
-        roles.append(recomputed.difference)
-    is_sum = _SUM.search(context) or _SUM.search(statement.sentence)
-    roles.append(recomputed.added if is_sum else recomputed.whole)
+    is_each = _EACH.search(context) or _EACH.search(sentence)
+    is_gap = POINTS.match(statement.after) or _DIFFERENCE.search(context) or _LEFT.search(sentence)
+    is_sum = _SUM.search(context) or _SUM.search(sentence)
     is_total = _PART_OF.search(statement.tight)
-    if is_total:
-        roles.append(recomputed.two_parts)
-    if is_total or _AND.search(statement.sentence):
-        roles.append(recomputed.together)
-    if _TIMES.search(statement.sentence) or statement.hedge == "about":
-        roles.append(recomputed.product)
-    if _OF_TOTAL.match(statement.behind):
-        roles.append(recomputed.complement)
-    if _ONE_IN.search(statement.tight):
-        roles.append(recomputed.inverse)
-    if _EXPLAINS.search(statement.sentence) and abs(statement.number.value) <= 1:
-        roles.append(recomputed.square)
-    if _MEAN.search(context):
-        roles += [recomputed.mean, recomputed.per]
-    return roles
+    is_mean = _MEAN.search(context)
+    told = (
+        (
+            RATIO.search(statement.after) or _RATIO_BEFORE.search(before) or is_each,
+            recomputed.ratio,
+        ),
+        (_SHARE_BEFORE.search(context) and size <= 1, recomputed.fraction),
+        ((is_gap or CHANGE.search(sentence)) and not _is_level(statement), recomputed.difference),
+        (is_sum, recomputed.added),
+        (not is_sum, recomputed.whole),
+        (is_total, recomputed.two_parts),
+        (is_total or _AND.search(sentence), recomputed.together),
+        (_TIMES.search(sentence) or statement.hedge == "about", recomputed.product),
+        (_OF_TOTAL.match(statement.behind), recomputed.complement),
+        (_ONE_IN.search(statement.tight), recomputed.inverse),
+        (_EXPLAINS.search(sentence) and size <= 1, recomputed.square),
+        (is_mean, recomputed.mean),
+        (is_mean, recomputed.per),
+    )
+    return [role for is_so, role in told if is_so]
 
 
 def _percentage_roles(claim: Claim) -> list[_Role]:
     statement, context = claim.statement, claim.context
-    roles: list[_Role] = []
-    is_signed = statement.number.text[:1] in "+-−"
-    is_level = _is_level(statement)
-    if is_signed or (
-        (CHANGE.search(context) or CHANGE.search(statement.sentence)) and not is_level
-    ):
-        roles.append(recomputed.change)
-    if _MEAN.search(context):
-        roles.append(recomputed.mean)
-    if _SUM.search(statement.sentence):
-        roles.append(recomputed.added)
-    if _EXPLAINS.search(statement.sentence):
-        roles.append(recomputed.square)
-    is_moved = is_signed or _MOVED.search(context)
-    if (
-        is_level
-        or _OF.match(statement.after)
-        or (not is_moved and not CHANGE.search(statement.after[:25]))
-    ):
-        roles.append(recomputed.share)
-    return roles
+    sentence, after = statement.sentence, statement.after
+    is_signed, is_level = statement.number.text[:1] in "+-−", _is_level(statement)
+    is_change = (CHANGE.search(context) or CHANGE.search(sentence)) and not is_level
+    is_moved = is_signed or _MOVED.search(context) or CHANGE.search(after[:25])
+    told = (
+        (is_signed or is_change, recomputed.change),
+        (_MEAN.search(context), recomputed.mean),
+        (_SUM.search(sentence), recomputed.added),
+        (_EXPLAINS.search(sentence), recomputed.square),
+        (is_level or _OF.match(after) or not is_moved, recomputed.share),
+    )
+    return [role for is_so, role in told if is_so]
 
 
 def _is_level(statement: Statement) -> bool:

@@ -42,7 +42,7 @@ _PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s+")
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
-_UNIT_CHARS = 8
+_UNIT_CHARS, _NAME_CHARS = 8, 80
 _AROUND = " ,;:=-*(@[\"'>"
 _WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)\)")
 _TUPLE = re.compile(r"\(([^()]*)\)")
@@ -57,7 +57,8 @@ _STAMP = re.compile(
 """What a log begins a line with."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _RECORDS = re.compile(
-    r"(?:[\w ]{1,40}[:=]\s*)?([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])"
+    r"(?:[\w ]{1,40}[:=]\s*)?"
+    r"([\[{](?:[^\[\]{}]*:\s*)?\{[^{}\[\]]*\}(?:,[^\[\]{}]*\{[^{}\[\]]*\})+[\]}])"
 )
 """Two or more dictionaries in a list or in a dictionary."""
 _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -186,7 +187,8 @@ def _line(line: str) -> _Line:
     elif headed := _HEADED.match(line):
         found.head = (headed[1] or headed[2]).strip(_AROUND)
         numbers = [number for number in numbers if number.start >= len(found.head)]
-    found.keys = [number.text for number in every if number not in numbers]
+    kept = {number.start for number in numbers}
+    found.keys = [number.text for number in every if number.start not in kept]
     found.numbers = numbers
     start = keyed.end() - 1 if found.key_name and keyed else max(0, line.find(found.head))
     start += 0 if found.key_name else len(found.head)
@@ -197,7 +199,7 @@ def _line(line: str) -> _Line:
             before, after = line[numbers[len(found.labels) - 1].end : number.start], ""
         elif is_led:
             after = ""
-        assigned = _ASSIGNED.search(line[: number.start])
+        assigned = _ASSIGNED.search(line[max(0, number.start - _NAME_CHARS) : number.start])
         label = f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip()
         found.labels.append(assigned[1] if assigned and len(numbers) > 1 else label)
         found.units.append(unit_after(line, number.start, number.end))
@@ -321,7 +323,7 @@ def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
     if not _TUPLES.fullmatch(text):
         return None
     rows = [
-        [token.strip("'\"") for token in _LITERAL.findall(match[1]) if token != ","]
+        [cell.strip("'\"") for cell in _LITERAL.findall(match[1]) if cell != ","]
         for match in _TUPLE.finditer(text)
     ]
     is_table = len(rows) > 1 and len(rows[0]) > 2 and len({len(row) for row in rows}) == 1

@@ -87,7 +87,7 @@ class Vocabulary:
 
     def names_key(self, word: str) -> bool:
         """Whether a word names what numbers are labels of."""
-        return any(
+        return bool(word) and any(
             word == name or (len(word) > 3 and name.endswith(word)) for name in self.key_names
         )
 
@@ -105,13 +105,7 @@ def label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
         if name is not None:
             found[number.start] = name
     _add_listed(found, answer, vocabulary)
-    for match in _ORDINAL.finditer(answer):
-        named = next(iter(content_words(match[3])), "")
-        if named and vocabulary.names_key(named):
-            found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
-    if any(name[:1] == "#" for name in found.values()):
-        for match in _ORDINAL_ALONE.finditer(answer):
-            found.setdefault(match.start(), f"#{_ORDINALS[match[1]]}")
+    _add_ordinals(found, answer, vocabulary)
     for match in _NUMBERED.finditer(answer):
         short = f"{match[1][0].lower()}{int(match[2])}"
         if label := vocabulary.numbered.get(short):
@@ -122,6 +116,17 @@ def label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
             for number in numbers_in(label):
                 found.setdefault(match.start() + number.start, "")
     return found
+
+
+def _add_ordinals(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
+    """Takes `third class` for a label, and then `the first (72)`, too."""
+    for match in _ORDINAL.finditer(answer):
+        named = next(iter(content_words(match[3])), "")
+        if named and vocabulary.names_key(named):
+            found[match.start()] = f"#{match[1] or _ORDINALS[match[2].lower()]}"
+    if any(name[:1] == "#" for name in found.values()):
+        for match in _ORDINAL_ALONE.finditer(answer):
+            found.setdefault(match.start(), f"#{_ORDINALS[match[1]]}")
 
 
 def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
@@ -136,21 +141,29 @@ def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
         return "" if is_quantile else None
     if number.text in vocabulary.edges and _EDGE.search(before):
         return ""
-    is_hourly = "hour" in vocabulary.key_names
-    if is_hourly and number.text in vocabulary.keys and before.endswith(" at "):
-        return f"#{number.text}"
-    if is_hourly and (clock := _CLOCK.match(answer, number.end)):
-        hour = int(number.value) % 12 if clock["am"] or clock["pm"] else int(number.value)
-        hour += 12 if clock["pm"] else 0
+    if "hour" in vocabulary.key_names and (hour := _hour_of(number, answer)) is not None:
         return f"#{hour}" if str(hour) in vocabulary.keys else None
-    if not number.is_whole or number.text not in vocabulary.keys:
-        return None
-    word = re.search(r"(\w+)[\s=:#]+\**\Z", before)
+    is_named = number.is_whole and number.text in vocabulary.keys
+    return f"#{number.text}" if is_named and _is_called(number, answer, vocabulary) else None
+
+
+def _hour_of(number: Number, answer: str) -> int | None:
+    """The hour of the day that a number is: 14 for `2 pm`; `None` for none."""
+    clock = _CLOCK.match(answer, number.end)
+    if not clock:
+        is_at = number.is_whole and answer[max(0, number.start - 4) : number.start] == " at "
+        return int(number.value) if is_at else None
+    if not (clock["am"] or clock["pm"]):
+        return int(number.value)
+    return int(number.value) % 12 + (12 if clock["pm"] else 0)
+
+
+def _is_called(number: Number, answer: str, vocabulary: Vocabulary) -> bool:
+    """Whether the word before or behind a number says what it is a label of."""
+    word = re.search(r"(\w+)[\s=:#]+\**\Z", answer[max(0, number.start - 30) : number.start])
     after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
-    is_named = word and vocabulary.names_key(next(iter(content_words(word[1], is_label=True)), ""))
-    if is_named or (after and _names_one(after[1].lower(), vocabulary)):
-        return f"#{number.text}"
-    return None
+    name = next(iter(content_words(word[1], is_label=True)), "") if word else ""
+    return vocabulary.names_key(name) or bool(after and _names_one(after[1].lower(), vocabulary))
 
 
 def _names_one(word: str, vocabulary: Vocabulary) -> bool:

@@ -47,7 +47,9 @@ _NOTHING = re.compile(
 )
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")
 _QUANTILE = re.compile(r"(?<!\S)(\d{1,2})%(?!\S)")
-_QUANTITY = re.compile(r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)")
+_QUANTITY = re.compile(
+    r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)|\b(?:over|under|above|below|than|least|most) \d+(?!\w)"
+)
 """A number of a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _LETTERED = re.compile(r"([A-Za-z])(\d{1,3})")
@@ -136,7 +138,7 @@ def _parts(text: str) -> Iterator[_Part]:
             continue
         kind = _kind(line, part)
         starts_anew = kind == part.kind == "table" and (
-            _is_new_head(line, part.lines[-1]) or line == part.lines[0] and _is_head(line)
+            _is_new_head(line, part.lines[-1]) or (line == part.lines[0] and _is_head(line))
         )
         if kind != part.kind or starts_anew or len(part.lines) >= _LONG_GROUP or not line.strip():
             head = _taken_over(part, line) if kind == "table" and part.kind != "table" else []
@@ -208,10 +210,9 @@ def _kind(line: str, part: _Part) -> str:
     if line.count("|") >= 2 or (part.kind == "|" and "|" in line):
         return "|"
     stripped = line.strip()
-    if INTERVAL.match(stripped):
-        return "table"
-    if stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line:
-        return "words"
+    is_literal = stripped[:1] in "[{(" or "{'" in line or ": [" in line or ": (" in line
+    if is_literal:
+        return "table" if INTERVAL.match(stripped) else "words"
     if "\t" in line.strip():
         return "\t"
     if _TABULAR.search(line):
@@ -223,6 +224,7 @@ def _kind(line: str, part: _Part) -> str:
 
 
 def _is_head(line: str) -> bool:
+    """Whether a line may name columns."""
     return not _has_number(line) and len(line.split()) > 1
 
 
@@ -365,7 +367,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
             names |= set(named[-1:])
             columns |= _CALLED.get(name, set())
             columns.add(name.lower().split("_")[-1].split(" ")[-1])
-    named = {word for block in blocks for name in block.columns for word in content_words(name)}
+    heads = {word for block in blocks for name in block.columns for word in content_words(name)}
     words: set[str] = set()
     for label in list(labels)[:_MOST_LABELS]:
         phrase = content_words(label, is_label=True)
@@ -384,7 +386,7 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
         frozenset(names),
         frozenset(columns),
         frozenset(keys),
-        frozenset(word for word in named if len(word) in (3, 4)),
+        frozenset(word for word in heads if len(word) in (3, 4)),
         frozenset(edge for label in labels for edge in interval_edges(label)),
         frozenset(
             match[1] for label in labels for match in _QUANTILE.finditer(_in_one_form(label))

@@ -16,7 +16,7 @@ from dm_jupyter.assist.grounding.spans import columns_spanned, rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool"]
+__all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool", "totals_of"]
 
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
@@ -105,10 +105,11 @@ def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Num
         yield NumberPool(tuple(kin), tuple(combinations(kin, 2)))
 
 
-def pools_of(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
+def pools_of(
+    statement: Statement, blocks: Sequence[TextBlock], totals: tuple[Value, ...]
+) -> Iterator[NumberPool]:
     """The values of each column and row that the sentence may be about."""
     words = statement.near | statement.wide
-    totals = _counts(blocks)
     for block in blocks:
         if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
             continue
@@ -147,14 +148,14 @@ def _hinted(block: TextBlock, statement: Statement) -> list[int]:
 
 def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> Iterator[NumberPool]:
     """The values of rows that the sentence names as one, and what they add up to."""
-    total = _sum_value([_value(block, cell) for cell in cells]) if cells else None
     sums = []
     for rows in rows_spanned(block, statement):
         values = [_value(block, cell) for cell in cells if cell.row in rows]
         if len(values) == len(rows):
             sums.append(_sum_value(values))
             yield NumberPool(tuple(values), (), tuple(values), named=tuple(values))
-    if sums and total:
+    if sums:
+        total = _sum_value([_value(block, cell) for cell in cells])
         pairs = tuple(combinations(sums, 2))
         yield NumberPool(tuple(sums), pairs, named=tuple(sums), totals=(total,), is_ordered=True)
 
@@ -354,8 +355,12 @@ def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 
-def _counts(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
-    """How many there are of everything, as outputs tell."""
+def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
+    """Returns how many there are of everything, as outputs tell.
+
+    Args:
+        blocks: what the outputs hold.
+    """
     found: dict[float, Value] = {}
     for block in blocks:
         if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdigit():

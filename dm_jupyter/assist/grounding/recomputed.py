@@ -1,4 +1,4 @@
-"""How a number follows from values: differences, percentages, shares, sums, each in one function."""
+"""How a number follows from values: differences, percentages, shares, each in one function."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
     "complement",
     "difference",
     "fraction",
-    "mean",
     "inverse",
+    "mean",
     "per",
     "product",
     "ratio",
@@ -56,6 +56,7 @@ _ONLY_DOWN = re.compile(rf"\b{_EITHER}(?:{DOWN})\b", re.I)
 _RISK = re.compile(r"\b(?:ratio|odds|risk|factor|index|lift)\b", re.I)
 RATIO = re.compile(r"\A\W{0,3}(?:times|x\b|×|-?fold|to one)", re.I)
 POINTS = re.compile(r"\s?(?:(?:percentage|percent|%)[\s-]points?|points?|pp)\b", re.I)
+_PER_SO_MANY = re.compile(r"\bper (10(?:,?0)+)\b")
 _THAN = re.compile(r"\bthan\b")
 _REST = re.compile(
     r"\b(?:other|others|remain\w*|left|rest|not|without|non|missing|died|never|un\w+|fail(?:ed)?|other)\b",
@@ -115,10 +116,12 @@ def change(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def share(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """A percentage that one value is of others."""
     return _part(pool, claim, 100.0)
 
 
 def fraction(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """The same, stated as a fraction."""
     return _part(pool, claim, 1.0)
 
 
@@ -130,9 +133,13 @@ def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
             return Derivation(_sum_of(pool.named), pool.named[0].source)
         return _rest(pool, claim, scale)
     parts = pool.told or pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
-    for one in parts:
-        if found := _of_total(one, pool, claim.fits, scale):
-            return found
+    totals = (_of_total(one, pool, claim.fits, scale) for one in parts)
+    found = next(filter(None, totals), None) or _of_pairs(pool, claim, scale)
+    return found or _of_several(pool, claim, scale)
+
+
+def _of_pairs(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
+    """A value as a part of another one, or of both together."""
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
         is_sibling = pool.is_column and not (one in pool.named and other in pool.named)
@@ -141,6 +148,11 @@ def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
     for one, other in pool.pairs if pool.is_row or claim.is_of_rest else ():
         if found := _of_two(one, other, pool, claim, scale):
             return found
+    return None
+
+
+def _of_several(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
+    """Values that the sentence names as a part of their column, or what they leave."""
     total = sum(one.value for one in pool.whole)
     several = sum(one.value for one in pool.named)
     if len(pool.named) > 1 and total and claim.fits.holds(scale * several / total):
@@ -193,12 +205,16 @@ def _rest(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
 
 
 def ratio(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """How many times another a value is, or how many there are per thousand of another."""
+    match = _PER_SO_MANY.search(claim.statement.sentence)
+    scales = (1.0, float(match[1].replace(",", ""))) if match else (1.0,)
     if pool.is_mixed and not RATIO.search(claim.statement.after):
         return None
     for one, other in pool.ratios or pool.pairs:
         for over, under in ((one, other), (other, one)):
-            if under.value and claim.fits.holds(over.value / under.value):
-                return Derivation(f"{over.text} / {under.text}", over.source)
+            for scale in scales if under.value else ():
+                if claim.fits.holds(scale * over.value / under.value):
+                    return Derivation(f"{over.text} / {under.text}", over.source)
     return None
 
 
@@ -215,6 +231,7 @@ def per(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """By how much one value is above another, or what a part leaves of all."""
     scales = (1.0, 100.0) if POINTS.match(claim.statement.after) else (1.0,)
     for one, other in pool.pairs:
         gap = one.value - other.value
@@ -254,6 +271,7 @@ def _adds(one: Value, other: Value, fits: Window) -> bool:
 
 
 def added(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """What the values that are named add up to, or all, or two of them."""
     if pool.is_mixed:
         return None
     named = {id(one) for one in pool.named}
@@ -342,6 +360,7 @@ def whole(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def mean(pool: NumberPool, claim: Claim) -> Derivation | None:
+    """The mean of the values that are named, or of all."""
     for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)

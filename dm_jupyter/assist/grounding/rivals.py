@@ -29,7 +29,7 @@ _OWNER = re.compile(
 _ALIKE = re.compile(
     r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
 )
-"""Before a number that is what was said before of another one: `the median of A is 3, and B's 4`."""
+"""Before a number that is what another one was: `the median of A is 3, and B's 4`."""
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -69,11 +69,11 @@ def _is_meant(
         return block.is_table and theirs <= statement.near
     if not more or not less or less & statement.near:
         return False
-    if more <= statement.near:
-        return True
-    if not block.is_table and noun & more and not less & statement.wide:
-        return True
-    return any(part and part <= statement.near and part - mine for part in block.named_parts(row))
+    is_counted = not block.is_table and noun & more and not less & statement.wide
+    is_meant = more <= statement.near or bool(is_counted)
+    return is_meant or any(
+        part and part <= statement.near and part - mine for part in block.named_parts(row)
+    )
 
 
 def _noun_behind(statement: Statement) -> frozenset[str]:

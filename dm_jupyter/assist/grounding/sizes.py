@@ -196,16 +196,14 @@ def misfit(held: Held, statement: Statement) -> str | None:
             return "" if unit == held.reading.unit else None
         case "percent":
             return "" if is_percent else None
-        case "fraction":
-            return None if unit else ""
-        case "assumed":
+        case "fraction" | "assumed":
             return None if unit else ""
         case "scaled":
             is_so = held.block and held.block.scale(held.cell) == held.reading.scale
             return "" if is_so else None
+    if statement.number.is_percentage and unit is not None and not is_percent:
+        return None
     if statement.number.is_percentage:
-        if unit is not None and not is_percent:
-            return None
         why = _no_percentage(held, unit)
     elif is_percent and statement.number.exponent > 0:
         why = "a percentage"

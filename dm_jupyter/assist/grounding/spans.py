@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.statements import Statement
@@ -15,10 +16,12 @@ __all__ = ["INTERVAL", "columns_spanned", "interval_edges", "interval_spellings"
 _SIZE = r"-?(?:\d+(?:\.\d+)?|inf)"
 INTERVAL = re.compile(rf"[\[(](?P<low>{_SIZE}), (?P<high>{_SIZE})[\])](?=\s|\Z)")
 """A label as `pandas.cut` gives it."""
+_RANGE = re.compile(r"(?P<low>\d+)(?:\s?[-–]\s?(?P<high>\d+)|\+)")
 _FROM_TO = re.compile(r"\s(?:to|through|until|till|and)\s|\s?[-–—]\s?", re.IGNORECASE)
 _FROM = re.compile(
-    r"\b(?:over|above|exceed\w*|more than|at least|(?:old|high|larg|great|long|heavi)er than|from)\s+"
-    r"(?P<edge>\d+(?:\.\d+)?)(?!\s?(?:to|-|–|and)\s?\d)|(?P<open>\d+)(?:\+|\s(?:and|or) (?:older|more|over|above))",
+    r"\b(?:over|above|exceed\w*|at least|(?:more|(?:old|high|larg|great|long)er) than|from)\s+"
+    r"(?P<edge>\d+(?:\.\d+)?)(?!\s?(?:to|-|–|and)\s?\d)"
+    r"|(?P<open>\d+)(?:\+|\s(?:and|or) (?:older|more|over|above))",
     re.IGNORECASE,
 )
 _UP_TO = re.compile(
@@ -62,8 +65,8 @@ class _Period:
 
 def interval_edges(label: str) -> list[str]:
     """Returns the numbers at which an interval begins and ends; nothing for another label."""
-    match = INTERVAL.fullmatch(label)
-    edges = match.group("low", "high") if match else ()
+    match = INTERVAL.fullmatch(label) or _RANGE.fullmatch(label)
+    edges = [edge for edge in match.group("low", "high") if edge] if match else []
     return [edge.removesuffix(".0") for edge in edges if not edge.endswith("inf")]
 
 
@@ -114,13 +117,15 @@ def _between_names(block: TextBlock, sentence: str) -> Iterator[list[int]]:
             yield list(range(first[0], last[0] + 1))
 
 
+@lru_cache(maxsize=4_096)
+def _ends_of(label: str) -> tuple[float, float] | None:
+    match = INTERVAL.fullmatch(label) or _RANGE.fullmatch(label)
+    return (float(match["low"]), float(match["high"] or "inf")) if match else None
+
+
 def _between_intervals(block: TextBlock, sentence: str) -> Iterator[list[int]]:
     """Rows of intervals within one that is named, as `between 40 and 60`, or `over 60`."""
-    edges = [
-        (row, float(match["low"]), float(match["high"]))
-        for row, label in enumerate(block.rows)
-        if (match := INTERVAL.fullmatch(label))
-    ]
+    edges = [(row, *found) for row, label in enumerate(block.rows) if (found := _ends_of(label))]
     if not edges:
         return
     for match in re.finditer(rf"({_SIZE})(?:{_FROM_TO.pattern})({_SIZE})", sentence):
@@ -167,6 +172,7 @@ def _named_periods(sentence: str) -> Iterator[_Period]:
             yield _named_period(again)
 
 
+@lru_cache(maxsize=4_096)
 def _period_of(label: str) -> _Period | None:
     """The months that a label of a row stands for."""
     if match := _ROW_PERIOD.fullmatch(label):

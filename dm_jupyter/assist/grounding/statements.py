@@ -15,7 +15,9 @@ __all__ = ["Scope", "Statement", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
-    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|vs\.?|followed|against|than|or|to|twice|half|double|triple|(?:two|three|four|five|six|ten) times)\s"
+    r"[;)\]|—]|,(?!\s(?:for|in|by|from|of)\s)|\.\s|\s(?:while|whereas|but|and|compared|versus|"
+    r"vs\.?|followed|against|than|or|to|twice|half|double|triple|"
+    r"(?:two|three|four|five|six|ten) times)\s"
 )
 _BETWEEN = re.compile(r"\bbetween\s[^.,;()]{1,40}?\sand\s")
 _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of)\s")
@@ -53,6 +55,7 @@ _SPAN = re.compile(r".*(?:\bto|→|->)\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
 _OPPOSED = re.compile(
     r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
+    r"|\b(?:as|than)\s(?:that of\s|the\s)?[\w ]{1,25}\s?\(\Z"
 )
 """Before a number that is of another thing than the one before it."""
 _MOVES_ON = re.compile(r"\b(?:then|afterwards|later|finally|thereafter)\b")
@@ -192,6 +195,21 @@ def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    """What the numbers of one list are about."""
+
+    words: list[str]
+    names: list[tuple[str, ...]]
+    """Labels among the words."""
+    leading: list[tuple[str, ...]]
+    """Those before the first number."""
+    own: list[frozenset[str]]
+    """The words of each number."""
+    is_assigned: bool = False
+    """Whether each number has a name of its own."""
+
+
 class _Reader:
     """Goes through the sentences of an answer and keeps what a later one goes on from."""
 
@@ -229,47 +247,16 @@ class _Reader:
         subject = self._heading | (self._previous if is_going_on else frozenset())
         earlier = since = start
         for group in self._groups(start, end, numbers):
-            first, last = group[0][1], group[-1][1]
-            first_start = group[0][0].start
-            before = self._words(*first.before)
-            words = [*before, *self._words(*last.after)]
-            names = self._vocabulary.labels_in(words)
-            is_pair = len(group) > 1
-            is_set_against = is_pair and _AGAINST.search(
-                self._answer, group[0][0].end, group[-1][0].start
-            )
-            if is_pair and (not names or (is_set_against and len(names) != len(group))):
-                earlier_names = self._vocabulary.labels_in(self._words(since, first_start))
-                names = earlier_names if len(earlier_names) == len(group) else names
-            is_part = is_pair and any(
-                _PART.search(self._answer[one.end : other.start])
-                for (one, _), (other, _) in pairwise(group)
-            )
-            is_span = any(
-                _PART.search(self._answer[one.end : other.start])
-                or _SPAN.fullmatch(self._answer, one.end, other.start)
-                for (one, _), (other, _) in pairwise(group)
-            )
-            assigned = names if is_pair and not is_span and len(names) == len(group) else []
-            is_total = _OUT_OF.search(self._answer[max(start, first_start - 30) : first_start])
-            is_opposed = _OPPOSED.search(self._answer[max(start, first_start - 30) : first_start])
+            first, first_start = group[0][1], group[0][0].start
+            whose = self._whose(group, since)
+            lead = self._answer[max(start, first_start - 30) : first_start]
             if _MOVES_ON.search(self._answer[first.before[0] : first_start]):
                 subject = frozenset()
-            has_name = bool(names or is_pair or is_total or is_opposed or _OTHERS & set(words))
-            leading = self._vocabulary.labels_in(before) if is_part else names
-            for at, (number, scope) in enumerate(group):
-                own = frozenset(words)
-                if assigned:
-                    other = {word for name in names for word in name} - set(assigned[at])
-                    own = (own | set(assigned[at])) - other
-                if not assigned and (is_span if not is_part else at):
-                    own = frozenset(word for name in leading for word in name)
-                elif at and not assigned and is_set_against:
-                    own = frozenset()
-                if not at and is_part:
-                    own = own - set(self._words(*last.after)[:1])
+            is_other = len(group) > 1 or _OUT_OF.search(lead) or _OPPOSED.search(lead)
+            has_name = bool(whose.names or is_other or _OTHERS & set(whose.words))
+            for (number, scope), own in zip(group, whose.own, strict=True):
                 near = own if has_name else own | subject
-                if "weekend" in near and _WEEKEND <= self._vocabulary.words:
+                if "weekend" in near and self._vocabulary.words >= _WEEKEND:
                     near |= _WEEKEND
                 found.append(
                     Statement(
@@ -279,7 +266,7 @@ class _Reader:
                         self._answer[number.end : max(scope.after[1], number.end)],
                         self._answer[start:end],
                         near,
-                        near | (frozenset() if assigned else whole) | self._heading,
+                        near | (frozenset() if whose.is_assigned else whole) | self._heading,
                         unit_after(self._answer, number.start, number.end)
                         or unit_after(self._answer, group[-1][0].start, group[-1][0].end),
                         _hedge(self._answer[max(start, number.start - 30) : number.start]),
@@ -289,13 +276,56 @@ class _Reader:
             earlier = group[-1][0].end
             is_ratio = group[-1][0].is_percentage or _RATIO.match(self._answer, earlier)
             since = since if is_ratio else earlier
-            leading = self._vocabulary.labels_in(before)
+            leading = whose.leading
             if not leading and _BELONGS.match(self._answer, earlier):
-                leading = names
+                leading = whose.names
             leading = [name for name in leading if not _STATISTICS.issuperset(name)]
             if leading:
                 subject = frozenset(leading[0])
         return found
+
+    def _whose(self, group: list[tuple[Number, Scope]], since: int) -> _Whose:
+        """The words of the clause around numbers of one list, and which each of them has."""
+        first, last = group[0][1], group[-1][1]
+        before = self._words(*first.before)
+        words = [*before, *self._words(*last.after)]
+        leading = self._vocabulary.labels_in(before)
+        if len(group) == 1:
+            names = self._vocabulary.labels_in(words)
+            return _Whose(words, names, leading, [frozenset(words)])
+        between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
+        is_set_against = any(map(_AGAINST.search, between))
+        names = self._names(words, group, since, is_set_against=is_set_against)
+        is_part = any(map(_PART.search, between))
+        is_span = is_part or any(map(_SPAN.fullmatch, between))
+        every = {word for name in names for word in name}
+        if not is_span and len(names) == len(group):
+            own = [(frozenset(words) | set(name)) - (every - set(name)) for name in names]
+            return _Whose(words, names, leading, own, is_assigned=True)
+        of_names = frozenset(word for name in (leading if is_part else names) for word in name)
+        own = [frozenset(words)] * len(group)
+        if is_part:
+            own = [own[0] - set(self._words(*last.after)[:1]), *[of_names] * (len(group) - 1)]
+        elif is_span:
+            own = [of_names] * len(group)
+        elif is_set_against:
+            own[1:] = [frozenset()] * (len(group) - 1)
+        return _Whose(words, names, leading, own)
+
+    def _names(
+        self,
+        words: list[str],
+        group: list[tuple[Number, Scope]],
+        since: int,
+        *,
+        is_set_against: bool,
+    ) -> list[tuple[str, ...]]:
+        """The labels in a clause with several numbers, or in what leads up to it."""
+        names = self._vocabulary.labels_in(words)
+        if not names or (is_set_against and len(names) != len(group)):
+            earlier = self._vocabulary.labels_in(self._words(since, group[0][0].start))
+            names = earlier if len(earlier) == len(group) else names
+        return names
 
     def _groups(
         self, start: int, end: int, numbers: list[Number]

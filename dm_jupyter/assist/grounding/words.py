@@ -116,14 +116,16 @@ _SAME = {
     "row": "count", "record": "count", "observation": "count", "entries": "count",
     "entry": "count", "len": "count", "size": "count", "nunique": "count",
     "percentage": "pct", "percent": "pct", "proportion": "share", "fraction": "share",
-    "correlation": "corr", "coefficient": "corr", "pearson": "corr", "50%": "median", "total": "sum", "amount": "sum", "f": "female", "women": "female",
-    "woman": "female", "men": "male", "man": "male", "female": "female", "male": "male",
+    "correlation": "corr", "coefficient": "corr", "pearson": "corr", "50%": "median",
+    "total": "sum", "amount": "sum", "f": "female", "women": "female", "woman": "female",
+    "men": "male", "man": "male", "female": "female", "male": "male",
     "quantity": "qty", "rmse": "rmse", "revenue": "revenue", "weight": "mass", "weigh": "mass",
     "null": "missing", "nan": "missing", "isna": "missing", "slope": "slope", "intercept": "const",
 }  # fmt: skip
 HIGHEST = re.compile(
     r"\b(?:heaviest|highest|largest|biggest|greatest|longest|oldest|tallest|hottest|warmest|widest|"
-    r"maximum|strongest|richest|busiest|priciest|wettest|the most(?!\s\w*(?:al|ic|ive|ful|ous|able|ible|ate|ant|ent)\b)|peak(?:s|ed)?|"
+    r"maximum|strongest|richest|busiest|priciest|wettest|peak(?:s|ed)?|"
+    r"the most(?!\s\w*(?:al|ic|ive|ful|ous|able|ible|ate|ant|ent)\b)|"
     r"most (?:expensive|populous|popular|frequent|common)|leads (?:with|the)|top-selling|"
     r"best-selling)\b",
     re.IGNORECASE,
@@ -241,10 +243,13 @@ def _with_quantiles(text: str, *, is_label: bool) -> str:
 
 
 def _of_digits(word: str) -> tuple[str, ...]:
+    word = word.replace("–", "-")
     year, dash, rest = word.partition("-")
     if dash and len(year) == 4 and rest[:2].isdigit() and 1 <= int(rest[:2]) <= 12:
         return (word, year, MONTHS[int(rest[:2]) - 1])
-    return (_SAME.get(word, word.replace("–", "-")),)
+    if dash and year.isdigit() and rest.isdigit():
+        return (word, year, rest)
+    return (word, word[:-1]) if word[-1] == "+" else (_SAME.get(word, word),)
 
 
 def _month(word: str) -> str:
@@ -280,8 +285,9 @@ _KINDS: dict[str, dict[str, float]] = {
              "mins": 60, "h": 3600, "hr": 3600, "hour": 3600, "day": 86400, "week": 604800},
     "span": {"month": 1, "year": 12},
     "celsius": {"°c": 1, "celsius": 1}, "fahrenheit": {"°f": 1, "fahrenheit": 1},
-    "cent": {"cent": 1, "pence": 1, "penny": 1}, "dollar": {"$": 1, "usd": 1, "dollar": 1}, "euro": {"€": 1, "eur": 1, "euro": 1},
-    "sterling": {"£": 1, "gbp": 1}, "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
+    "cent": {"cent": 1, "pence": 1, "penny": 1}, "dollar": {"$": 1, "usd": 1, "dollar": 1},
+    "euro": {"€": 1, "eur": 1, "euro": 1}, "sterling": {"£": 1, "gbp": 1},
+    "energy": {"wh": 1, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
     "power": {"kw": 1e3, "mw": 1e6, "gw": 1e9}, "volume": {"ml": 1, "l": 1e3, "litre": 1e3,
                                                             "liter": 1e3},
     "bytes": {"byte": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4},
@@ -305,6 +311,7 @@ _SCALED = re.compile(
 _SCALES = {"m": 1e6, "mn": 1e6, "mi": 1e6, "ml": 1e6, "bn": 1e9, "bi": 1e9, "b": 1e9, "k": 1e3,
            "th": 1e3, "ts": 1e3}  # fmt: skip
 _STEPS = frozenset((24, 60, 1000, 1024, 3600))
+_COMPOUND = 2
 _LASTING = frozenset(
     ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
 )
@@ -339,16 +346,19 @@ def unit_of_label(label: str) -> Unit | None:
     words = re.split(r"[_\s.]+", label.strip().rstrip(":="))
     is_alone = len(words) == 1 and (words[0].lower() in _ALONE or words[0].endswith("s"))
     last = words[-1] if len(words) > 1 or (is_alone and len(words[0]) > 1) else ""
+    if len(words) > _COMPOUND and _named(words[-2]) and _named(last):  # `price_eur_t`
+        return _named(words[-2])
     if "per" in words[1:]:  # `kg_per_head`
         last = words[words.index("per", 1) - 1]
-    if last in ("c", "f") and any(word.lower().startswith("temp") for word in words):
-        return _UNITS[f"°{last}"]
-    if last == "m" and _LONG & {word.lower() for word in words}:
-        return _UNITS["metre"]
+    lower = {word.lower() for word in words}
     if last == "min":  # the least of something, or minutes
-        return _UNITS["minute"] if _LASTING & {word.lower() for word in words} else None
-    if "%" in label or {"pct", "percent", "percentage"} & {word.lower() for word in words}:
-        return _UNITS["%"]
+        return _UNITS["minute"] if _LASTING & lower else None
+    if last in ("c", "f") and any(word.startswith("temp") for word in lower):
+        last = f"°{last}"
+    elif last == "m" and _LONG & lower:
+        last = "metre"
+    elif "%" in label or {"pct", "percent", "percentage"} & lower:
+        last = "%"
     return _named(last) if "_" in label or last not in _SHORT else None
 
 
