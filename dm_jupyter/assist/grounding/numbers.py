@@ -23,14 +23,14 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
     r"(?:[eE][-+]?\d{1,2}(?!\d)|\s?[×x·*]\s?10(?:\^|\*\*)?\{?[-−⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}\}?)?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
-    r"|\s?(?:bn|mn|mio|mln|M)\b|[kKmMB]\b)?"
+    r"|\s?(?:bn|mn|[Mm]io|mln|Mrd|M)\b|[kKmMB]\b)?"
 )
 _PLAIN = re.compile(
     r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
 )
 _SCALES = {
-    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "mln": 6, "m": 6, "M": 6,
-    "billion": 9, "bn": 9, "B": 9, "trillion": 12,
+    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "Mio": 6, "mln": 6, "m": 6,
+    "M": 6, "billion": 9, "bn": 9, "Mrd": 9, "B": 9, "trillion": 12,
 }  # fmt: skip
 _POWER = re.compile(r"\s?[×x·*]\s?10(?:\^|\*\*)?\{?")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
