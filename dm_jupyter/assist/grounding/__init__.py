@@ -1,7 +1,7 @@
 """Whether each number of an answer follows from what the cells have shown, and from which cell.
 
 - `numbers.py`: the numbers of a text; `words.py`: the words around them, so that they compare
-- `blocks.py`: values with their labels; `tables.py`, `lines.py`, `outputs.py`: how outputs hold them
+- `blocks.py`: values with their labels; `tables.py`, `lines.py`, `outputs.py`: those of outputs
 - `names.py`: numbers that are labels; `statements.py`: what an answer says of each other number
 - `sizes.py`: whether a value is the stated number, rounded or in another unit
 - `rivals.py`, `faults.py`: why a value that fits in size is not the one that is meant

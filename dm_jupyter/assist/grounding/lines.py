@@ -277,7 +277,7 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             levels = levels[:-1] or [([], [])]
         elif following == ":":
             key[:] = [token.strip("'\"")]
-            if token.isdigit() and not _YEAR.fullmatch(token):
+            if token.isdecimal() and not _YEAR.fullmatch(token):
                 block.keys.append(token)
                 key[:] = [f"#{token}"]
             block.labels += key

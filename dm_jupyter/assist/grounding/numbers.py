@@ -130,7 +130,7 @@ class Number:
     @property
     def is_year(self) -> bool:
         """Whether it is written as a year is."""
-        return self.text.isdigit() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
+        return self.text.isdecimal() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
 
 
 def stated_numbers(text: str) -> frozenset[Decimal]:
@@ -225,7 +225,7 @@ def plain_value(written: str) -> float:
 
 def magnitude(number: Number) -> float:
     """Returns what one unit of the last digit other than a closing zero is worth: 100 for 5,100."""
-    if number.decimals or not number.digits.lstrip("+-").isdigit():
+    if number.decimals or not number.digits.lstrip("+-").isdecimal():
         return number.step
     digits = number.digits.lstrip("+-")
     zeros = len(digits) - len(digits.rstrip("0"))
