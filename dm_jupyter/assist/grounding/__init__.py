@@ -1,10 +1,12 @@
 """Whether each number of an answer follows from what the cells have shown, and from which cell.
 
 - `numbers.py`: the numbers of a text; `words.py`: the words around them, so that they compare
-- `tables.py`: tables in plain text; `outputs.py`: what a cell showed, as labelled values
-- `statements.py`: what an answer says of each of its numbers
+- `blocks.py`: values with their labels; `tables.py`, `lines.py`, `outputs.py`: those of outputs
+- `names.py`: numbers that are labels; `statements.py`: what an answer says of each other number
 - `sizes.py`: whether a value is the stated number, rounded or in another unit
-- `derived.py`: differences, ratios, shares and counts, recomputed from values
+- `rivals.py`, `faults.py`: why a value that fits in size is not the one that is meant
+- `spans.py`, `pools.py`: values that belong together; `recomputed.py`: what follows from them
+- `derived.py`: which of that the words allow; `claims.py`: counts, ranks, the question's numbers
 - `binding.py`: the verdict on each number
 """
 

@@ -42,7 +42,7 @@ _PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s+")
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
-_UNIT_CHARS = 8
+_UNIT_CHARS, _NAME_CHARS = 8, 80
 _AROUND = " ,;:=-*(@[\"'>"
 _WRAPPED = re.compile(r"\b(?:np\.\w+|Decimal|Timestamp|datetime\.date)\(([^()]*)\)")
 _TUPLE = re.compile(r"\(([^()]*)\)")
@@ -199,7 +199,7 @@ def _line(line: str) -> _Line:
             before, after = line[numbers[len(found.labels) - 1].end : number.start], ""
         elif is_led:
             after = ""
-        assigned = _ASSIGNED.search(line[: number.start])
+        assigned = _ASSIGNED.search(line[max(0, number.start - _NAME_CHARS) : number.start])
         label = f"{before.strip(' ,;:')} {after.strip(' ,;')}".strip()
         found.labels.append(assigned[1] if assigned and len(numbers) > 1 else label)
         found.units.append(unit_after(line, number.start, number.end))
@@ -277,7 +277,7 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             levels = levels[:-1] or [([], [])]
         elif following == ":":
             key[:] = [token.strip("'\"")]
-            if token.isdigit() and not _YEAR.fullmatch(token):
+            if token.isdecimal() and not _YEAR.fullmatch(token):
                 block.keys.append(token)
                 key[:] = [f"#{token}"]
             block.labels += key

@@ -23,14 +23,14 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−+]?(?:\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)(?:\.\d+)?"
     r"(?:[eE][-+]?\d{1,2}(?!\d)|\s?[×x·*]\s?10(?:\^|\*\*)?\{?[-−⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}\}?)?)"
     r"(?P<unit>\s?%|\sper\s?cent\b|\s(?:thousand|million|billion|trillion)\b"
-    r"|\s?(?:bn|mn|mio|mln|M)\b|[kKmMB]\b)?"
+    r"|\s?(?:bn|mn|[Mm]io|mln|Mrd|M)\b|[kKmMB]\b)?"
 )
 _PLAIN = re.compile(
     r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2}(?!\d))?"
 )
 _SCALES = {
-    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "mln": 6, "m": 6, "M": 6,
-    "billion": 9, "bn": 9, "B": 9, "trillion": 12,
+    "thousand": 3, "k": 3, "K": 3, "million": 6, "mn": 6, "mio": 6, "Mio": 6, "mln": 6, "m": 6,
+    "M": 6, "billion": 9, "bn": 9, "Mrd": 9, "B": 9, "trillion": 12,
 }  # fmt: skip
 _POWER = re.compile(r"\s?[×x·*]\s?10(?:\^|\*\*)?\{?")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -130,7 +130,7 @@ class Number:
     @property
     def is_year(self) -> bool:
         """Whether it is written as a year is."""
-        return self.text.isdigit() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
+        return self.text.isdecimal() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
 
 
 def stated_numbers(text: str) -> frozenset[Decimal]:
@@ -225,7 +225,7 @@ def plain_value(written: str) -> float:
 
 def magnitude(number: Number) -> float:
     """Returns what one unit of the last digit other than a closing zero is worth: 100 for 5,100."""
-    if number.decimals or not number.digits.lstrip("+-").isdigit():
+    if number.decimals or not number.digits.lstrip("+-").isdecimal():
         return number.step
     digits = number.digits.lstrip("+-")
     zeros = len(digits) - len(digits.rstrip("0"))

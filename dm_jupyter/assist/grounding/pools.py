@@ -224,7 +224,7 @@ def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
     sums = []
     for column in columns[:_FEW]:
         values = [_value(block, cell) for cell in block.column(column)]
-        if len(values) > 1 and all(value.text.isdigit() for value in values):
+        if len(values) > 1 and all(value.text.isdecimal() for value in values):
             sums.append(_sum_value(values))
     return NumberPool(
         tuple(sums), tuple(combinations(sums, 2)), tuple(sums) if len(sums) > 1 else ()
@@ -296,7 +296,7 @@ def _column_pool(
     quartiles = [value for cell, value in both if block.rows[cell.row] in ("25%", "75%")]
     if len(quartiles) == 2:
         pairs.append((quartiles[0], quartiles[1]))
-    is_ordered = bool(cells) and block.rows[cells[0].row][:4].isdigit()
+    is_ordered = bool(cells) and block.rows[cells[0].row][:4].isdecimal()
     if is_ordered and len(named) > 1 and len(cells) <= _MOST_PAIRS:
         pairs += [pair for pair in pairwise(values) if pair[0] in named or pair[1] in named]
     if is_ordered:
@@ -348,7 +348,7 @@ def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
     matched = {at: len(block.column_words(at) & words) for at in columns}
     best = max(matched.values(), default=0)
     is_narrowed = any(
-        word.isdigit() for at in columns if matched[at] for word in block.column_words(at)
+        word.isdecimal() for at in columns if matched[at] for word in block.column_words(at)
     )
     if len(columns) <= _FEW and not is_narrowed:
         return sorted(columns, key=lambda at: -matched[at])
@@ -363,7 +363,7 @@ def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
     """
     found: dict[float, Value] = {}
     for block in blocks:
-        if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdigit():
+        if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdecimal():
             lone = block.cells[0]
             if not block.row_words(lone.row) and lone.value > 1:
                 found.setdefault(lone.value, _value(block, lone))
@@ -379,7 +379,7 @@ def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
                 found.setdefault(cell.value, _value(block, cell))
         if block.is_table and block.is_complete and len(block.value_columns()) == 1:
             values = [_value(block, cell) for cell in block.cells]
-            if len(values) > 1 and all(value.text.isdigit() for value in values):
+            if len(values) > 1 and all(value.text.isdecimal() for value in values):
                 found.setdefault(sum(value.value for value in values), _sum_value(values))
     return tuple(found.values())[:20]
 

@@ -224,7 +224,7 @@ def per(pool: NumberPool, claim: Claim) -> Derivation | None:
         return None
     for one, other in pool.ratios or pool.pairs:
         for over, under in ((one, other), (other, one)):
-            is_count = under.text.isdigit() and under.value > 1
+            is_count = under.text.isdecimal() and under.value > 1
             if is_count and claim.fits.holds(over.value / under.value):
                 return Derivation(f"{over.text} / {under.text}", over.source)
     return None
@@ -246,7 +246,7 @@ def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
             is_part = every is not one and _adds(every, one, claim.fits)
             if is_part and claim.fits.holds(every.value - one.value):
                 return Derivation(f"{every.text} - {one.text}", one.source)
-    is_even = pool.is_column or all(one.text.isdigit() for one in pool.whole)
+    is_even = pool.is_column or all(one.text.isdecimal() for one in pool.whole)
     if is_even and len(pool.whole) > 2 and len(pool.named) == 1 and claim.is_of_rest:
         rest = sum(one.value for one in pool.whole) - pool.named[0].value
         if claim.fits.holds(rest):

@@ -90,7 +90,7 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
         near = wide
     own = block.words(cell)
     noun = _noun_behind(statement)
-    label_years = {word for word in statement.wide if word.isdigit() and len(word) == _YEAR_DIGITS}
+    years = {word for word in statement.wide if word.isdecimal() and len(word) == _YEAR_DIGITS}
     owners = {
         word for match in _OWNER.finditer(statement.before) for word in content_words(match[1])
     }
@@ -100,7 +100,7 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
             continue
-        if ("." in cell.text) != ("." in other.text) or other.text in label_years:
+        if ("." in cell.text) != ("." in other.text) or other.text in years:
             continue
         theirs = block.column_words(column) - own
         if not theirs and block.column_words(column) < block.column_words(cell.column):
@@ -166,7 +166,7 @@ def year_fault(statement: Statement, outputs: Outputs, question: str) -> str:
             row
             for row, parts in enumerate(block.parts)
             for part, words in zip(parts, block.part_words(row), strict=True)
-            if words and not part.isdigit() and words <= statement.wide
+            if words and not part.isdecimal() and words <= statement.wide
         ]
         if len(owners) == seen and others and not set(owners) & set(others):
             return f"{year} is for {shown(block.rows[owners[0]])}"

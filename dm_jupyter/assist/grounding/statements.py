@@ -55,6 +55,7 @@ _SPAN = re.compile(r".*(?:\bto|→|->)\s*[$€£]?", re.DOTALL)
 _AGAINST = re.compile(r"\b(?:vs|versus|against|compared)\b")
 _OPPOSED = re.compile(
     r"\b(?:vs\.?|versus|against|compared (?:with|to)|instead of|rather than)\s*[$€£]?\Z"
+    r"|(?:±|\+/-)\s?\Z"
     r"|\b(?:as|than)\s(?:that of\s|the\s)?[\w ]{1,25}\s?\(\Z"
 )
 """Before a number that is of another thing than the one before it."""

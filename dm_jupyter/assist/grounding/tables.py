@@ -149,7 +149,7 @@ def _merged(
     has_body = [any(row[at] for row in body) for at in range(width)]
     is_text = [not any(_is_value(row[at]) for row in body) for at in range(width)]
     first = has_head.index(True) if any(has_head) else width
-    is_ranked = first > 0 and all(row[0].isdigit() for row in body)
+    is_ranked = first > 0 and all(row[0].isdecimal() for row in body)
     columns = _first_column(heads)
     with_next = [False] * width
     for at in range(width - 1):  # which of the next two cells a lone one belongs to
@@ -265,14 +265,14 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
             value = values[at][number] if at not in versions else None
             if value is not None:
                 block.cells.append(Cell(value, row[at], number, at))
-            elif any(map(str.isdigit, row[at])):
+            elif any(map(str.isdecimal, row[at])):
                 block.cells += [Cell(size, text, number, at) for size, text in _inside(row[at])]
 
 
 def _without_numbers(text: str) -> str:
     """The words of a cell that holds values, too."""
     numbers = [written for _, written in _inside(text) if "." in written]
-    for written in numbers if not text[:1].isdigit() else ():
+    for written in numbers if not text[:1].isdecimal() else ():
         text = text.replace(written, "", 1)
     return text.strip()
 
@@ -285,7 +285,7 @@ def _is_rank(
     is_series: bool,
 ) -> bool:
     """Whether the index only numbers the rows; what `value_counts` counted has no order."""
-    if index != 1 or block.index_name or not all(map(str.isdigit, columns[0])):
+    if index != 1 or block.index_name or not all(map(str.isdecimal, columns[0])):
         return False
     if block.total_rows is None:
         return columns[0][0] == "0"
@@ -307,7 +307,7 @@ def _is_key(
     at: int, columns: list[tuple[str, ...]], values: list[list[float | None]], index: int
 ) -> bool:
     """Whether numbers of a column tell its rows apart: those of an index, years, a first column."""
-    if not all(map(str.isdigit, columns[at])):
+    if not all(map(str.isdecimal, columns[at])):
         return False
     return at < index or all(value in _YEARS for value in values[at])
 
@@ -315,7 +315,7 @@ def _is_key(
 def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
     """Whether the first column is whole numbers, no two alike, as `class` without an index."""
     cells = columns[at]
-    return all(map(str.isdigit, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
+    return all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 
 
 def _key_name(block: TextBlock, at: int) -> str:
@@ -326,6 +326,6 @@ def _key_name(block: TextBlock, at: int) -> str:
 
 def _named_key(block: TextBlock, cell: str, at: int) -> str:
     """A number that is a label, as an answer names it: `class #3`; a year as it is."""
-    if not cell.isdigit() or int(cell) in _YEARS:
+    if not cell.isdecimal() or int(cell) in _YEARS:
         return cell
     return f"{_key_name(block, at)} #{cell}"

@@ -200,7 +200,7 @@ def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
         if word[0] in "#@":
             found.append(word)
             continue
-        if word[0].isdigit():
+        if word[0].isdecimal():
             found += _of_digits(word)
             continue
         word = re.sub(r"['’](?:s|t|re)?$", "", word)
@@ -245,9 +245,9 @@ def _with_quantiles(text: str, *, is_label: bool) -> str:
 def _of_digits(word: str) -> tuple[str, ...]:
     word = word.replace("–", "-")
     year, dash, rest = word.partition("-")
-    if dash and len(year) == 4 and rest[:2].isdigit() and 1 <= int(rest[:2]) <= 12:
+    if dash and len(year) == 4 and rest[:2].isdecimal() and 1 <= int(rest[:2]) <= 12:
         return (word, year, MONTHS[int(rest[:2]) - 1])
-    if dash and year.isdigit() and rest.isdigit():
+    if dash and year.isdecimal() and rest.isdecimal():
         return (word, year, rest)
     return (word, word[:-1]) if word[-1] == "+" else (_SAME.get(word, word),)
 

@@ -184,3 +184,8 @@ def test_a_very_long_answer_is_judged_to_its_end() -> None:
     found = ground(answer, [str(MASSES)])
     assert len(found) == 2_001
     assert [one.text for one in found if one.is_doubtful] == ["4711"]
+
+
+def test_a_raised_digit_numbers_no_row() -> None:
+    output = "key  value\n36²  5\n37²  6"
+    assert unsupported_numbers("The values are 5 and 6.", [output]) == ()

@@ -1,0 +1,125 @@
+"""What an answer may say of values in other words: spans, quantiles, units, other languages."""
+
+import pandas as pd
+import pytest
+
+from dm_jupyter.assist.grounding import ground, unsupported_numbers
+
+QUARTERS = pd.Series(
+    [8447.35, 9480.12, 9172.57, 8340.23, 7156.46, 7739.23, 8082.78, 8427.59],
+    index=pd.period_range("2023Q1", periods=8, freq="Q"),
+    name="revenue",
+)
+BINS = pd.cut(pd.Series([25] * 18 + [35] * 74 + [45] * 147 + [55] * 157), [20, 30, 40, 50, 60])
+SALES = pd.DataFrame(
+    {"count": [86, 166, 81], "mean": [173.38, 167.44, 146.59], "median": [137.76, 140.3, 101.46]},
+    index=pd.Index(["East", "North", "South"], name="region"),
+)
+COMPANIES = pd.DataFrame(
+    {
+        "company": ["Cobalt", "Eiger", "Fjordline"],
+        "revenue_musd": [2110.0, 455.9, 310.7],
+        "profit_musd": [388.1, 61.3, -12.8],
+        "founded": [2003, 1971, 2012],
+    }
+)
+CHANNELS = "\n".join(
+    map(str, [("web", 257, 43022.69), ("store", 113, 17840.82), ("phone", 30, 5982.82)])
+)
+WEEK = "Thu: 1297\nFri: 1620\nSat: 2043\nSun: 1710"
+QUANTILES = pd.Series([25.45, 74.3, 132.73, 240.1, 421.87], index=[0.05, 0.25, 0.5, 0.75, 0.95])
+STATIONS = pd.DataFrame({"no2": [float(at) for at in range(90)]})
+CORRELATIONS = pd.DataFrame(
+    [[1.0, 0.53, 0.54], [0.53, 1.0, 0.95], [0.54, 0.95, 1.0]],
+    index=["bill", "flipper", "mass"],
+    columns=["bill", "flipper", "mass"],
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        ("The first half of 2023 brought 17,927.", str(QUARTERS)),
+        ("In the first half of 2024 revenue was 14,896 (-16.9 % on the first half of 2023).",
+         str(QUARTERS)),
+        ("Between 40 and 60 there are 304 values, 77 % of them.",
+         str(BINS.value_counts().sort_index())),
+        ("On the weekend 3,753 came, on Thursday 1,297.", WEEK),
+        ("The medians of East and North lie 2.54 apart.", str(SALES)),
+        ("Cobalt has a revenue of $2.11 billion.", str(COMPANIES)),
+        ("90 % of orders lie between 25.45 and 421.87.", str(QUANTILES)),
+        ("The 95th percentile is 421.87, the upper quartile 240.10.", str(QUANTILES)),
+        ("Der Umsatz der Eiger beträgt 455,9 Mio., der Gewinn 61,3.", str(COMPANIES)),
+        ("Il y a 14 368 000 habitants.", "habitants: 14368000"),
+        ("The p-value is 1.06 × 10⁻⁷, far below 0.001.", "p = 1.06e-07"),
+        ("A web order is worth 167.40 each, 43,022.69 in all.", CHANNELS),
+        ("Mass explains 90 % of the variance in flipper length.", str(CORRELATIONS)),
+        ("It takes 4 MB.", "size_kb: 4096"),
+        ("Of 250,000 62,500 are left.", "budget: 250000\nspent: 187500"),
+        ("62,500 are left.", "budget: 250000\nspent: 187500"),
+        ("At 450 a month that is 5,400 a year.", "monthly rent: 450"),
+        ("A flat of 70 m² costs about 1,323.", "rent per m2: 18.9"),
+        ("About 1 in 12 comes back.", "return rate: 0.0801"),
+        ("It rose from 5.0 to 8.3 million.", "before: 5008000\nafter: 8330000"),
+        ("Accuracy is 82.4 % (± 1.8).", "accuracy 0.824 sd 0.018"),
+        ("F(2, 12) = 19.08.", "F = 19.081"),
+    ],
+)  # fmt: skip
+def test_what_follows_is_not_doubted(answer: str, output: str) -> None:
+    assert unsupported_numbers(answer, output.split("\n\n")) == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "doubted"),
+    [
+        ("The first half of 2023 brought 18,652.", str(QUARTERS), "18,652"),
+        ("Between 50 and 60 there are 147 values.", str(BINS.value_counts().sort_index()), "147"),
+        ("On Thursday 1,620 came.", WEEK, "1,620"),
+        ("East's median is 137.76 and South's 146.59.", str(SALES), "146.59"),
+        ("East has the highest median with 137.76.", str(SALES), "137.76"),
+        ("Fjordline made a profit of 12.8 million.", str(COMPANIES), "12.8 million"),
+        ("Cobalt was founded in 2012.", str(COMPANIES), "2012"),
+        ("The 95th percentile is 240.10.", str(QUANTILES), "240.10"),
+        ("Der Gewinn der Cobalt beträgt 61,3 Mio.", str(COMPANIES), "61,3 Mio"),
+        ("Store revenue is 5,982.82.", CHANNELS, "5,982.82"),
+        ("Bill and flipper length correlate at 0.95.", str(CORRELATIONS), "0.95"),
+        ("Web brought in 64.4k.", "web share: 64.4%", "64.4k"),
+        ("Sales grew by 11.4 %.", "change: -0.114", "11.4 %"),
+        ("It rose from 19 to 40.", "a: 59\nb: 40", "19"),
+        ("There are 90 rows and 7 columns.", "(90, 1)\na: 7", "7"),
+        ("Good stones weigh 0.81.", "cut,carat\nGood,0.85\nVery Good,0.81", "0.81"),
+    ],
+)
+def test_a_figure_of_another_thing_is_doubted(answer: str, output: str, doubted: str) -> None:
+    assert doubted in unsupported_numbers(answer, [output])
+
+
+def test_rows_that_are_left_out_are_no_labels() -> None:
+    with pd.option_context("display.max_rows", 6):
+        output = str(STATIONS)
+    assert "..." in output or ".." in output
+    assert unsupported_numbers("5 of 90 stations are above the limit.", [output, "5"]) == ()
+    assert unsupported_numbers("5 of 99 stations are above the limit.", [output, "5"]) == ("99",)
+
+
+def test_a_day_is_named_in_words_or_digits() -> None:
+    close = pd.Series([185.1, 179.6], index=pd.to_datetime(["2024-03-05", "2024-03-06"]))
+    for day in ("5 March", "March 5", "5 March 2024", "2024-03-05"):
+        assert unsupported_numbers(f"On {day} it closed at 185.1.", [str(close)]) == ()
+        assert unsupported_numbers(f"On {day} it closed at 179.6.", [str(close)]) == ("179.6",)
+
+
+def test_dictionaries_are_tables_however_they_are_broken() -> None:
+    for output in (
+        "{'train': {'rows': 8000, 'rmse': 3.21}, 'test': {'rows': 2000, 'rmse': 3.87}}",
+        "[{'set': 'train', 'n': 8000, 'rmse': 3.21}, {'set': 'test', 'n': 2000, 'rmse': 3.87}]",
+        '{\n  "train": {\n    "rows": 8000,\n    "rmse": 3.21\n  },\n'
+        '  "test": {\n    "rows": 2000,\n    "rmse": 3.87\n  }\n}',
+    ):
+        assert unsupported_numbers("The test RMSE is 3.87, 0.66 higher.", [output]) == ()
+        assert unsupported_numbers("The train RMSE is 3.87.", [output]) == ("3.87",)
+
+
+def test_a_number_is_told_as_it_is_written() -> None:
+    (found,) = ground("Der Gewinn beträgt 61,4 Mio.", [str(COMPANIES)])
+    assert (found.text, found.is_doubtful) == ("61,4 Mio", True)
