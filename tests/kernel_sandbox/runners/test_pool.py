@@ -68,7 +68,7 @@ async def test_no_more_cells_run_at_once_than_there_are_turns(pool):
             await until(lambda: pool.metrics().running == 2, "two cells run")
             assert pool.metrics().waiting == 1
             for runner in (a, b, c):
-                (runner.seat._worker.workspace.path / "go").touch()
+                (runner.backend._worker.workspace.path / "go").touch()
         assert pool.metrics().cells == before + 3
 
 
@@ -171,7 +171,7 @@ async def test_a_cell_that_was_cancelled_is_told_of_once_it_can_not_be_built_aga
     async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
         await runner.run("x = 1")
         running = asyncio.create_task(runner.run(code + ("raise" if listens else "pass")))
-        await begun(running, runner.seat._worker.workspace.path)
+        await begun(running, runner.backend._worker.workspace.path)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -289,7 +289,7 @@ async def test_a_seat_that_is_closed_while_a_cell_runs_is_not_counted_again():
     async with SandboxPool(PoolSettings(modules=MODULES)) as pool, pool.runner() as runner:
         await runner.run("1")
         running = asyncio.create_task(runner.run(SLEEPING))
-        await begun(running, runner.seat._worker.workspace.path)
+        await begun(running, runner.backend._worker.workspace.path)
         await runner.close()
         assert (await running).status is CellStatus.KILLED
         assert len(pool.budget._sizes) == 0

@@ -16,6 +16,7 @@ from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.protocol import Ask
 from dm_jupyter.server.runs.run import Run, RunContext
+from kernel_sandbox.confine.layers import Containment
 from tests.waiting import PATIENCE_S
 
 LOCAL = ModelChoice("local")
@@ -200,12 +201,13 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.directory = self.data = self
 
     def workspace(self, *_: object) -> Path:
         return self._folder
 
-    def containment(self, _: str) -> dict[str, Any]:
-        return {}
+    def containment(self, _: str) -> Containment:
+        return Containment()
 
     def packages(self, _: str) -> None:
         return None

@@ -50,7 +50,10 @@ class Reader:
 
 
 class OneKernel:
-    """A notebook's kernel that works beside the files."""
+    """A notebook's kernel that works beside the files: what the registry keeps of it."""
+
+    def __init__(self) -> None:
+        self.directory = self.data = self
 
     async def kernel_of(self, path: str) -> str:
         if path != NOTEBOOK:
