@@ -24,6 +24,9 @@ LEAST_ROWS = 6
 EDGE = 1e-9
 """Relative: two numbers this near are equal, or not, by the way they were computed."""
 GAP = "(missing)"
+_COUNTS = frozenset({"rows", "count", "distinct"})
+_OF_ANY_ROWS = frozenset({"sum", "min", "max"})
+"""Figures that mean something for one or two rows."""
 
 _TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": lambda column, value: column == value,
@@ -225,7 +228,8 @@ class _Frames:
         if "only" in options:
             frame = self._kept(frame, **options["only"])
         names = _names(of)
-        if names and how not in ("count", "distinct", "rows") and len(frame) < LEAST_ROWS // 2:
+        least = 0 if how in _COUNTS else 1 if how in _OF_ANY_ROWS else LEAST_ROWS // 2
+        if len(frame) < least:
             raise UnfitError("too few rows")
         if how in ("min", "max") and frame[names[0]].dtype.kind == "M":
             self.values[into] = _plain(frame[names[0]].agg(how))

@@ -8,6 +8,7 @@ computes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,7 @@ _KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 """The keys that a step needs, and those that it may have."""
 _READ_OUT = frozenset({"present", "at", "list", "verdict", "grade", "letters", "sort"})
 """Steps that show or order what another one computed."""
+_DATE_PARTS = frozenset({"year", "quarter", "month", "weekday"})
 
 
 class StepError(ValueError):
@@ -109,14 +111,36 @@ def make_step(raw: Mapping[str, Any]) -> Step:
 def depth(steps: Sequence[Step]) -> int:
     """Return how many steps a person would count.
 
-    Values computed side by side are one step, and so are sums with them; reading a value off is
-    none. `keep` is two: it finds a group, and takes its rows.
+    Values computed side by side are one step, and so are sums with them. A part of a date by which
+    rows are grouped at once is no step of its own, and neither is reading a value off, or a value
+    beside the chain that no later step needs. `keep` is two: it finds a group, and takes its rows.
     """
+    chain = [
+        step
+        for place, step in enumerate(steps)
+        if step.do not in _READ_OUT and not _is_beside(step, steps[place + 1 :])
+    ]
     counted, before = 0, ""
-    for step in steps:
-        if step.do in _READ_OUT:
-            continue
-        beside = step.do == before and step.do in ("value", "calc", "derive")
-        counted += 0 if beside else 2 if step.do == "keep" else 1
+    for step in chain:
+        if step.do != before or step.do not in ("value", "calc", "derive"):
+            counted += 2 if step.do == "keep" else 1
         before = step.do
     return counted
+
+
+def _is_beside(step: Step, later: Sequence[Step]) -> bool:
+    """Whether a step is part of another one, or no part of the chain."""
+    if step.do == "derive" and later and later[0].do in ("group", "keep"):
+        return step.args["into"] in later[0].args["by"] and step.args["how"] in _DATE_PARTS
+    if step.do != "value" or all(one.do in (*_READ_OUT, "value", "calc") for one in later):
+        return False
+    name = re.compile(rf"\b{re.escape(step.args['into'])}\b")
+    needs = [one.args for one in later if one.do in ("calc", "where", "derive", "value")]
+    return not any(name.search(text) for args in needs for text in _references(args))
+
+
+def _references(args: Mapping[str, Any]) -> list[str]:
+    """The texts of a step in which a value may be named."""
+    given = [args.get(name, "") for name in ("value", "expr", "low", "high")]
+    given.append(args.get("only", {}).get("value", ""))
+    return [str(one) for one in given]

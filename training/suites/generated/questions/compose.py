@@ -102,7 +102,7 @@ class Composer:
     ) -> list[tuple[Prefix, dict[str, Slot]]]:
         """Prefixes that bring a template to a level, and perhaps one more."""
         own = depth(template.steps)
-        if level_of(template, own) > level:
+        if level_of(template, own) > level or own > MAX_DEPTH:
             raise UnfitError("no such level")
         chosen: list[tuple[Prefix, dict[str, Slot]]] = []
         added = 0

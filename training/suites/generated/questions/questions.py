@@ -67,6 +67,8 @@ class Question:
     """Of the answer; empty where a table is wanted."""
     label: tuple[tuple[str, str], ...]
     table: ResultTable | None
+    kept: tuple[str, ...]
+    """Names of columns, labels, limits and periods in its text: other words must keep them."""
 
     @property
     def answer(self) -> str:
@@ -112,15 +114,17 @@ class QuestionMaker:
         else:
             names = words.names()
             label = tuple(zip(names, written, strict=True))
+        text = words.question()
         return Question(
             template,
             draft.level,
             draft.depth,
-            words.question(),
+            text,
             words.constraints(decided),
             words.format(names),
             label,
             table,
+            words.kept(text),
         )
 
     def _shown(self, draft: Draft) -> tuple[str, ...]:
@@ -224,6 +228,15 @@ class _Words:
         if form:
             said.append(table_constraint(form, self.titles()))
         return finished(" ".join(dict.fromkeys(said)), file)
+
+    def kept(self, text: str) -> tuple[str, ...]:
+        """The names in a text that another wording of it has to keep."""
+        domain = self._file.dirty.table.domain
+        slots = [slot for _, own in self._draft.prefixes for slot in own.values()]
+        slots += self._draft.slots.values()
+        names = [slot.words[""] for slot in slots if slot.columns and "\x02" not in slot.words[""]]
+        names += [domain.column(name).noun for name in self._draft.columns]
+        return tuple(dict.fromkeys(name for name in names if name and name in text))
 
     def titles(self) -> list[str]:
         """The columns of the result table in words."""

@@ -134,6 +134,7 @@ class SlotFiller:
             "plural": column.plural,
             "slug": slug(column.noun),
             "unit": column.unit,
+            "behind": _with_unit("", column),
             "decimals": str(column.decimals),
             "yes": column.yes,
             "no": column.no,

@@ -38,16 +38,17 @@ class Scope:
         rows = domain.rows
         behind = f" {clause}" if clause else ""
         self._first = {
-            "the_rows": f"these {rows}" if is_narrowed else f"the {rows}{behind}",
-            "all_rows": f"all of these {rows}" if is_narrowed else f"all {rows}{behind}",
-            "many_rows": f"of these {rows}" if is_narrowed else f"{rows}{behind}",
+            "the_rows": f"the remaining {rows}" if is_narrowed else f"the {rows}{behind}",
+            "all_rows": f"all remaining {rows}" if is_narrowed else f"all {rows}{behind}",
+            "many_rows": f"remaining {rows}" if is_narrowed else f"{rows}{behind}",
         }
-        again = is_narrowed or bool(clause)
-        self._later = {
-            "the_rows": f"these {rows}" if again else f"the {rows}",
-            "all_rows": f"all of these {rows}" if again else f"all {rows}",
-            "many_rows": f"of these {rows}" if again else rows,
-        }
+        self._later = self._first
+        if clause:
+            self._later = {
+                "the_rows": f"these {rows}",
+                "all_rows": f"all of these {rows}",
+                "many_rows": f"of these {rows}",
+            }
         self._fixed = {"row": domain.row, "rows": rows}
         self._is_first = True
 
@@ -221,11 +222,11 @@ def answer_format(
         slots: of the question.
     """
     tags = " ".join(f"@{name}[{name}]" for _, name, _ in forms)
-    parts = [f'"{name}" is {about}{_form(form, slots)}' for form, name, about in forms]
-    return f"{tags} where {_listed(parts)}."
+    parts = [f'"{name}" is {about}{_form(form, about, slots)}' for form, name, about in forms]
+    return f"{tags} where {'; '.join(parts)}."
 
 
-def _form(form: AnswerForm, slots: Mapping[str, Slot]) -> str:
+def _form(form: AnswerForm, about: str, slots: Mapping[str, Slot]) -> str:
     phrases = read("phrases.toml")["forms"]
     if form.kind != "number":
         words = _choices(form.words, slots)
@@ -233,7 +234,8 @@ def _form(form: AnswerForm, slots: Mapping[str, Slot]) -> str:
         return f", {phrases[form.kind][0].format(words=listed)}"
     decimals = decimals_of(form, slots)
     unit = unit_of(form, slots)
-    behind = f" in {unit}" if unit else ""
+    is_said = not unit or unit in about or (unit == "percent" and "percentage" in about)
+    behind = "" if is_said else f" in {unit}"
     if decimals == 0:
         return f"{behind}, {phrases['whole'][0]}"
     if decimals == 1:
