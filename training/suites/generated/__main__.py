@@ -1,7 +1,7 @@
 """Generate tables with questions and computed answers: `python -m training.suites.generated`.
 
-The folder gets the splits `train`, `development` and `held`, which `training.evaluate` reads with the
-suite `generated`. The same options make the same files on every machine.
+The folder gets the splits `train`, `development` and `held`, which `training.evaluate` reads with
+the suite `generated`. The same options make the same files on every machine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
     add("--replies", type=Path, metavar="DIR",
-        help="where the model's replies are kept (default: OUT with -replies behind it)")  # fmt: skip
+        help="where replies are kept (default: OUT with -replies behind it)")  # fmt: skip
     add("--at-once", type=int, default=4, metavar="N", help="questions asked about at a time")
     return parser
 

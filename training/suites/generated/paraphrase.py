@@ -69,9 +69,7 @@ class Paraphraser:
 
     async def _rewrite(self, entry: Entry) -> None:
         text = entry.question.text
-        category = next(
-            one for one in categories() if one.name == entry.question.template.category
-        )
+        category = next(one for one in categories() if one.name == entry.question.template.category)
         examples = "\n".join(f"- {exemplar}" for exemplar in category.exemplars)
         read = partial(read_paraphrase, text=text, kept=entry.question.kept)
         try:

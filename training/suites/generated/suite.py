@@ -1,8 +1,8 @@
 """The suite `generated`: questions with `@name[value]` answers, and with result tables.
 
-A split is a folder with `questions.jsonl` and the files that it names, as `training.suites.generated`
-writes it. A question with `label_pairs` is scored as `dabench` scores, one with `rows` as `sql`
-does; both suites are used as they are.
+A split is a folder with `questions.jsonl` and the files that it names, as
+`python -m training.suites.generated` writes it. A question with `label_pairs` is scored as
+`dabench` scores, one with `rows` as `sql` does; both suites are used as they are.
 """
 
 from __future__ import annotations

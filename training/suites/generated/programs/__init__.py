@@ -1,1 +1,1 @@
-"""Two independent ways to compute an answer from a written file: pandas, and SQL with plain Python."""
+"""Two independent ways to compute an answer from a file: pandas, and SQL with plain Python."""

@@ -87,13 +87,14 @@ _SPREADS = {
 """A figure of spread, and the same with the other divisor."""
 _QUANTILES: Mapping[str, Measure] = {
     "quantile": lambda x, q, way: x.quantile(q, interpolation=way),
-    "iqr": lambda x, _, way: x.quantile(0.75, interpolation=way)
-    - x.quantile(0.25, interpolation=way),
+    "iqr": lambda x, _, way: (
+        x.quantile(0.75, interpolation=way) - x.quantile(0.25, interpolation=way)
+    ),
 }
 
 
 def _stats() -> Any:
-    from scipy import stats  # noqa: PLC0415  (an optional part, and slow to load)
+    from scipy import stats  # type: ignore[import-untyped]  # noqa: PLC0415  (an optional part, and slow to load)
 
     return stats
 
@@ -106,7 +107,7 @@ def _parted(x: pd.Series[Any], flag: pd.Series[Any]) -> tuple[Any, Any]:
 def _partial(x: pd.Series[Any], y: pd.Series[Any], z: pd.Series[Any]) -> float:
     """The correlation of what a line through `z` leaves of `x` and of `y`."""
     left = [one - np.polyval(np.polyfit(z, one, 1), z) for one in (x, y)]
-    return float(np.corrcoef(*left)[0, 1])
+    return float(np.corrcoef(left[0], left[1])[0, 1])
 
 
 def _adjusted(y: pd.Series[Any], flag: pd.Series[Any], control: pd.Series[Any]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -81,7 +82,7 @@ class _Frames:
     """The table and the values after some steps."""
 
     def __init__(self, reader: FrameReader, reading: Reading) -> None:
-        self.frame = reader.main(reading)
+        self.frame: Any = reader.main(reading)
         self.values: dict[str, Answer] = {}
         self._reader = reader
         self._reading = reading
@@ -116,7 +117,7 @@ class _Frames:
         if len(self.frame) < least:
             raise UnfitError("too few rows")
 
-    def _kept(self, frame: pd.DataFrame, column: str, test: str, value: Any) -> pd.DataFrame:
+    def _kept(self, frame: Any, column: str, test: str, value: Any) -> Any:
         limit, values = self._given(value), frame[column]
         if values.dtype.kind == "M":
             limit = pd.Timestamp(limit)
@@ -129,7 +130,7 @@ class _Frames:
     def _derive(self, into: str, how: str, of: Any, **options: Any) -> None:
         frame = self.frame
         if how == "calc":
-            parts = pd.DataFrame({letter: frame[name] for letter, name in of.items()})
+            parts: Any = pd.DataFrame({letter: frame[name] for letter, name in of.items()})
             made = parts.eval(options["expr"])
             if not made.map(math.isfinite).all():
                 raise UnfitError("undefined")
@@ -156,7 +157,7 @@ class _Frames:
         if len(ordered) <= k + skip:
             raise UnfitError("too few groups")
         values = [float(value) for value in ordered[by].head(k + skip + 1)]
-        for one, other in zip(values, values[1:], strict=False):
+        for one, other in pairwise(values):
             if abs(one - other) <= EDGE * max(1.0, abs(one)):
                 raise UnfitError("tie")
         self.frame = ordered.iloc[skip : skip + k]
@@ -247,7 +248,8 @@ class _Frames:
     def _calc(self, into: str, expr: str) -> None:
         numbers = {name: one for name, one in self.values.items() if isinstance(one, int | float)}
         try:
-            value = float(pd.DataFrame([numbers], dtype=float).eval(expr).iloc[0])
+            row: Any = pd.DataFrame([numbers], dtype=float)
+            value = float(row.eval(expr).iloc[0])
         except ZeroDivisionError:
             value = math.nan
         if not math.isfinite(value):
@@ -265,7 +267,7 @@ class _Frames:
             if abs(value - limit) <= 1e-6 * max(1.0, abs(limit)):
                 raise UnfitError("on the edge")
             return bool(_TESTS[test](value, limit))
-        return (value == limit) == (test == "==")
+        return bool((value == limit) == (test == "=="))
 
     def _grade(
         self, into: str, of: str, edges: Sequence[float], words: Sequence[str], size: bool = False
@@ -290,7 +292,7 @@ def _in_order(frame: pd.DataFrame, along: str) -> pd.DataFrame:
     """The rows in the order of their month, where no month between two others lacks."""
     ordered = frame.sort_values(along)
     months = [int(month[:4]) * 12 + int(month[5:]) for month in ordered[along]]
-    if any(after - before != 1 for before, after in zip(months, months[1:], strict=False)):
+    if any(after - before != 1 for before, after in pairwise(months)):
         raise UnfitError("a month without rows")
     return ordered
 
@@ -327,7 +329,6 @@ _DERIVED: Mapping[str, Derive] = {
     "minmax": _minmax,
     "clip": lambda frame, of, options, _: frame[of].clip(options["low"], options["high"]),
     "group_mean": lambda frame, of, options, _: frame.groupby(options["by"])[of].transform("mean"),
-    "share": lambda frame, of, _, __: frame[of] / frame[of].sum() * 100,
     "deviation": lambda frame, of, _, __: (frame[of] - frame[of].mean()).abs(),
 }  # fmt: skip
 """New columns, by the name of what they are."""

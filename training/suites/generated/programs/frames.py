@@ -11,7 +11,6 @@ import pandas as pd
 
 from training.suites.generated.programs.reading import Reading
 from training.suites.generated.tables.dirt import Form
-from training.suites.generated.tables.domains import Column
 from training.suites.generated.tables.files import DataFile
 
 __all__ = ["FrameReader"]
@@ -59,7 +58,7 @@ class FrameReader:
                         {form.flags[0]: "yes", form.flags[1]: "no"}
                     )
                 case "label":
-                    made[column.name] = _labels(raw, column, form, raw_labels=raw_labels)
+                    made[column.name] = _labels(raw, form, raw_labels=raw_labels)
                 case _:
                     made[column.name] = raw.astype(str)
         return pd.DataFrame(made).reset_index(drop=True)
@@ -87,15 +86,15 @@ def _cells(file: DataFile) -> tuple[pd.DataFrame, pd.DataFrame]:
     with closing(sqlite3.connect(":memory:")) as database:
         database.deserialize(file.content)
         domain = file.dirty.table.domain
-        main = pd.read_sql_query(f'SELECT * FROM "{domain.table}"', database)  # noqa: S608
-        lookup = pd.read_sql_query(f'SELECT * FROM "{file.lookup_name}"', database)  # noqa: S608
+        main = pd.read_sql_query(f'SELECT * FROM "{domain.table}"', database)
+        lookup = pd.read_sql_query(f'SELECT * FROM "{file.lookup_name}"', database)
     return main, lookup.set_axis(names, axis=1)
 
 
 def _numbers(raw: pd.Series[Any], form: Form) -> pd.Series[Any]:
     """The numbers; what is none is missing, and so is the sentinel."""
     text = raw.astype(str).str.strip()
-    factor = 1.0
+    factor: Any = 1.0
     if form.sign:
         is_other = text.str.endswith(f" {form.other_sign}") if form.other_sign else text == ""
         factor = is_other.map({True: float(form.other_factor), False: 1.0})
@@ -104,10 +103,11 @@ def _numbers(raw: pd.Series[Any], form: Form) -> pd.Series[Any]:
         text = text.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
     elif form.is_grouped:
         text = text.str.replace(",", "", regex=False)
-    numbers = pd.to_numeric(text, errors="coerce") * factor
+    numbers: Any = pd.to_numeric(text, errors="coerce") * factor
     if form.sentinel is not None:
         numbers = numbers.mask(numbers == form.sentinel)
-    return numbers.round(6) if form.other_sign else numbers.astype(float)
+    made: pd.Series[Any] = numbers.round(6) if form.other_sign else numbers.astype(float)
+    return made
 
 
 def _dates(raw: pd.Series[Any]) -> pd.Series[Any]:
@@ -119,15 +119,11 @@ def _dates(raw: pd.Series[Any]) -> pd.Series[Any]:
     return found
 
 
-def _labels(
-    raw: pd.Series[Any], column: Column, form: Form, *, raw_labels: bool
-) -> pd.Series[Any]:
+def _labels(raw: pd.Series[Any], form: Form, *, raw_labels: bool) -> pd.Series[Any]:
     """The labels; variants in case and spaces become the spelling that occurs most."""
     labels = raw.astype(object).where(raw.notna() & ~raw.isin([*form.marks, ""]), None)
     if raw_labels or not form.is_varied:
         return labels
     folded = labels.str.strip().str.lower()
-    common = {
-        name: spellings.value_counts().index[0] for name, spellings in labels.groupby(folded)
-    }
+    common = {name: spellings.value_counts().index[0] for name, spellings in labels.groupby(folded)}
     return folded.map(common).astype(object).where(folded.notna(), None)

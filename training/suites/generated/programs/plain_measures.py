@@ -63,7 +63,8 @@ def _spread(x: Sequence[float], lost: int) -> float:
 def _skew(columns: Columns) -> float:
     (x,) = columns
     n = len(x)
-    return math.sqrt(n * (n - 1)) / (n - 2) * _moment(x, 3) / _moment(x, 2) ** 1.5
+    third: float = _moment(x, 3) / _moment(x, 2) ** 1.5
+    return math.sqrt(n * (n - 1)) / (n - 2) * third
 
 
 def _kurtosis(columns: Columns) -> float:
@@ -221,7 +222,7 @@ def _span_days(columns: Columns) -> float:
 
 def _mad(columns: Columns) -> float:
     middle = statistics.median(columns[0])
-    return statistics.median(abs(value - middle) for value in columns[0])
+    return float(statistics.median(abs(value - middle) for value in columns[0]))
 
 
 def _cv(columns: Columns, lost: int) -> float:

@@ -17,7 +17,7 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from training.suites.generated.tables.dirt import Form
 from training.suites.generated.tables.domains import Column
@@ -62,7 +62,7 @@ def _fill(
     quoted = ", ".join(f'"{column}"' for column in columns)
     database.execute(f'CREATE TEMP TABLE "{name}" ({quoted})')
     marks = ", ".join("?" * len(columns))
-    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)  # noqa: S608
+    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
 
 
 def _read(file: DataFile) -> tuple[Cells, Cells]:
@@ -82,7 +82,7 @@ def _read(file: DataFile) -> tuple[Cells, Cells]:
     with closing(sqlite3.connect(":memory:")) as database:
         database.deserialize(file.content)
         names = (domain.table, domain.lookup.table)
-        tables = [list(map(list, database.execute(f'SELECT * FROM "{one}"'))) for one in names]  # noqa: S608
+        tables = [list(map(list, database.execute(f'SELECT * FROM "{one}"'))) for one in names]
     lookup = [[float(one) if isinstance(one, int) else one for one in row] for row in tables[1]]
     return tables[0], lookup
 
@@ -91,17 +91,17 @@ def _sheets(content: bytes) -> Iterator[tuple[str, Cells]]:
     """The cells of each sheet: text as it is, everything else as the text of its number."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         # The file was written by this process a moment ago.
-        index = ElementTree.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314
-        parts = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
+        index = ET.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314
+        parts = ET.fromstring(archive.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
         targets = {part.attrib["Id"]: part.attrib["Target"] for part in parts}
         for sheet in index.iter(f"{_SPREADSHEET}sheet"):
             target = targets[sheet.attrib[f"{_RELATION}id"]]
-            root = ElementTree.fromstring(archive.read(f"xl/{target}"))  # noqa: S314
+            root = ET.fromstring(archive.read(f"xl/{target}"))  # noqa: S314
             rows = [_row(row) for row in root.iter(f"{_SPREADSHEET}row")]
             yield sheet.attrib["name"], rows
 
 
-def _row(row: ElementTree.Element) -> list[Any]:
+def _row(row: ET.Element) -> list[Any]:
     cells: list[Any] = []
     for cell in row:
         place = 0
@@ -163,7 +163,7 @@ def _day(cell: Any) -> str:
         return cell.isoformat()
     for form in _DATE_FORMS:
         try:
-            return datetime.strptime(cell, form).date().isoformat()  # noqa: DTZ007
+            return datetime.strptime(cell, form).date().isoformat()
         except ValueError:
             continue
     raise ValueError(f"{cell!r} is written in no form of a date")

@@ -28,11 +28,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     if x <= 0 or x >= 1:
         return max(0.0, min(1.0, x))
     front = math.exp(
-        math.lgamma(a + b)
-        - math.lgamma(a)
-        - math.lgamma(b)
-        + a * math.log(x)
-        + b * math.log1p(-x)
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
     if x > (a + 1) / (a + b + 2):  # the fraction converges quickly on this side only
         return 1 - front * _fraction(b, a, 1 - x) / b

@@ -1,7 +1,8 @@
 """Run the steps of a question in SQLite: the second, independent program.
 
-Each step of a table makes a new table from the one before; each step of a value is a query. What SQL
-has no word for is a function in plain Python, see `plain_measures`.
+Each step of a table makes a new table from the one before; each step of a value is a query. What
+SQL has no word for is a function in plain Python, see `plain_measures`. The names in the queries
+come from the data files of this package alone.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class SqlProgram:
         self._table = f"t{self._count}"
 
     def _one(self, expression: str, given: Sequence[Any] = (), where: str = "") -> Any:
-        return self._query(f"SELECT {expression} FROM {self._table}{where}", given)[0][0]  # noqa: S608
+        return self._query(f"SELECT {expression} FROM {self._table}{where}", given)[0][0]
 
     def _given(self, value: Any) -> Any:
         if isinstance(value, str) and value[:1] == "@":
@@ -83,11 +84,11 @@ class SqlProgram:
 
     def _present(self, columns: Sequence[str]) -> None:
         tests = " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in columns)
-        self._make(f"SELECT * FROM {{t}} WHERE {tests}")  # noqa: S608
+        self._make(f"SELECT * FROM {{t}} WHERE {tests}")
 
     def _where(self, column: str, test: str, value: Any, least: int = 0) -> None:  # noqa: ARG002
         condition, given = self._condition(column, test, value)
-        self._make(f"SELECT * FROM {{t}} WHERE {condition}", given)  # noqa: S608
+        self._make(f"SELECT * FROM {{t}} WHERE {condition}", given)
 
     def _condition(self, column: str, test: str, value: Any) -> tuple[str, list[Any]]:
         name = _quoted(column)
@@ -108,7 +109,7 @@ class SqlProgram:
         else:
             known = {name: self._given(value) for name, value in options.items()}
             made, given = _derived(how, _quoted(of), known)
-        self._make(f"SELECT *, {made} AS {_quoted(into)} FROM {{t}}", given)  # noqa: S608
+        self._make(f"SELECT *, {made} AS {_quoted(into)} FROM {{t}}", given)
 
     def _group(self, by: Sequence[str], make: Sequence[Mapping[str, Any]]) -> None:
         keys = ", ".join(map(_quoted, by))
@@ -117,43 +118,53 @@ class SqlProgram:
             for one in make
         )
         known = " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in by)
-        self._make(f"SELECT {keys}, {figures} FROM {{t}} WHERE {known} GROUP BY {keys} ORDER BY {keys}")  # noqa: E501, S608
+        self._make(
+            f"SELECT {keys}, {figures} FROM {{t}} WHERE {known} GROUP BY {keys} ORDER BY {keys}"
+        )
 
     def _top(self, by: str, order: str, k: int = 1, skip: int = 0) -> None:
         way = "ASC" if order == "lowest" else "DESC"
-        self._make(f"SELECT * FROM {{t}} ORDER BY {_quoted(by)} {way} LIMIT {k} OFFSET {skip}")  # noqa: S608
+        self._make(f"SELECT * FROM {{t}} ORDER BY {_quoted(by)} {way} LIMIT {k} OFFSET {skip}")
 
     def _keep(
-        self, by: str, how: str, of: Any, order: str, k: int = 1, least: int = 0  # noqa: ARG002
+        self,
+        by: str,
+        how: str,
+        of: Any,
+        order: str,
+        k: int = 1,
+        least: int = 0,  # noqa: ARG002
     ) -> None:
         name, way = _quoted(by), "ASC" if order == "lowest" else "DESC"
         best = (
-            f"SELECT {name} FROM {{t}} WHERE {name} IS NOT NULL GROUP BY {name} "  # noqa: S608
+            f"SELECT {name} FROM {{t}} WHERE {name} IS NOT NULL GROUP BY {name} "
             f"ORDER BY {_figure(how, of, None)} {way} LIMIT {k}"
         )
-        self._make(f"SELECT * FROM {{t}} WHERE {name} IN ({best})")  # noqa: S608
+        self._make(f"SELECT * FROM {{t}} WHERE {name} IN ({best})")
 
     def _sort(self, by: str, order: str = "lowest") -> None:
         way = "ASC" if order == "lowest" else "DESC"
-        self._make(f"SELECT * FROM {{t}} ORDER BY {_quoted(by)} {way}")  # noqa: S608
+        self._make(f"SELECT * FROM {{t}} ORDER BY {_quoted(by)} {way}")
 
     def _fill(self, column: str, how: str, by: str = "") -> None:
         name = _quoted(column)
-        figure = "0.0" if how == "zero" else f"(SELECT {_figure(how, column, None)} FROM {{t}}{{s}})"
+        figure = (
+            "0.0" if how == "zero" else f"(SELECT {_figure(how, column, None)} FROM {{t}}{{s}})"
+        )
         same = f" AS s WHERE s.{_quoted(by)} = o.{_quoted(by)}" if by else ""
         filled = f"COALESCE({name}, {figure})".replace("{s}", same)
         columns = [row[1] for row in self._query(f"PRAGMA table_info({self._table})")]
         shown = ", ".join(
             f"{filled} AS {name}" if one == column else f"o.{_quoted(one)}" for one in columns
         )
-        self._make(f"SELECT {shown} FROM {{t}} AS o")  # noqa: S608
+        self._make(f"SELECT {shown} FROM {{t}} AS o")
 
     def _change(self, into: str, of: str, how: str, along: str) -> None:
         now, order = _quoted(of), _quoted(along)
         before = f"LAG({now}) OVER (ORDER BY {order})"
         made = f"({now} - {before}) / {before} * 100" if how == "percent" else f"{now} - {before}"
-        self._make(f"SELECT *, {made} AS {_quoted(into)} FROM {{t}} ORDER BY {order}")  # noqa: S608
-        self._make(f"SELECT * FROM {{t}} WHERE {_quoted(into)} IS NOT NULL ORDER BY {order}")  # noqa: S608
+        self._make(f"SELECT *, {made} AS {_quoted(into)} FROM {{t}} ORDER BY {order}")
+        self._make(f"SELECT * FROM {{t}} WHERE {_quoted(into)} IS NOT NULL ORDER BY {order}")
 
     def _running(self, into: str, of: str, how: str, along: str, window: int = 0) -> None:
         order = _quoted(along)
@@ -161,17 +172,17 @@ class SqlProgram:
         frame = f"OVER (ORDER BY {order} ROWS BETWEEN {back} AND CURRENT ROW)"
         figure = _figure("mean" if how == "mean" else "sum", of, None)
         number = f"ROW_NUMBER() OVER (ORDER BY {order})"
-        self._make(f"SELECT *, {figure} {frame} AS {_quoted(into)}, {number} AS place FROM {{t}}")  # noqa: S608
-        self._make(f"SELECT * FROM {{t}} WHERE place >= {window} ORDER BY place")  # noqa: S608
+        self._make(f"SELECT *, {figure} {frame} AS {_quoted(into)}, {number} AS place FROM {{t}}")
+        self._make(f"SELECT * FROM {{t}} WHERE place >= {window} ORDER BY place")
 
     def _join(self, columns: Sequence[str]) -> None:
         key = _quoted(self._query("PRAGMA table_info(lookup)")[0][1])
         added = ", ".join(f"b.{_quoted(name)}" for name in columns)
-        self._make(f"SELECT a.*, {added} FROM {{t}} AS a JOIN lookup AS b ON a.{key} = b.{key}")  # noqa: S608
+        self._make(f"SELECT a.*, {added} FROM {{t}} AS a JOIN lookup AS b ON a.{key} = b.{key}")
 
     def _gaps(self, columns: Mapping[str, str]) -> None:
         parts = " UNION ALL ".join(
-            f"SELECT ? AS \"column\", SUM({_quoted(name)} IS NULL) AS missing FROM {{t}}"  # noqa: S608
+            f'SELECT ? AS "column", SUM({_quoted(name)} IS NULL) AS missing FROM {{t}}'
             for name in columns
         )
         self._make(parts, list(columns.values()))
@@ -179,7 +190,8 @@ class SqlProgram:
     # Steps of a value
 
     def _value(self, into: str, how: str, of: Any = (), **options: Any) -> None:
-        where, given = "", []
+        where = ""
+        given: list[Any] = []
         if "only" in options:
             condition, given = self._condition(**options["only"])
             where = f" WHERE {condition}"
@@ -190,7 +202,7 @@ class SqlProgram:
         self._values[into] = self._one(_quoted(column), (), order)
 
     def _list(self, into: str, column: str) -> None:
-        query = f"SELECT {_quoted(column)} FROM {self._table} ORDER BY rowid"  # noqa: S608
+        query = f"SELECT {_quoted(column)} FROM {self._table} ORDER BY rowid"
         self._values[into] = tuple(row[0] for row in self._query(query))
 
     def _calc(self, into: str, expr: str) -> None:
@@ -218,7 +230,7 @@ class SqlProgram:
         cases = " ".join("WHEN x <= ? THEN ?" for _ in edges)
         given = [one for pair in zip(edges, words, strict=False) for one in pair]
         number = "ABS(?)" if size else "?"
-        query = f"SELECT CASE {cases} ELSE ? END FROM (SELECT {number} AS x)"  # noqa: S608
+        query = f"SELECT CASE {cases} ELSE ? END FROM (SELECT {number} AS x)"
         self._values[into] = self._query(query, [*given, words[-1], self._values[of]])[0][0]
 
     def _letters(self, into: str, claims: Sequence[Mapping[str, Any]]) -> None:
@@ -240,41 +252,33 @@ def _figure(how: str, of: Any, q: float | None) -> str:
 
 def _derived(how: str, of: str, options: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """The expression of a new column, and what its question marks stand for."""
-    match how:
-        case "year" | "month":
-            return f"substr({of}, 1, {4 if how == 'year' else 7})", []
-        case "quarter":
-            return f"substr({of}, 1, 4) || '-Q' || ((substr({of}, 6, 2) + 2) / 3)", []
-        case "weekday":
-            cases = " ".join(f"WHEN '{day}' THEN '{name}'" for day, name in enumerate(_WEEKDAYS))
-            return f"CASE strftime('%w', {of}) {cases} END", []
-        case "is":
-            return f"({of} = ?)", [options["value"]]
-        case "since":
-            return f"({of} >= ?)", [options["value"]]
-        case "above":
-            return f"({of} > ?)", [options["limit"]]
-        case "bin":
-            cases = " ".join(f"WHEN {of} < ? THEN ?" for _ in options["edges"])
-            given = [
-                one
-                for pair in zip(options["edges"], options["names"], strict=False)
-                for one in pair
-            ]
-            return f"CASE WHEN {of} IS NULL THEN NULL {cases} ELSE ? END", [
-                *given,
-                options["names"][-1],
-            ]
-        case "clip":
-            return f"MIN(MAX({of}, ?), ?)", [options["low"], options["high"]]
-        case "group_mean":
-            return f"AVG({of}) OVER (PARTITION BY {_quoted(options['by'])})", []
-    return _WHOLE_COLUMN[how].format(of), []
+    if how == "bin":
+        return _bins(of, options["edges"], options["names"])
+    expression = _DERIVED[how].format(of, _quoted(str(options.get("by"))))
+    return expression, [options[name] for name in _GIVEN.get(how, ())]
 
 
-_WHOLE_COLUMN = {
+def _bins(of: str, edges: Sequence[float], names: Sequence[str]) -> tuple[str, list[Any]]:
+    cases = " ".join(f"WHEN {of} < ? THEN ?" for _ in edges)
+    given = [one for pair in zip(edges, names, strict=False) for one in pair]
+    return f"CASE WHEN {of} IS NULL THEN NULL {cases} ELSE ? END", [*given, names[-1]]
+
+
+_DAYS = " ".join(f"WHEN '{day}' THEN '{name}'" for day, name in enumerate(_WEEKDAYS))
+_DERIVED = {
+    "year": "substr({0}, 1, 4)",
+    "month": "substr({0}, 1, 7)",
+    "quarter": "substr({0}, 1, 4) || '-Q' || ((substr({0}, 6, 2) + 2) / 3)",
+    "weekday": f"CASE strftime('%w', {{0}}) {_DAYS} END",
+    "is": "({0} = ?)",
+    "since": "({0} >= ?)",
+    "above": "({0} > ?)",
+    "clip": "MIN(MAX({0}, ?), ?)",
+    "group_mean": "AVG({0}) OVER (PARTITION BY {1})",
     "zscore": "({0} - (SELECT AVG({0}) FROM {{t}})) / (SELECT f_std({0}) FROM {{t}})",
     "minmax": "({0} - (SELECT MIN({0}) FROM {{t}})) / (SELECT MAX({0}) - MIN({0}) FROM {{t}})",
-    "share": "{0} * 100.0 / SUM({0}) OVER ()",
     "deviation": "ABS({0} - (SELECT AVG({0}) FROM {{t}}))",
 }
+"""Of the column {0}; `{t}` is left for the table before."""
+_GIVEN = {"is": ["value"], "since": ["value"], "above": ["limit"], "clip": ["low", "high"]}
+"""What the question marks of an expression stand for."""

@@ -96,7 +96,7 @@ def make_step(raw: Mapping[str, Any]) -> Step:
     Raises:
         StepError: there is no such step, or its keys are others.
     """
-    do = raw.get("do")
+    do = str(raw.get("do"))
     if do not in _KEYS:
         raise StepError(f"there is no step {do!r}")
     args = {name: value for name, value in raw.items() if name != "do"}

@@ -43,7 +43,7 @@ def fixed(value: float, decimals: int) -> str:
     missed = abs(abs(number - near) / unit - Decimal("0.5"))
     if missed <= _EDGE + _DUST * abs(number) / unit:
         raise UnfitError("on the edge of rounding")
-    return f"{abs(near) if not near else near:f}"
+    return f"{near if near else abs(near):f}"
 
 
 def slug(text: str) -> str:

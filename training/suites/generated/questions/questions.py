@@ -104,7 +104,8 @@ class QuestionMaker:
         self._compare(draft, result)
         decided = self._decided(draft)
         words = _Words(self.file, draft, chance)
-        label, table = (), None
+        label: tuple[tuple[str, str], ...] = ()
+        table = None
         names: list[str] = []
         if template.table:
             table = ResultTable(
@@ -313,5 +314,3 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=1e-9)
     return one == other
-
-

@@ -47,9 +47,7 @@ def differing_readings(draft: Draft, dirty: DirtyTable, solve: Solve) -> list[st
 def _possible(draft: Draft, dirty: DirtyTable) -> Iterator[str]:
     """The readings that may change anything, of all that there are."""
     figures = {name for step in draft.steps for name in _figures(step)}
-    varied = any(
-        dirty.forms[name].is_varied for name in draft.columns if name in dirty.forms
-    )
+    varied = any(dirty.forms[name].is_varied for name in draft.columns if name in dirty.forms)
     for field in fields(Reading):
         match field.name:
             case "keeps_repeats":
@@ -71,5 +69,3 @@ def _figures(step: Step) -> Iterator[str]:
         yield str(step.args["how"])
     for one in step.args.get("make", ()):
         yield str(one["how"])
-
-

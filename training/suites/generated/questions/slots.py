@@ -47,7 +47,7 @@ def mention(column: str) -> str:
 
 def is_late(spec: str) -> bool:
     """Return whether a slot needs a value that the steps before it leave."""
-    return spec.split()[0] in _LATE
+    return spec.split(maxsplit=1)[0] in _LATE
 
 
 class SlotFiller:
@@ -181,9 +181,7 @@ class SlotFiller:
         least = 1 if owner.raw in self._table.lookup else LEAST_OF_VALUE
         taken = {slot.raw for slot in filled.values() if slot.columns == owner.columns}
         fitting = sorted(
-            str(value)
-            for value in {*values}
-            if values.count(value) >= least and value not in taken
+            str(value) for value in {*values} if values.count(value) >= least and value not in taken
         )
         if len(fitting) < 2:
             raise UnfitError("too few rows")
@@ -243,9 +241,7 @@ class SlotFiller:
         column = self._table.domain.column(owner.raw)
         raws = [_PERIODS[name](day) for day in self._days(owner)]
         taken = {slot.raw for slot in filled.values()}
-        fitting = sorted(
-            raw for raw in {*raws} if raws.count(raw) >= least and raw not in taken
-        )
+        fitting = sorted(raw for raw in {*raws} if raws.count(raw) >= least and raw not in taken)
         if len(fitting) < 2:
             raise UnfitError("too few rows")
         raw = self._chance.choose(fitting)

@@ -183,9 +183,7 @@ class FactSheet:
         if form.sentinel is not None:
             said.append(self._say("sentinel", column=column, sentinel=str(form.sentinel)))
         if form.other_sign:
-            said.append(
-                self._say("others", column=column, other=form.other_sign, sign=form.sign)
-            )
+            said.append(self._say("others", column=column, other=form.other_sign, sign=form.sign))
         if "dotted" in form.dates:
             said.append(self._say("dates"))
         return said
@@ -212,9 +210,7 @@ def _listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def answer_format(
-    forms: Sequence[tuple[AnswerForm, str, str]], slots: Mapping[str, Slot]
-) -> str:
+def answer_format(forms: Sequence[tuple[AnswerForm, str, str]], slots: Mapping[str, Slot]) -> str:
     """Return the form of the answer, in the manner of DABench.
 
     Args:

@@ -83,7 +83,7 @@ def grown(deviation: float, spread: float) -> float:
         deviation: such as `Chance.normal` returns.
         spread: about the standard deviation of the factor's logarithm, below 1.
     """
-    factor = 1 + spread * deviation / 2**_SQUARINGS
+    factor: float = 1 + spread * deviation / 2**_SQUARINGS
     for _ in range(_SQUARINGS):
         factor *= factor
     return factor

@@ -1,12 +1,12 @@
 """Make a clean table dirty: gaps, repeats, units, decimal commas, words among numbers, and more.
 
-Each piece of dirt has one meaning. What a reader can't see from the cells alone, such as a sentinel,
-is a fact of the column's `Form`, and a question that depends on it has to say it.
+Each piece of dirt has one meaning. What a reader can't see from the cells alone, such as a
+sentinel, is a fact of the column's `Form`, and a question that depends on it has to say it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -27,6 +27,9 @@ Cell = str | int | float | date | None
 CLEAN = 0.22
 """The share of tables without dirt."""
 GAPS = (0.02, 0.09)
+GROUPED_FROM = 300
+"""Only numbers of columns with a larger typical value have a sign between thousands."""
+_KINDS = ("gaps", "gaps", "words", "sentinel", "sign", "others", "grouped", "text")
 FLAGS = (("yes", "no"), ("Y", "N"), ("1", "0"), ("true", "false"))
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -144,7 +147,7 @@ def _forms(
         form = made[column.name]
         if column.kind == "number":
             if is_comma and column.decimals > 0:
-                form = replace(form, is_comma=True, is_grouped=column.typical > 300)
+                form = replace(form, is_comma=True, is_grouped=column.typical > GROUPED_FROM)
             if column.name in soiled:
                 form = _number_form(column, form, file_format, marks, chance)
         elif column.kind == "date":
@@ -169,28 +172,28 @@ def _marks(file_format: Format, chance: Chance) -> tuple[str, ...]:
 def _number_form(
     column: Column, form: Form, file_format: Format, marks: tuple[str, ...], chance: Chance
 ) -> Form:
+    """The form of a column of numbers with one kind of dirt; gaps where that kind does not fit."""
     dirt = read("dirt.toml")
-    kinds = ["gaps", "gaps", "words", "sentinel", "sign", "others", "grouped", "text"]
-    kind = chance.choose(kinds)
     sign = dirt["signs"].get(column.unit, "")
-    if kind == "others" and column.unit in dirt["others"] and sign:
-        other, factor = dirt["others"][column.unit]
-        return replace(
-            form, sign=sign, other_sign=other, other_factor=Decimal(factor), is_text=True
-        )
-    if kind in ("sign", "others") and sign:
-        form = replace(form, sign=sign, is_text=True)
-        return replace(form, marks=marks) if chance.happens(0.5) else form
-    if kind == "grouped" and column.typical > 300 and not form.is_comma:
-        return replace(form, is_grouped=True, is_text=True)
-    if kind == "words":
-        words = tuple(chance.shuffled(dirt["words"])[: chance.whole(1, 2)])
-        return replace(form, words=words, is_text=file_format != "xlsx")
-    if kind == "sentinel":
-        return replace(form, sentinel=chance.choose(dirt["sentinels"]))
-    if kind == "text" and file_format == "xlsx":
-        return replace(form, is_text=True, marks=marks)
-    return replace(form, marks=marks)
+    changes: dict[str, object] = {"marks": marks}
+    match chance.choose(_KINDS):
+        case "others" if column.unit in dirt["others"] and sign:
+            other, factor = dirt["others"][column.unit]
+            changes = {"sign": sign, "other_sign": other, "other_factor": Decimal(factor)}
+        case "sign" | "others" if sign:
+            changes = {"sign": sign, "marks": marks if chance.happens(0.5) else ()}
+        case "grouped" if column.typical > GROUPED_FROM and not form.is_comma:
+            changes = {"is_grouped": True}
+        case "words":
+            words = tuple(chance.shuffled(dirt["words"])[: chance.whole(1, 2)])
+            return replace(form, words=words, is_text=file_format != "xlsx")
+        case "sentinel":
+            return replace(form, sentinel=chance.choose(dirt["sentinels"]))
+        case "text" if file_format == "xlsx":
+            pass
+        case _:
+            return replace(form, marks=marks)
+    return replace(form, is_text=True, **changes)  # type: ignore[arg-type]
 
 
 def _date_form(form: Form, file_format: Format, is_comma: bool, chance: Chance) -> Form:
@@ -276,5 +279,3 @@ def written_date(value: date, form: DateForm) -> Cell:
         case "cell":
             return value
     return value.isoformat()
-
-

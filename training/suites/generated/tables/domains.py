@@ -162,9 +162,11 @@ def _domain(raw: Mapping[str, Any]) -> Domain:
     if made.split not in SPLITS:
         raise DomainError(f"domain {name}: there is no split {made.split!r}")
     for formula in made.formulas:
-        _expect(made, formula.over, "number"), _expect(made, formula.under, "number")
+        _expect(made, formula.over, "number")
+        _expect(made, formula.under, "number")
     for effect in made.effects:
-        _expect(made, effect.treatment, "flag"), _expect(made, effect.outcome, "number")
+        _expect(made, effect.treatment, "flag")
+        _expect(made, effect.outcome, "number")
     _expect(made, made.lookup.key, "label")
     return made
 

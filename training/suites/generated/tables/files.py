@@ -1,4 +1,4 @@
-"""Write a dirty table as a csv file, a workbook or a database, byte for byte the same everywhere."""
+"""Write a dirty table as a csv file, a workbook or a database: the same bytes everywhere."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ def _by_year(dirty: DirtyTable) -> dict[str, list[tuple[Cell, ...]]]:
         if isinstance(value, date)
     }
     place = names.index(key)
-    blocks: dict[str, list[tuple[Cell, ...]]] = {str(year): [] for year in sorted({*years.values()})}
+    blocks: dict[str, list[tuple[Cell, ...]]] = {
+        str(year): [] for year in sorted({*years.values()})
+    }
     for row in dirty.rows:
         blocks[str(years[str(row[place])])].append(row)
     return blocks

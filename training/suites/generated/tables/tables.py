@@ -146,9 +146,7 @@ def _rows(
     domain: Domain, columns: Sequence[Column], chance: Chance
 ) -> dict[str, tuple[Value, ...]]:
     numbers = _Numbers(domain, columns, chance)
-    weights = {
-        column.name: [chance.between(0.5, 1.6) for _ in column.values] for column in columns
-    }
+    weights = {column.name: [chance.between(0.5, 1.6) for _ in column.values] for column in columns}
     shares = [chance.between(0.6, 1.4) for _ in domain.column(domain.lookup.key).values]
     start = date(chance.whole(*YEARS), chance.whole(1, 12), 1)
     days = chance.whole(*SPAN_DAYS)
