@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,8 +38,9 @@ UNNEEDED = 0.3
 """How often a fact is said that happens not to matter."""
 RELATIVE = 1e-7
 """Two computed numbers this near are the same; the tests of SciPy are rounded inside."""
-_REFERS_BACK = (" those ", " others", " ones")
-"""Words by which two groups of a question share a condition or not, which a clause leaves open."""
+_NO_CLAUSE = re.compile(r" those | others| ones|_rows\} \{")
+"""Texts without a clause of a prefix in them: it would be open whether a second group shares the
+condition, or two clauses would follow each other."""
 
 
 class DisagreementError(Exception):
@@ -183,9 +185,11 @@ class _Words:
         self._chance = chance
         self._say = chance.choose(draft.template.say)
         clauses = [prefix.clause for prefix, _ in draft.prefixes]
-        refers_back = any(word in self._say for word in _REFERS_BACK)
         self._is_inline = (
-            len(clauses) == 1 and clauses[0] != "" and not refers_back and chance.happens(INLINE)
+            len(clauses) == 1
+            and clauses[0] != ""
+            and not _NO_CLAUSE.search(self._say)
+            and chance.happens(INLINE)
         )
 
     def _scope(self) -> Scope:
