@@ -10,6 +10,7 @@ import importlib
 
 from training.suites.dabench import DABench
 from training.suites.dsbench_modeling import DSBenchModeling
+from training.suites.generated.suite import GeneratedQuestions
 from training.suites.qrdata import QRData
 from training.suites.reports import Reports
 from training.suites.sql import SqlQuestions
@@ -22,6 +23,7 @@ __all__ = ["SUITES", "find_suite"]
 _OURS: tuple[Suite, ...] = (
     DABench(),
     DSBenchModeling(),
+    GeneratedQuestions(),
     QRData(),
     Reports(),
     SqlQuestions(),

@@ -1,0 +1,1 @@
+"""Questions of our own: tables with realistic dirt, questions about them, and computed answers."""

@@ -1,0 +1,1 @@
+"""Two independent ways to compute an answer from a file: pandas, and SQL with plain Python."""

@@ -1,0 +1,146 @@
+"""What a program is: a list of steps, each of which takes what the one before it left.
+
+A step of a table leaves another table: `where` some rows, `derive` a column, `group`, `top`. A step
+of a value leaves a named value: `value` computes it from the table, `calc` from other values, `at`
+and `list` read it off. Both programs of a question run the same steps; they share no code that
+computes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "MAX_DEPTH",
+    "Answer",
+    "Result",
+    "Row",
+    "Step",
+    "StepError",
+    "UnfitError",
+    "depth",
+    "make_step",
+]
+
+Answer = str | int | float | tuple[str, ...]
+"""A named value that a program left; a tuple is a list."""
+Row = tuple[str | int | float | None, ...]
+
+MAX_DEPTH = 5
+
+_KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    name: (frozenset(needed.split()), frozenset(free.split()))
+    for name, needed, free in (
+        ("present", "columns", ""),
+        ("where", "column test value", "least"),
+        ("derive", "into how of", "expr value limit edges names by low high"),
+        ("group", "by make", ""),
+        ("top", "by order", "k skip"),
+        ("sort", "by", "order"),
+        ("fill", "column how", "by"),
+        ("change", "into of how along", ""),
+        ("running", "into of how along", "window"),
+        ("join", "columns", ""),
+        ("keep", "by how of order", "k least"),
+        ("gaps", "columns", ""),
+        ("value", "into how", "of q only"),
+        ("at", "into column", "row"),
+        ("list", "into column", ""),
+        ("calc", "into expr", ""),
+        ("verdict", "into of test than", "yes no"),
+        ("grade", "into of edges words", "size"),
+        ("letters", "into claims", ""),
+    )
+}
+"""The keys that a step needs, and those that it may have."""
+_READ_OUT = frozenset({"present", "at", "list", "verdict", "grade", "letters", "sort"})
+"""Steps that show or order what another one computed."""
+_DATE_PARTS = frozenset({"year", "quarter", "month", "weekday"})
+
+
+class StepError(ValueError):
+    """A step of a template that is not as it should be."""
+
+
+class UnfitError(Exception):
+    """The steps have no single answer on these data; no fault, and counted by its reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step."""
+
+    do: str
+    args: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the steps left."""
+
+    values: Mapping[str, Answer]
+    rows: tuple[Row, ...] = ()
+    """The last table; empty where nobody asked for it."""
+
+
+def make_step(raw: Mapping[str, Any]) -> Step:
+    """Return the step that a data file describes.
+
+    Raises:
+        StepError: there is no such step, or its keys are others.
+    """
+    do = str(raw.get("do"))
+    if do not in _KEYS:
+        raise StepError(f"there is no step {do!r}")
+    args = {name: value for name, value in raw.items() if name != "do"}
+    needed, free = _KEYS[do]
+    if missing := sorted(needed - args.keys()):
+        raise StepError(f"step {do} needs {', '.join(missing)}")
+    if unknown := sorted(args.keys() - needed - free):
+        raise StepError(f"step {do} takes no {', '.join(unknown)}")
+    return Step(do, args)
+
+
+def depth(steps: Sequence[Step]) -> int:
+    """Return how many steps a person would count.
+
+    Values computed side by side are one step, and so are sums with them. A part of a date by which
+    rows are grouped at once is no step of its own, and neither is reading a value off, or a value
+    beside the chain that no later step needs. `keep` is two: it finds a group, and takes its rows.
+    """
+    chain = [
+        step
+        for place, step in enumerate(steps)
+        if step.do not in _READ_OUT and not _is_beside(step, steps[place + 1 :])
+    ]
+    counted, before = 0, ""
+    for step in chain:
+        if step.do != before or step.do not in ("value", "calc", "derive"):
+            counted += 2 if step.do == "keep" else 1
+        before = step.do
+    return counted
+
+
+def _is_beside(step: Step, later: Sequence[Step]) -> bool:
+    """Whether a step is part of another one, or no part of the chain."""
+    if step.do == "derive" and later and later[0].do in ("group", "keep"):
+        return step.args["into"] in later[0].args["by"] and step.args["how"] in _DATE_PARTS
+    if step.do != "value" or all(one.do in (*_READ_OUT, "value", "calc") for one in later):
+        return False
+    name = re.compile(rf"\b{re.escape(step.args['into'])}\b")
+    needs = [one.args for one in later if one.do in ("calc", "where", "derive", "value")]
+    return not any(name.search(text) for args in needs for text in _references(args))
+
+
+def _references(args: Mapping[str, Any]) -> list[str]:
+    """The texts of a step in which a value may be named."""
+    given = [args.get(name, "") for name in ("value", "expr", "low", "high")]
+    given.append(args.get("only", {}).get("value", ""))
+    return [str(one) for one in given]

@@ -1,0 +1,320 @@
+"""Make one question: compose it, compute its answer twice, rule out other readings, word it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from training.suites.generated.programs.frame_program import run_frames
+from training.suites.generated.programs.frames import FrameReader
+from training.suites.generated.programs.reading import Reading
+from training.suites.generated.programs.rows import database_of
+from training.suites.generated.programs.sql_program import SqlProgram
+from training.suites.generated.programs.steps import Answer, Result, Row, UnfitError
+from training.suites.generated.questions.amounts import fixed
+from training.suites.generated.questions.compose import Composer, Draft
+from training.suites.generated.questions.readings import FACTS, differing_readings
+from training.suites.generated.questions.slots import Slot
+from training.suites.generated.questions.templates import AnswerForm, Template
+from training.suites.generated.questions.wording import (
+    FactSheet,
+    Scope,
+    answer_format,
+    decimals_of,
+    finished,
+    render,
+    table_constraint,
+)
+from training.suites.generated.tables.chance import Chance
+from training.suites.generated.tables.files import DataFile
+
+__all__ = ["DisagreementError", "Question", "QuestionMaker", "ResultTable", "results_agree"]
+
+INLINE = 0.6
+"""How often a single condition is said within the question."""
+UNNEEDED = 0.3
+"""How often a fact is said that happens not to matter."""
+RELATIVE = 1e-7
+"""Two computed numbers this near are the same; the tests of SciPy are rounded inside."""
+_NO_CLAUSE = re.compile(r" those | others| ones|_rows\} \{")
+"""Texts without a clause of a prefix in them: it would be open whether a second group shares the
+condition, or two clauses would follow each other."""
+
+
+class DisagreementError(Exception):
+    """The two programs have different answers; the message holds both."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """The label of a question that wants a result table."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    is_ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A finished question with its label."""
+
+    template: Template
+    level: int
+    depth: int
+    text: str
+    constraints: str
+    format: str
+    """Of the answer; empty where a table is wanted."""
+    label: tuple[tuple[str, str], ...]
+    table: ResultTable | None
+    kept: tuple[str, ...]
+    """Names of columns, labels, limits and periods in its text: other words must keep them."""
+
+    @property
+    def answer(self) -> str:
+        """The whole label as one text."""
+        return repr(self.table.rows if self.table else self.label)
+
+
+class QuestionMaker:
+    """Makes questions about one file."""
+
+    def __init__(self, file: DataFile) -> None:
+        """Read the file with both readers."""
+        self.file = file
+        self._reader = FrameReader(file)
+        self._sql = SqlProgram(database_of(file))
+        self._composer = Composer(file, self._reader)
+
+    def make(self, template: Template, level: int, chance: Chance) -> Question:
+        """Return a question.
+
+        Args:
+            template: what is asked.
+            level: 1 to 3.
+            chance: of this question alone.
+
+        Raises:
+            UnfitError: the table or the values make no question with one answer.
+            DisagreementError: the two programs differ.
+        """
+        draft = self._composer.compose(template, level, chance)
+        result = self._solved(draft, Reading())
+        written = self._written(draft, result)
+        self._compare(draft, result)
+        decided = self._decided(draft)
+        words = _Words(self.file, draft, chance)
+        label: tuple[tuple[str, str], ...] = ()
+        table = None
+        names: list[str] = []
+        if template.table:
+            table = ResultTable(
+                tuple(words.titles()), _rounded(result.rows, template.table.decimals),
+                template.table.ordered,
+            )  # fmt: skip
+        else:
+            names = words.names()
+            label = tuple(zip(names, written, strict=True))
+        text = words.question()
+        return Question(
+            template,
+            draft.level,
+            draft.depth,
+            text,
+            words.constraints(decided),
+            words.format(names),
+            label,
+            table,
+            words.kept(text),
+        )
+
+    def _shown(self, draft: Draft) -> tuple[str, ...]:
+        form = draft.template.table
+        if form is None:
+            return ()
+        return tuple(
+            str(draft.slots[name[1:]].raw) if name.startswith("$") else name
+            for name in form.columns
+        )
+
+    def _solved(self, draft: Draft, reading: Reading) -> Result:
+        return run_frames(draft.steps, self._reader, reading, self._shown(draft))
+
+    def _written(self, draft: Draft, result: Result) -> tuple[str, ...]:
+        """The answer as a label writes it."""
+        form = draft.template.table
+        if form:
+            rows = _rounded(result.rows, form.decimals)
+            return tuple(map(repr, rows if form.ordered else sorted(rows, key=repr)))
+        return tuple(
+            _text(result.values[one.source], one, draft.slots) for one in draft.template.answers
+        )
+
+    def _compare(self, draft: Draft, result: Result) -> None:
+        other = self._sql.run(draft.steps, self._shown(draft))
+        form = draft.template.table
+        if not results_agree(result, other, is_ordered=form is not None and form.ordered):
+            raise DisagreementError(f"{draft.template.full_name}: {result} and {other}")
+
+    def _decided(self, draft: Draft) -> list[str]:
+        """The readings that the constraints have to rule out.
+
+        Raises:
+            UnfitError: another reading changes the answer, and no words of the template rule it
+                out.
+        """
+        differing = differing_readings(
+            draft,
+            self.file.dirty,
+            lambda reading: self._written(draft, self._solved(draft, reading)),
+        )
+        says = set(draft.template.says).union(*(prefix.says for prefix, _ in draft.prefixes))
+        if any(name not in FACTS and name not in says for name in differing):
+            raise UnfitError("another reading")
+        return sorted({FACTS[name] for name in differing if name in FACTS})
+
+
+class _Words:
+    """The words of one question."""
+
+    def __init__(self, file: DataFile, draft: Draft, chance: Chance) -> None:
+        self._file = file
+        self._draft = draft
+        self._chance = chance
+        self._say = chance.choose(draft.template.say)
+        clauses = [prefix.clause for prefix, _ in draft.prefixes]
+        self._is_inline = (
+            len(clauses) == 1
+            and clauses[0] != ""
+            and not _NO_CLAUSE.search(self._say)
+            and chance.happens(INLINE)
+        )
+
+    def _scope(self) -> Scope:
+        domain = self._file.dirty.table.domain
+        prefixes = self._draft.prefixes
+        if self._is_inline:
+            prefix, slots = prefixes[0]
+            return Scope(domain, render(prefix.clause, slots, Scope(domain)))
+        return Scope(domain, is_narrowed=bool(prefixes))
+
+    def question(self) -> str:
+        domain = self._file.dirty.table.domain
+        sentences = []
+        if not self._is_inline:
+            for place, (prefix, slots) in enumerate(self._draft.prefixes):
+                texts = prefix.then if place else prefix.say
+                sentences.append(render(self._chance.choose(texts), slots, Scope(domain)))
+        sentences.append(render(self._say, self._draft.slots, self._scope()))
+        return finished(" ".join(sentences), self._file, self._chance)
+
+    def constraints(self, decided: Sequence[str]) -> str:
+        draft, file = self._draft, self._file
+        facts = FactSheet(file, draft.columns, self._chance)
+        said = facts.always()
+        possible = {
+            "repeats": file.dirty.repeats > 0,
+            "gaps": draft.has_gaps,
+            "labels": any(
+                file.dirty.forms[one].is_varied for one in draft.columns if one in file.dirty.forms
+            ),
+        }
+        for reading, is_possible in possible.items():
+            if reading in decided or (is_possible and self._chance.happens(UNNEEDED)):
+                said.append(facts.matters(reading))
+        scope = self._scope()
+        scope.settle()
+        for prefix, slots in draft.prefixes:
+            said += [render(note, slots, scope) for note in prefix.notes]
+        said += [render(note, draft.slots, scope) for note in draft.template.notes]
+        form = draft.template.table
+        if form:
+            said.append(table_constraint(form, self.titles()))
+        return finished(" ".join(dict.fromkeys(said)), file)
+
+    def kept(self, text: str) -> tuple[str, ...]:
+        """The names in a text that another wording of it has to keep."""
+        domain = self._file.dirty.table.domain
+        slots = [slot for _, own in self._draft.prefixes for slot in own.values()]
+        slots += self._draft.slots.values()
+        names = [slot.words[""] for slot in slots if slot.columns and "\x02" not in slot.words[""]]
+        names += [domain.column(name).noun for name in self._draft.columns]
+        return tuple(dict.fromkeys(name for name in names if name and name in text))
+
+    def titles(self) -> list[str]:
+        """The columns of the result table in words."""
+        form = self._draft.template.table
+        scope = Scope(self._file.dirty.table.domain)
+        texts = form.titles if form else ()
+        return [finished(render(one, self._draft.slots, scope), self._file) for one in texts]
+
+    def names(self) -> list[str]:
+        """The names of the answer's values; two of one name are told apart by a number."""
+        scope = Scope(self._file.dirty.table.domain)
+        names: list[str] = []
+        for form in self._draft.template.answers:
+            name = render(form.name, self._draft.slots, scope)
+            names.append(f"{name}_{len(names) + 1}" if name in names else name)
+        return names
+
+    def format(self, names: Sequence[str]) -> str:
+        """The answer format; empty for a table."""
+        if not names:
+            return ""
+        scope = Scope(self._file.dirty.table.domain)
+        forms = [
+            (form, name, finished(render(form.about, self._draft.slots, scope), self._file))
+            for form, name in zip(self._draft.template.answers, names, strict=True)
+        ]
+        return answer_format(forms, self._draft.slots)
+
+
+def _text(value: Answer, form: AnswerForm, slots: Mapping[str, Slot]) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    if form.kind == "number":
+        return fixed(float(value), decimals_of(form, slots))
+    return str(value)
+
+
+def _rounded(rows: Sequence[Row], decimals: int) -> tuple[Row, ...]:
+    return tuple(tuple(_cell(cell, decimals) for cell in row) for row in rows)
+
+
+def _cell(cell: str | int | float | None, decimals: int) -> str | int | float | None:
+    if isinstance(cell, str) or cell is None:
+        return cell
+    number = float(fixed(cell, decimals))
+    return int(number) if number.is_integer() else number
+
+
+def results_agree(one: Result, other: Result, *, is_ordered: bool = False) -> bool:
+    """Return whether two programs left the same values and rows.
+
+    Args:
+        one: what the first program left.
+        other: what the second program left.
+        is_ordered: whether the order of the rows counts.
+    """
+    if one.values.keys() != other.values.keys() or len(one.rows) != len(other.rows):
+        return False
+    pairs: list[tuple[object, object]] = [(one.values[n], other.values[n]) for n in one.values]
+    rows, others = one.rows, other.rows
+    if not is_ordered:
+        rows, others = _by_text(rows), _by_text(others)
+    for row, second in zip(rows, others, strict=True):
+        pairs += zip(row, second, strict=True)
+    return all(_same(a, b) for a, b in pairs)
+
+
+def _by_text(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows in the order of what is text in them, which names each row."""
+    return tuple(sorted(rows, key=lambda row: [cell for cell in row if isinstance(cell, str)]))
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=1e-9)
+    return one == other
