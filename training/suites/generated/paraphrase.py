@@ -15,8 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from dm_jupyter.models.protocols import Policy
-from training.marking.asking import AskedModel
-from training.marking.errors import JudgeError, JudgeUnreachableError, UnusableReplyError
+from training.marking.asking import (
+    AskedModel,
+    JudgeError,
+    JudgeUnreachableError,
+    UnusableReplyError,
+)
 from training.marking.judge import Judge
 from training.suites.generated.dataset import Entry
 from training.suites.generated.questions.templates import categories

@@ -1,0 +1,87 @@
+"""Generated questions: computed twice, always the same, and scored by their own labels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from training.suites.generated.__main__ import main
+from training.suites.generated.dataset import Plan, generate
+from training.suites.generated.suite import GeneratedQuestions
+from training.suites.sql import SqlLabel
+from training.suites.suite import Outcome
+
+SPLITS = ("train", "development", "held")
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "data"
+    assert main(["--tables", "14", "--per-table", "12", "--out", str(out)]) == 0
+    return out
+
+
+def test_the_same_seed_makes_the_same_files_and_another_one_does_not(
+    made: Path, tmp_path: Path
+) -> None:
+    plan = ["--tables", "14", "--per-table", "12", "--out"]
+    assert main([*plan, str(tmp_path / "again")]) == 0
+    assert _digests(tmp_path / "again") == _digests(made)
+    assert main([*plan, str(tmp_path / "other"), "--seed", "2"]) == 0
+    assert _digests(tmp_path / "other") != _digests(made)
+
+
+def test_what_is_there_is_not_written_over(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = _digests(made)
+    assert main(["--tables", "2", "--out", str(made)]) == 1
+    assert str(made) in capsys.readouterr().err
+    assert _digests(made) == before
+
+
+@pytest.mark.parametrize("seed", [1, 5, 11])
+def test_two_programs_agree_on_each_answer(seed: int) -> None:
+    report = generate(Plan(14, 20, seed), lambda _: None).tally.report()
+    assert report["questions"] > 200
+    assert report["disagreements"] == 0
+    assert len(report["by_category"]) == 18
+    assert len(report["by_level"]) == 3
+
+
+def test_no_domain_is_in_two_splits(made: Path) -> None:
+    domains = [
+        {path.stem.rpartition("_")[0] for path in (made / split / "tables").iterdir()}
+        for split in SPLITS
+    ]
+    assert sum(map(len, domains)) == len(set.union(*domains))
+
+
+def test_each_label_is_right_and_another_value_is_wrong(made: Path) -> None:
+    suite = GeneratedQuestions()
+    items = [item for split in SPLITS for item in suite.load(made / split)]
+    closed = [item for item in items if not isinstance(item.label, SqlLabel)]
+    assert len(closed) > 100
+    for item in closed:
+        right = " ".join(f"@{name}[{value}]" for name, value in item.label)
+        wrong = " ".join(f"@{name}[no such value]" for name, _ in item.label)
+        assert suite.score(item, Outcome(right, made)).strict, item.task.question
+        assert not suite.score(item, Outcome(wrong, made)).right, item.task.question
+
+
+def test_questions_have_a_form_a_file_and_a_split(made: Path) -> None:
+    for split in SPLITS:
+        for line in (made / split / "questions.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            assert record["split"] == split
+            assert (made / split / record["file"]).is_file()
+            assert ("label_pairs" in record) != ("rows" in record)
