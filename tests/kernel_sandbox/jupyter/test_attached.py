@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE_S
 
 SPECS = Path(__file__).parents[3] / "kernel_sandbox"
 LIMITS = Limits(wall_s=60)
-SHORT = Limits(wall_s=1)
+SHORT = Limits(wall_s=2)
 
 
 async def _started(

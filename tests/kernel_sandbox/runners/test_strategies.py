@@ -24,7 +24,7 @@ from tests.kernel_sandbox.running import SLEEPING, begun
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIMITS = Limits(wall_s=60.0, memory_bytes=700 * MIB)
-SHORT = replace(LIMITS, wall_s=1.5)
+SHORT = replace(LIMITS, wall_s=2.5)
 KEEPS_WHAT_WAS_STOPPED = ("kernel", "worker")
 """Declared: in the others, a cell that was stopped or killed leaves the state as it was before."""
 

@@ -127,11 +127,15 @@ def _rename(server: JupyterServer, old: str, new: str) -> None:
     server.request("PATCH", f"/api/sessions/{session}", {"path": new, "name": new})
 
 
-_SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(2)\nprint('late')\n```"
+_HELD = """import os, time
+print('begun', flush=True)
+while not os.path.exists('go'): time.sleep(0.05)
+print('late')
+```"""
 
 
 async def test_a_run_follows_its_notebook_to_a_new_name(server: JupyterServer, say) -> None:
-    say(_SLOW, ANSWER)
+    say(_HELD, ANSWER)
     old, new = server.notebook("Untitled.ipynb"), "renamed.ipynb"
     async with asyncio.timeout(60), Panel(server) as panel:
         await panel.attach(old)
@@ -145,6 +149,7 @@ async def test_a_run_follows_its_notebook_to_a_new_name(server: JupyterServer, s
         await panel.say("ask", request_id="second", notebook_path=new, question="And?")
         assert (await panel.until("refused"))["reason"] == "busy"
         await panel.say("detach", notebook_path=new)
+        (server.root / "go").touch()
         await _written(server, new, 3)
         cells = server.document(new).cells
         listed = [server.get(f"/dm-jupyter/api/runs?notebook={x}")["runs"] for x in (old, new)]
