@@ -6,6 +6,7 @@ sentinel, is a fact of the column's `Form`, and a question that depends on it ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -127,7 +128,35 @@ def soil(table: Table, file_format: Format, chance: Chance) -> DirtyTable:
         for _ in range(repeats):
             place = chance.whole(0, len(rows) - 1)
             rows.insert(chance.whole(place + 1, len(rows)), rows[place])
+    for place, column in enumerate(table.columns):
+        if forms[column.name].is_varied:
+            rows = _mostly_plain(
+                rows, place, {str(one) for one in table.values[column.name] if one}
+            )
     return DirtyTable(table, file_format, forms, tuple(rows), repeats)
+
+
+def _mostly_plain(
+    rows: list[tuple[Cell, ...]], place: int, labels: set[str]
+) -> list[tuple[Cell, ...]]:
+    """Return the rows, without the variants of a label that is not written plainly most often.
+
+    A reader takes the most common spelling for the label, with repeated rows or without them.
+    """
+    plain = {label.casefold(): label for label in labels}
+    outdone = set()
+    for some in (rows, list(dict.fromkeys(rows))):
+        counts = Counter(str(row[place]) for row in some)
+        for written, count in counts.items():
+            key = written.strip().casefold()
+            if key in plain and written != plain[key] and count >= counts[plain[key]]:
+                outdone.add(key)
+
+    def cell(value: Cell) -> Cell:
+        key = value.strip().casefold() if isinstance(value, str) else ""
+        return plain[key] if key in outdone else value
+
+    return [(*row[:place], cell(row[place]), *row[place + 1 :]) for row in rows]
 
 
 def _forms(
@@ -261,7 +290,7 @@ class _Writer:
         sign = form.sign
         text = f"{value:,.{decimals}f}" if form.is_grouped else f"{value:.{decimals}f}"
         if form.other_sign and self._chance.happens(0.25):
-            other = Decimal(text) / form.other_factor
+            other = Decimal(text.replace(",", "")) / form.other_factor
             if other == round(other, 3) and other >= Decimal("0.01"):
                 sign, text = form.other_sign, f"{other.normalize():f}"
         if form.is_comma:
