@@ -93,7 +93,7 @@ def test_questions_have_a_form_a_file_and_a_split(made: Path) -> None:
 
 
 def test_a_labels_plain_spelling_is_the_most_common_one() -> None:
-    """Else two readers of a file differ; 611 drew one, an earlier seed a thousand and another unit."""
+    """Else two readers of a file differ, as they did for seed 611."""
     seen = 0
     for seed in range(700):
         chance = Chance("spelling", seed)
