@@ -14,16 +14,16 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+
+from coverage import CoverageData
 
 from benchmarks.sandbox.table import Table, verdict
 
@@ -37,6 +37,7 @@ _MOST_TESTS = 60
 """Tests that are run against one fault: those of the same file come first."""
 _LONGEST_S = 120
 """A fault that makes the tests go on for ever is noticed, too."""
+_LONGEST_ALL_S = 3_600
 _COMPARED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -201,25 +202,27 @@ class _Copies:
             self._free.put(place)
 
     def covered(self) -> Mapping[tuple[str, int], Sequence[str]]:
-        """The tests that run each line of the folders."""
+        """The tests that run each line of the folders.
+
+        Raises:
+            RuntimeError: a test fails without any fault: then every fault would look noticed.
+        """
         place = self._free.get()
         measured = [f"--cov={folder}" for folder in FOLDERS]
-        _pytest(
-            place, [*_tests_of(FOLDERS), *measured, "--cov-context=test", "--cov-report="], 3600
-        )
-        found: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
-        with sqlite3.connect(place / ".coverage") as base:
-            lines = base.execute(
-                "select file.path, context.context, line_bits.numbits from line_bits "
-                "join file on file.id = file_id join context on context.id = context_id"
-            ).fetchall()
-        for path, context, bits in lines:
-            test = context.partition("|")[0]
-            name = Path(path).relative_to(place).as_posix()
-            for byte, value in enumerate(bits):
-                for bit in range(8):
-                    if test and value & (1 << bit):
-                        found[name, byte * 8 + bit].append(test)
+        tests = [f"tests/{folder}" for folder in FOLDERS]
+        words = [*tests, *measured, "--cov-context=test", "--cov-report="]
+        code, said = _pytest(place, words, _LONGEST_ALL_S)
+        if code:
+            raise RuntimeError(f"the tests fail without a fault:\n{said[-2_000:]}")
+        data = CoverageData(str(place / ".coverage"))
+        data.read()
+        found = {
+            (Path(path).relative_to(place).as_posix(), line): [
+                one.partition("|")[0] for one in contexts if one
+            ]
+            for path in data.measured_files()
+            for line, contexts in data.contexts_by_lineno(path).items()
+        }
         self._free.put(place)
         return found
 
@@ -230,30 +233,29 @@ class _Copies:
         before = file.read_text("utf-8")
         try:
             file.write_text(mutant.text, "utf-8")
-            return _pytest(place, ["-x", *tests], _LONGEST_S) == 0
+            return _pytest(place, ["-x", *tests], _LONGEST_S)[0] == 0
         finally:
             file.write_text(before, "utf-8")
             self._free.put(place)
 
 
-def _pytest(place: Path, words: Sequence[str], longest_s: int) -> int:
-    """Runs tests in a copy; returns the exit code, 1 as well where they do not end."""
+def _pytest(place: Path, words: Sequence[str], longest_s: int) -> tuple[int, str]:
+    """Runs tests in a copy; returns the exit code, 1 as well where they do not end, and words."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            command, cwd=place, env=variables, capture_output=True, timeout=longest_s, check=False
+            command,
+            cwd=place,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=longest_s,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1
-    return done.returncode
-
-
-def _tests_of(folders: Sequence[str]) -> list[str]:
-    """The folders of tests that mirror folders of code."""
-    wanted = (folder.replace("dm_jupyter/", "tests/", 1) for folder in folders)
-    named = [f"tests/{one}" if one.startswith("training") else one for one in wanted]
-    return [one for one in named if (_ROOT / one).is_dir()]
+        return 1, f"not done after {longest_s} s"
+    return done.returncode, done.stdout
 
 
 def _drawn(count: int, seed: int) -> list[Mutant]:

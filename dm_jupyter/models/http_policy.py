@@ -193,15 +193,16 @@ class HttpPolicy:
         for attempt in range(_ATTEMPTS):
             if count > 1 and not _draws_several(request, self._capabilities):
                 return await one_each(partial(self._single, logprobs=logprobs), request, count)
-            call = build_call(self._endpoint.model, request, self._capabilities, count, logprobs)
+            asked_with = self._capabilities
+            call = build_call(self._endpoint.model, request, asked_with, count, logprobs)
             try:
                 answers = await self._in_turn(request, call, count, on_text)
             except EndpointRefusedError as error:
-                if attempt < _ATTEMPTS - 1:
-                    taught = _taught_by(error, call, attempt, self._capabilities)
-                    if taught != self._capabilities:
-                        self._capabilities = taught
-                        continue
+                taught = _taught_by(error, call, attempt, self._capabilities)
+                # Another request may have been taught the same while this one was on its way.
+                if attempt < _ATTEMPTS - 1 and taught != asked_with:
+                    self._capabilities = taught
+                    continue
                 self._capabilities = known  # what did not help was not the reason
                 raise
             self._learned(_shown_by(answers, call, self._capabilities))

@@ -5,6 +5,7 @@ import threading
 import traceback
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from dm_jupyter.core.errors import (
     StreamBrokenError,
 )
 from dm_jupyter.core.trajectory import Completion
-from dm_jupyter.models.call import AnswerStream
+from dm_jupyter.models.call import AnswerStream, Call
 from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
@@ -345,3 +346,35 @@ async def test_many_turns_are_drawn_as_the_slots_allow(tmp_path: Path) -> None:
         assert len(drawn) == 5
         assert max(body.get("n", 1) for body in endpoint.bodies) == 2
         assert len({body["seed"] for body in endpoint.bodies}) > 2
+
+
+@pytest.mark.parametrize("refusal", ["assistant prefill is not supported", "seed: unknown field"])
+async def test_two_that_are_refused_at_the_same_time_both_ask_again(
+    refusal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second refusal teaches what the first one has taught already."""
+    with ScriptedEndpoint(["3"]) as endpoint:
+        known = Endpoint(endpoint.base_url, "tiny", KEY, Capabilities(continues_prefill=True))
+        async with HttpPolicy(known) as policy:
+            asked, both = policy._client.asked, asyncio.Barrier(2)
+
+            async def refused_once(call: Call, *hear: Any) -> AnswerStream:
+                if not (call.prefill and "seed" in call.optional):
+                    return await asked(call, *hear)
+                await both.wait()
+                error = EndpointRefusedError("it answered 400", 400)
+                error.__cause__ = Refused(refusal)
+                raise error
+
+            monkeypatch.setattr(policy._client, "asked", refused_once)
+            async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+                tasks = [group.create_task(policy.sample(OPENED, lambda _: None)) for _ in "ab"]
+    assert [task.result().finish_reason for task in tasks] == ["stop", "stop"]
+
+
+class Refused(Exception):
+    """As the client tells of it."""
+
+    def __init__(self, body: str) -> None:
+        super().__init__(body)
+        self.body = body
