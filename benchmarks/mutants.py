@@ -31,7 +31,7 @@ __all__ = ["Mutant", "main", "mutants_of"]
 
 FOLDERS = ("dm_jupyter/core", "dm_jupyter/agent", "dm_jupyter/assist", "training/scoring")
 _ROOT = Path(__file__).resolve().parents[1]
-_COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples")
+_COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples", "docs")
 _AIM_PERCENT = 85
 _MOST_TESTS = 60
 """Tests that are run against one fault: those of the same file come first."""

@@ -26,17 +26,20 @@ from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus
 
 __all__ = [
+    "MOST_INPUTS",
     "Continued",
     "Surroundings",
     "asks_the_analyst",
     "has_failed",
     "open_notebook",
+    "quoted_names",
     "refuse_open_elsewhere",
 ]
 
 _ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
 _QUOTED = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
-_MOST_INPUTS = 50
+MOST_INPUTS = 50
+"""Files that a notebook's kernel gets because its cells name them."""
 _VARIABLES_S = 10.0
 _SERVER_S = 2.0
 
@@ -93,9 +96,9 @@ class Continued:
         """The files below the notebook's folder that its cells name, by their relative names."""
         folder = self.path.parent
         found: dict[str, Path] = {}
-        for name in self._quoted():
+        for name in quoted_names(self.document):
             place = folder / name
-            if len(found) < _MOST_INPUTS and _is_inside(place, folder):
+            if len(found) < MOST_INPUTS and _is_inside(place, folder):
                 found[place.relative_to(folder).as_posix()] = place
         return found
 
@@ -147,10 +150,16 @@ class Continued:
             if cell["source"].strip() and not is_left_out and not has_failed(cell):
                 yield (f"[{count}]" if count is not None else f"number {place}"), cell["source"]
 
-    def _quoted(self) -> Iterator[str]:
-        for cell in self.document["cells"]:
-            if cell["cell_type"] == "code":
-                yield from _QUOTED.findall(cell["source"])
+
+def quoted_names(document: Any) -> Iterator[str]:
+    """Yields the texts in quotes of a notebook's code; some of them name files.
+
+    Args:
+        document: as nbformat 4 has it.
+    """
+    for cell in document["cells"]:
+        if cell["cell_type"] == "code":
+            yield from _QUOTED.findall(cell["source"])
 
 
 def open_notebook(path: Path, chars: int, on_progress: Callable[[str], None]) -> Continued:

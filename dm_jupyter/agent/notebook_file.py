@@ -7,15 +7,16 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 import nbformat
 
 from dm_jupyter.core.errors import NotebookError
 
-__all__ = ["read_notebook", "replace_text", "write_elsewhere", "write_new"]
+__all__ = ["new_names", "read_notebook", "replace_text", "write_elsewhere", "write_new"]
 
+P = TypeVar("P", bound=PurePath)
 _MOST_BYTES = 64 * 2**20
 _MOST_NAMES = 1_000
 """Names that are tried for a new file."""
@@ -79,7 +80,7 @@ def write_new(wanted: Path, text: str) -> Path:
         OSError: it can't be written; nothing is left of it then.
     """
     with _written(wanted.parent, wanted.stem, text) as temporary:
-        for path in _names(wanted):
+        for path in new_names(wanted):
             try:
                 _place(temporary, path)
             except FileExistsError:
@@ -88,7 +89,8 @@ def write_new(wanted: Path, text: str) -> Path:
     raise FileExistsError(0, "too many files of that name")
 
 
-def _names(wanted: Path) -> Iterator[Path]:
+def new_names(wanted: P) -> Iterator[P]:
+    """Yields the names to try for a new file: the one that is wanted, then with numbers."""
     yield wanted
     for number in range(2, _MOST_NAMES):
         yield wanted.with_name(f"{wanted.stem}-{number}{wanted.suffix}")

@@ -12,9 +12,11 @@ import os
 import posixpath
 import shutil
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from dm_jupyter.server.files.file_search import FileSearch, is_data_file, whole_name
 from dm_jupyter.server.protocol import WantedFile
@@ -113,6 +115,23 @@ class DataFiles:
         if linked:
             raise LinkedFilesError(linked)
         return tuple(found)
+
+    @contextmanager
+    def made(self, name: str) -> Iterator[BinaryIO]:
+        """Makes a file that was not there, through no link; a failure leaves none.
+
+        Args:
+            name: of the file; its folder is there.
+
+        Raises:
+            FileExistsError: the name is taken.
+            OSError: it can't be made, or a name on the way is a link or hidden.
+        """
+        relative = PurePosixPath(name.lstrip("/"))
+        if not self._is_shown(relative):
+            raise _missing(name)
+        with beneath.held(self._root) as root, beneath.made(root, relative) as target:
+            yield target
 
     def size_of(self, name: str) -> int | None:
         """Returns a file's size in bytes; `None` for one that is not there, or behind a link."""

@@ -1,21 +1,30 @@
 """The tidy copy of a notebook, made on the server for the panel.
 
-Covered: the notebook is found below the server's folder and through no link, and its cells run in
-a kernel of their own, confined and limited as the server's restricted kernels are. Not covered: a
-link that a program without namespaces lays between that check and the reading of the file.
+A kernel may write the notebook's folder, and lay a link into it at any moment. So the work is done
+on private copies: the notebook and the files that its cells name are copied by descriptors, and
+the new notebook gets its name in the folder in the same way. Covered: links, also those that take
+a name's place meanwhile; what is hidden, or outside of the server's folder. Its cells run in a
+kernel of their own, confined and limited as the server's restricted kernels are.
 """
 
 from __future__ import annotations
 
 import asyncio
+import posixpath
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
 
+from dm_jupyter.agent.continued import MOST_INPUTS, quoted_names
+from dm_jupyter.agent.notebook_file import new_names, read_notebook
 from dm_jupyter.agent.tidy import Tidied, TidySettings, tidy
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
+from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError, copied_into
 from dm_jupyter.server.kernels.registry import KernelDirectory
+from kernel_sandbox.aio import run_shielded
 
 __all__ = ["TidyService"]
 
@@ -47,28 +56,19 @@ class TidyService:
             SandboxError: no restricted kernel can run its cells.
             asyncio.CancelledError: cancelled; nothing is written.
         """
-        place = await asyncio.to_thread(self._place, path)
+        settings = self._settings()
         if path in self._at_work:
             raise NotebookError(f"{path} is being tidied already: wait, or cancel that first")
         self._at_work.add(path)
+        private = await asyncio.to_thread(lambda: Path(mkdtemp(prefix="dm-tidy-")).resolve())
         try:
-            tidied = await tidy(place, self._settings(), on_progress, run_id)
+            copy = await asyncio.to_thread(self._copied, path, private)
+            tidied = await tidy(copy, settings, on_progress, run_id)
+            name = await asyncio.to_thread(self._placed, path, tidied.path)
         finally:
             self._at_work.discard(path)
-        beside = PurePosixPath(path.lstrip("/")).with_name(tidied.path.name)
-        return replace(tidied, path=Path(beside))
-
-    def _place(self, path: str) -> Path:
-        if not path.endswith(".ipynb"):
-            raise NotebookError(f"{path} is not a notebook: its name must end in .ipynb")
-        try:
-            return self._files.place(path)
-        except LinkedFilesError as error:
-            raise NotebookError(f"{path} is behind a link: open the file it leads to") from error
-        except FileNotFoundError as error:
-            raise NotebookError(
-                f"{path} is not a file of this server: save the notebook, then try again"
-            ) from error
+            await run_shielded(asyncio.to_thread(shutil.rmtree, private, ignore_errors=True))
+        return replace(tidied, path=Path(name))
 
     def _settings(self) -> TidySettings:
         if not self._kernels.are_confined:
@@ -79,3 +79,59 @@ class TidyService:
         new = self._kernels.new_session_settings()
         overlay = new.overlay if new.overlay is not None and new.overlay.is_dir() else None
         return TidySettings(new.limits, overlay=overlay, is_isolated=new.is_isolated)
+
+    def _copied(self, path: str, private: Path) -> Path:
+        """Copies the notebook, and the files below its folder that its cells name."""
+        if not path.endswith(".ipynb"):
+            raise NotebookError(f"{path} is not a notebook: its name must end in .ipynb")
+        try:
+            copy = copied_into(private, self._files.place(path))
+        except LinkedFilesError as error:
+            raise NotebookError(f"{path} is behind a link: open the file it leads to") from error
+        except OSError as error:
+            raise NotebookError(
+                f"{path} is not a file of this server: save the notebook, then try again"
+            ) from error
+        _, document = read_notebook(copy)
+        folder, copied = posixpath.dirname(path.lstrip("/")), 0
+        for name in dict.fromkeys(quoted_names(document)):
+            if copied == MOST_INPUTS:
+                break
+            if not posixpath.isabs(name) and ".." not in PurePosixPath(name).parts:
+                copied += self._copies_input(posixpath.join(folder, name), private / name)
+        return copy
+
+    def _copies_input(self, name: str, target: Path) -> bool:
+        """Copies a file to its place beside the notebook's copy; a name of no file is passed over.
+
+        Raises:
+            NotebookError: there is no room for the copy.
+        """
+        try:
+            source = self._files.place(name)
+        except (LinkedFilesError, FileNotFoundError):
+            return False
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copied_into(target.parent, source)
+        except OSError as error:
+            raise NotebookError(
+                f"{name} can't be copied for the fresh kernel ({error.strerror or error}). No "
+                "notebook was written: free some space, or run 'dm-jupyter tidy' in a terminal"
+            ) from error
+        return True
+
+    def _placed(self, path: str, made: Path) -> str:
+        """Puts the new notebook beside the old one, under a name that is free; returns its path."""
+        wanted = PurePosixPath(path.lstrip("/")).with_name(made.name)
+        text = made.read_bytes()
+        try:
+            for name in new_names(wanted):
+                with suppress(FileExistsError), self._files.made(str(name)) as target:
+                    target.write(text)
+                    return str(name)
+        except OSError as error:
+            raise NotebookError(
+                f"{wanted} can't be written ({error.strerror or error}); the notebook is as it was"
+            ) from error
+        raise NotebookError(f"{wanted} can't be written: too many notebooks have that name")

@@ -363,7 +363,7 @@ async def test_two_that_are_refused_at_the_same_time_both_ask_again(
                     return await asked(call, *hear)
                 await both.wait()
                 error = EndpointRefusedError("it answered 400", 400)
-                error.__cause__ = Refused(refusal)
+                error.__cause__ = RefusedError(refusal)
                 raise error
 
             monkeypatch.setattr(policy._client, "asked", refused_once)
@@ -372,7 +372,7 @@ async def test_two_that_are_refused_at_the_same_time_both_ask_again(
     assert [task.result().finish_reason for task in tasks] == ["stop", "stop"]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """As the client tells of it."""
 
     def __init__(self, body: str) -> None:

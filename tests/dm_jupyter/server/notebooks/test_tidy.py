@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from dm_jupyter.agent.tidy import Tidied, tidy
+from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.server.files.data_files import DataFiles
+from dm_jupyter.server.kernels.registry import KernelDirectory, NewSession
+from dm_jupyter.server.notebooks import tidy_service
+from dm_jupyter.server.notebooks.tidy_service import TidyService
+from kernel_sandbox.types import Limits
 from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer
 from tests.waiting import wait_until
 
@@ -117,3 +124,47 @@ def test_hanging_up_ends_the_work(server: JupyterServer, root: Path) -> None:
 
     last = wait_until(ended, "the work ends that nobody waits for")
     assert last["tidied"]["notebook"] == "slow-tidy.ipynb"
+
+
+async def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cells read private copies, and the new notebook is placed by descriptors."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "work", outside):
+        folder.mkdir(parents=True)
+    (root / "work" / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
+    (outside / "sales.csv").write_text("SECRET")
+    _write(root / "work" / "a.ipynb", SUM)
+    seen: list[Path] = []
+
+    async def tidy_while_a_link_is_laid(path: Path, *rest: Any) -> Tidied:
+        seen.append(path)
+        (root / "work").rename(root / "gone")
+        (root / "work").symlink_to(outside)
+        return await tidy(path, *rest)
+
+    monkeypatch.setattr(tidy_service, "tidy", tidy_while_a_link_is_laid)
+    service = TidyService(DataFiles(root), cast("KernelDirectory", Kernels()))
+    with pytest.raises(NotebookError, match=r"work/a-tidy\.ipynb can't be written"):
+        await service.tidy("work/a.ipynb", "", lambda _: None)
+    assert sorted(x.name for x in outside.iterdir()) == ["sales.csv"]
+    assert not seen[0].is_relative_to(root)
+    assert not seen[0].parent.exists()  # the private copies are gone
+    (root / "work").unlink()
+    (root / "gone").rename(root / "work")
+    monkeypatch.undo()
+    tidied = await service.tidy("work/a.ipynb", "", lambda _: None)
+    again = await service.tidy("work/a.ipynb", "", lambda _: None)
+    assert [str(one.path) for one in (tidied, again)] == [
+        "work/a-tidy.ipynb", "work/a-tidy-2.ipynb",
+    ]  # fmt: skip
+
+
+class Kernels:
+    """Settings as a server has them that nobody has configured."""
+
+    are_confined = True
+
+    def new_session_settings(self) -> NewSession:
+        return NewSession(Limits(), None, is_isolated=True)
