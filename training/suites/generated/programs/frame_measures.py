@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from training.suites.generated.programs.reading import Reading
-from training.suites.generated.programs.steps import StepError, UnfitError
+from training.suites.generated.programs.steps import Reading, StepError, UnfitError
 
 __all__ = ["measure"]
 

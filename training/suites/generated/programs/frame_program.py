@@ -15,8 +15,7 @@ import pandas as pd
 
 from training.suites.generated.programs.frame_measures import measure
 from training.suites.generated.programs.frames import FrameReader
-from training.suites.generated.programs.reading import Reading
-from training.suites.generated.programs.steps import Answer, Result, Row, Step, UnfitError
+from training.suites.generated.programs.steps import Answer, Reading, Result, Row, Step, UnfitError
 
 __all__ = ["run_frames"]
 

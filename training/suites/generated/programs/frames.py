@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from training.suites.generated.programs.reading import Reading
+from training.suites.generated.programs.steps import Reading
 from training.suites.generated.tables.dirt import Form
 from training.suites.generated.tables.files import DataFile
 

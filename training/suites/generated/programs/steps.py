@@ -3,7 +3,8 @@
 A step of a table leaves another table: `where` some rows, `derive` a column, `group`, `top`. A step
 of a value leaves a named value: `value` computes it from the table, `calc` from other values, `at`
 and `list` read it off. Both programs of a question run the same steps; they share no code that
-computes.
+computes. A `Reading` is another way to understand the question: the first program runs under it to
+see whether it matters.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 __all__ = [
     "MAX_DEPTH",
     "Answer",
+    "Reading",
     "Result",
     "Row",
     "Step",
@@ -59,6 +61,24 @@ _KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 _READ_OUT = frozenset({"present", "at", "list", "verdict", "grade", "letters", "sort"})
 """Steps that show or order what another one computed."""
 _DATE_PARTS = frozenset({"year", "quarter", "month", "weekday"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a question is understood where its words leave a choice; the default is what they say."""
+
+    keeps_repeats: bool = False
+    """Repeated rows count as often as they stand in the file."""
+    skips_gaps: bool = False
+    """Rows with a missing value stay: each figure leaves out its own gaps only."""
+    zero_gaps: bool = False
+    """A missing number counts as 0, and a missing label is a label like another."""
+    raw_labels: bool = False
+    """Labels that differ in case or spaces are different."""
+    population: bool = False
+    """The other of sample and population standard deviation and variance."""
+    nearest_quantile: bool = False
+    """A quantile is the next lower value of the data, instead of a point between two of them."""
 
 
 class StepError(ValueError):

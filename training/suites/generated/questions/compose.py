@@ -9,8 +9,7 @@ from typing import Any
 
 from training.suites.generated.programs.frame_program import run_frames
 from training.suites.generated.programs.frames import FrameReader
-from training.suites.generated.programs.reading import Reading
-from training.suites.generated.programs.steps import MAX_DEPTH, Step, UnfitError, depth
+from training.suites.generated.programs.steps import MAX_DEPTH, Reading, Step, UnfitError, depth
 from training.suites.generated.questions.slots import Slot, SlotFiller, is_late, late_slot
 from training.suites.generated.questions.templates import Prefix, Template, prefixes
 from training.suites.generated.tables.chance import Chance

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from training.suites.generated.programs.frame_program import run_frames
 from training.suites.generated.programs.frames import FrameReader
-from training.suites.generated.programs.reading import Reading
 from training.suites.generated.programs.rows import database_of
 from training.suites.generated.programs.sql_program import SqlProgram
-from training.suites.generated.programs.steps import Answer, Result, Row, UnfitError
+from training.suites.generated.programs.steps import Answer, Reading, Result, Row, Step, UnfitError
 from training.suites.generated.questions.amounts import fixed
 from training.suites.generated.questions.compose import Composer, Draft
-from training.suites.generated.questions.readings import FACTS, differing_readings
 from training.suites.generated.questions.slots import Slot
 from training.suites.generated.questions.templates import AnswerForm, Template
 from training.suites.generated.questions.wording import (
@@ -28,6 +26,7 @@ from training.suites.generated.questions.wording import (
     table_constraint,
 )
 from training.suites.generated.tables.chance import Chance
+from training.suites.generated.tables.dirt import DirtyTable
 from training.suites.generated.tables.files import DataFile
 
 __all__ = ["DisagreementError", "Question", "QuestionMaker", "ResultTable", "results_agree"]
@@ -41,6 +40,17 @@ RELATIVE = 1e-7
 _NO_CLAUSE = re.compile(r" those | others| ones|_rows\} \{")
 """Texts without a clause of a prefix in them: it would be open whether a second group shares the
 condition, or two clauses would follow each other."""
+_FACTS = {
+    "keeps_repeats": "repeats",
+    "skips_gaps": "gaps",
+    "zero_gaps": "gaps",
+    "raw_labels": "labels",
+}
+"""The sentence that decides a reading; the others are decided by a template's own words."""
+_SPREADS = frozenset(f"{name}{kind}" for name in ("", "p") for kind in ("std", "var", "sem", "cv"))
+_QUANTILES = frozenset({"quantile", "iqr"})
+
+_Solve = Callable[[Reading], tuple[str, ...]]
 
 
 class DisagreementError(Exception):
@@ -165,15 +175,15 @@ class QuestionMaker:
             UnfitError: another reading changes the answer, and no words of the template rule it
                 out.
         """
-        differing = differing_readings(
+        differing = _differing_readings(
             draft,
             self.file.dirty,
             lambda reading: self._written(draft, self._solved(draft, reading)),
         )
         says = set(draft.template.says).union(*(prefix.says for prefix, _ in draft.prefixes))
-        if any(name not in FACTS and name not in says for name in differing):
+        if any(name not in _FACTS and name not in says for name in differing):
             raise UnfitError("another reading")
-        return sorted({FACTS[name] for name in differing if name in FACTS})
+        return sorted({_FACTS[name] for name in differing if name in _FACTS})
 
 
 class _Words:
@@ -318,3 +328,49 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=1e-9)
     return one == other
+
+
+def _differing_readings(draft: Draft, dirty: DirtyTable, solve: _Solve) -> list[str]:
+    """Return the fields of `Reading` by which the answer would be another one.
+
+    Args:
+        draft: the question.
+        dirty: its table.
+        solve: gives the answer as written under a reading, or raises `UnfitError`.
+    """
+    expected = solve(Reading())
+    differing = []
+    for name in _possible(draft, dirty):
+        try:
+            if solve(Reading(**{name: True})) != expected:
+                differing.append(name)
+        except UnfitError:  # under this reading there is no answer at all
+            differing.append(name)
+    return differing
+
+
+def _possible(draft: Draft, dirty: DirtyTable) -> Iterator[str]:
+    """The readings that may change anything, of all that there are."""
+    figures = {name for step in draft.steps for name in _figures(step)}
+    varied = any(dirty.forms[name].is_varied for name in draft.columns if name in dirty.forms)
+    for field in fields(Reading):
+        match field.name:
+            case "keeps_repeats":
+                is_possible = dirty.repeats > 0
+            case "skips_gaps" | "zero_gaps":
+                is_possible = draft.has_gaps
+            case "raw_labels":
+                is_possible = varied
+            case "population":
+                is_possible = bool(figures & (_SPREADS | {"zscore"}))
+            case _:
+                is_possible = bool(figures & _QUANTILES)
+        if is_possible:
+            yield field.name
+
+
+def _figures(step: Step) -> Iterator[str]:
+    if "how" in step.args:
+        yield str(step.args["how"])
+    for one in step.args.get("make", ()):
+        yield str(one["how"])
