@@ -33,7 +33,7 @@ FOLDERS = ("dm_jupyter/core", "dm_jupyter/agent", "dm_jupyter/assist", "training
 _ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples", "docs")
 _AIM_PERCENT = 85
-_MOST_TESTS = 60
+_MOST_TESTS = 400
 """Tests that are run against one fault: those of the same file come first."""
 _LONGEST_S = 120
 """A fault that makes the tests go on for ever is noticed, too."""
@@ -202,7 +202,7 @@ class _Copies:
             self._free.put(place)
 
     def covered(self) -> Mapping[tuple[str, int], Sequence[str]]:
-        """The tests that run each line of the folders.
+        """The tests that run each line of the folders; under line 0 those that run any of a file.
 
         Raises:
             RuntimeError: a test fails without any fault: then every fault would look noticed.
@@ -224,6 +224,8 @@ class _Copies:
             for line, contexts in data.contexts_by_lineno(path).items()
         }
         self._free.put(place)
+        for (path, _), tests in list(found.items()):
+            found.setdefault((path, 0), []).extend(tests)
         return found
 
     def survives(self, mutant: Mutant, tests: Sequence[str]) -> bool:
@@ -298,7 +300,9 @@ def main(words: Sequence[str] | None = None) -> int:
         covered = copies.covered() if left else {}
 
         def try_one(mutant: Mutant) -> None:
-            tests = _nearest(covered.get((mutant.path, mutant.line), ()), mutant.path)
+            # What runs at the import of a module, such as a constant, runs in no test of its own.
+            at = covered.get((mutant.path, mutant.line)) or covered.get((mutant.path, 0), ())
+            tests = _nearest(at, mutant.path)
             known[_key(mutant)] = not tests or copies.survives(mutant, tests)
             if given.out is not None:
                 with given.out.open("a", encoding="utf-8") as file:
