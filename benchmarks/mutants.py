@@ -30,6 +30,11 @@ from benchmarks.sandbox.table import Table, verdict
 __all__ = ["Mutant", "main", "mutants_of"]
 
 FOLDERS = ("dm_jupyter/core", "dm_jupyter/agent", "dm_jupyter/assist", "training/scoring")
+_TESTS = (
+    *(f"tests/dm_jupyter/{room}" for room in ("core", "assist", "data", "agent", "search", "cli")),
+    *(f"tests/training/{room}" for room in ("scoring", "suites", "evaluation")),
+)
+"""Where the code of those folders is tested, without a server."""
 _ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples", "docs")
 _AIM_PERCENT = 85
@@ -87,7 +92,8 @@ class Mutant:
 def mutants_of(path: str, text: str) -> list[Mutant]:
     """Returns each small fault that a file can get.
 
-    Docstrings, annotations, `__all__` and what is only for type checkers stay.
+    Docstrings, annotations, decorators, `__all__`, what is only for type checkers and the `strict`
+    of a `zip`, which guards against faults of ours, stay.
 
     Args:
         path: of the file.
@@ -143,6 +149,10 @@ def _silent(node: ast.AST) -> Iterator[ast.AST | None]:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield node.returns
             yield from node.decorator_list
+        case ast.ClassDef():  # whether its values are frozen, or have slots
+            yield from node.decorator_list
+        case ast.Call(keywords=named):
+            yield from (one.value for one in named if one.arg == "strict")
 
 
 def _faults(node: ast.AST) -> list[ast.AST]:
@@ -209,8 +219,7 @@ class _Copies:
         """
         place = self._free.get()
         measured = [f"--cov={folder}" for folder in FOLDERS]
-        tests = [f"tests/{folder}" for folder in FOLDERS]
-        words = [*tests, *measured, "--cov-context=test", "--cov-report="]
+        words = [*_TESTS, *measured, "--cov-context=test", "--cov-report="]
         code, said = _pytest(place, words, _LONGEST_ALL_S)
         if code:
             raise RuntimeError(f"the tests fail without a fault:\n{said[-2_000:]}")
