@@ -23,8 +23,8 @@ from kernel_sandbox.types import CellResult
 __all__ = [
     "Action",
     "Answer",
+    "Brief",
     "Completion",
-    "DataContext",
     "Fold",
     "RunCell",
     "Step",
@@ -34,7 +34,7 @@ __all__ = [
     "Void",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Step:
     """What the cell did, when the action was one."""
     observation: str = ""
     """What the model is told next; empty when the turn ended the run."""
-    critique: str = ""
+    objection: str = ""
     """Why a cell that worked was sent back, if it was."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
@@ -128,11 +128,11 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class DataContext:
+class Brief:
     """What the model is shown of the data before it writes anything."""
 
     text: str = ""
-    preamble: str = ""
+    opening: str = ""
     """Code that loads the data, to begin a python cell with."""
     columns: tuple[str, ...] = ()
     """Every column name, for hints after a misspelled one."""
@@ -168,7 +168,7 @@ class Trajectory:
 
     task: Task
     dialect: str
-    data_context: DataContext = field(default_factory=DataContext)
+    brief: Brief = field(default_factory=Brief)
     steps: tuple[Step, ...] = ()
     stop: StopReason | None = None
     """`None` while the run goes on."""
@@ -283,14 +283,14 @@ class Trajectory:
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
             "dialect": self.dialect,
-            "data_context": {
-                **asdict(self.data_context),
-                "columns": list(self.data_context.columns),
-                "databases": list(self.data_context.databases),
-                "incomplete": list(self.data_context.incomplete),
-                "variables": list(self.data_context.variables),
-                "tables": [table.to_json() for table in self.data_context.tables],
-                "frames": [frame.to_json() for frame in self.data_context.frames],
+            "brief": {
+                **asdict(self.brief),
+                "columns": list(self.brief.columns),
+                "databases": list(self.brief.databases),
+                "incomplete": list(self.brief.incomplete),
+                "variables": list(self.brief.variables),
+                "tables": [table.to_json() for table in self.brief.tables],
+                "frames": [frame.to_json() for frame in self.brief.frames],
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
@@ -317,23 +317,15 @@ class Trajectory:
             TrajectoryError: another schema version, or a field is missing or of the wrong kind.
         """
         version = raw.get("schema_version")
-        if version not in (1, SCHEMA_VERSION):
+        if version != SCHEMA_VERSION:
             raise TrajectoryError(
                 f"this trajectory has schema version {version!r}; this release reads "
-                f"versions 1 to {SCHEMA_VERSION}"
+                f"version {SCHEMA_VERSION}"
             )
         try:
-            return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
+            return _trajectory_from_json(raw)
         except (KeyError, TypeError, ValueError) as error:
             raise TrajectoryError(f"this trajectory is not whole: {error!r}") from error
-
-
-def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of version 1, with the names of version 2."""
-    shown = dict(raw["brief"])
-    shown["preamble"] = shown.pop("opening")
-    steps = [{**step, "critique": step.get("objection", "")} for step in raw["steps"]]
-    return {**raw, "data_context": shown, "steps": steps}
 
 
 def _step_to_json(step: Step) -> dict[str, Any]:
@@ -343,7 +335,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
-        "critique": step.critique,
+        "objection": step.objection,
         "is_edited": step.is_edited,
         "written": asdict(step.written) if step.written else None,
         "findings": [asdict(finding) for finding in step.findings],
@@ -365,7 +357,7 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
         turn=Turn(raw["thought"], kind(**action)),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
-        critique=raw.get("critique", ""),
+        objection=raw.get("objection", ""),
         is_edited=raw.get("is_edited", False),
         written=RunCell(**raw["written"]) if raw.get("written") else None,
         findings=tuple(Finding(**finding) for finding in raw.get("findings", ())),
@@ -373,20 +365,20 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
 
 
 def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
-    data_context = raw["data_context"]
+    brief = raw["brief"]
     return Trajectory(
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
-        data_context=DataContext(
-            data_context["text"],
-            data_context["preamble"],
-            tuple(data_context["columns"]),
-            tuple(data_context["databases"]),
-            tuple(data_context.get("incomplete", ())),
-            tuple(data_context.get("variables", ())),
-            tuple(map(DatabaseTable.from_json, data_context.get("tables", ()))),
-            tuple(map(LoadedTable.from_json, data_context.get("frames", ()))),
-            data_context.get("links", ""),
+        brief=Brief(
+            brief["text"],
+            brief["opening"],
+            tuple(brief["columns"]),
+            tuple(brief["databases"]),
+            tuple(brief.get("incomplete", ())),
+            tuple(brief.get("variables", ())),
+            tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
+            tuple(map(LoadedTable.from_json, brief.get("frames", ()))),
+            brief.get("links", ""),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
