@@ -84,6 +84,11 @@ WELL_FORMED = {
 
 
 WELL_FORMED |= {
+    "deepanalyze": (
+        "<Analyze>count</Analyze>\n<Understand>one table</Understand>\n"
+        "<Code>\n```python\nprint(len(df))\n```\n</Code>",
+        "<Analyze>seen</Analyze><Answer>3</Answer>",
+    ),
     "datamind-published": WELL_FORMED["datamind"],
     "react-published": WELL_FORMED["react"],
     "jupiter": (
@@ -146,7 +151,7 @@ def test_the_published_shapes_go_without_our_aid() -> None:
 
 
 def test_unknown_dialect_is_named_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"'klingon'.*markdown, tools, datamind, react"):
+    with pytest.raises(UsageError, match=r"'klingon'.*markdown, tools, datamind, deepanalyze"):
         dialect_named("klingon")
 
 
