@@ -3,6 +3,8 @@
 A trainer that keeps the tokens that were sampled makes one row of a run whose prompts only grow.
 A dialect that forgets turns, a digest of the first turns, or a chat template that rewrites history
 ends such a row: the next turn forks, and begins a row of its own.
+
+Not covered: figures, which are shown with the last message alone (`RunSettings.shows_pictures`).
 """
 
 from __future__ import annotations

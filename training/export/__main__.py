@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.candidates import Candidate
-from dm_jupyter.core.dialects import DIALECTS
+from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.errors import DmJupyterError, UnrenderableTurnError, UsageError, first_fault
 from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.confine.strictness import Strictness
@@ -87,6 +87,7 @@ async def _exported(record: EvalRecord, dialect: str) -> _Row:
 
 def _line(row: _Row) -> dict[str, Any]:
     assert row.exported is not None  # noqa: S101
+    tools = dialect_named(row.exported.trajectory.dialect).tools
     return {
         "id": row.record.id,
         "trial": row.record.trial,
@@ -94,6 +95,7 @@ def _line(row: _Row) -> dict[str, Any]:
         "right": row.record.right,
         "strict": row.record.strict,
         "left_out": row.exported.left_out,
+        "tools": [tool.to_json() for tool in tools],
         "messages": [message.to_json() for message in row.exported.messages],
     }
 

@@ -35,10 +35,11 @@ _THOUGHT = re.compile(
     r"<(Analyze|Understand)>(.*?)(?:</\1>|(?=<(?:Analyze|Understand|Code|Answer)>)|\Z)", re.DOTALL
 )
 _LAST = re.compile(r"<(Code|Answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_INSIDE = rf"(?:(?!{_ANY_TAG.pattern}).)*"
 _WHOLE_TURN = re.compile(
-    r"\s*(?P<thought><Analyze>.*?</Analyze>\s*"
-    r"(?:(?:<Analyze>.*?</Analyze>|<Understand>.*?</Understand>)\s*)*)"
-    r"<(?P<tag>Code|Answer)>(?P<body>.*?)(?:</(?P=tag)>)?\s*",
+    rf"\s*<Analyze>{_INSIDE}</Analyze>\s*"
+    rf"(?:<(?P<more>Analyze|Understand)>{_INSIDE}</(?P=more)>\s*)*"
+    rf"<(?P<tag>Code|Answer)>{_INSIDE}(?:</(?P=tag)>)?\s*",
     re.DOTALL,
 )
 
@@ -118,14 +119,8 @@ class DeepAnalyzeDialect:
 
         Between them only more `<Analyze>` and `<Understand>`; `<Execute>` is the environment's.
         """
-        match = _WHOLE_TURN.fullmatch(text)
-        if match is None or isinstance(self.parse(text).action, Void):
-            return False
-        if _ANY_TAG.search(match["body"]):
-            return False
-        tags = _ANY_TAG.findall(match["thought"])
-        closed = [f"</{tag[1:]}" for tag in tags[::2]]
-        return tags[1::2] == closed and not any(tag.startswith("</") for tag in tags[::2])
+        is_void = isinstance(self.parse(text).action, Void)
+        return not is_void and _WHOLE_TURN.fullmatch(text) is not None
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
         """The output in a whole pair of tags."""

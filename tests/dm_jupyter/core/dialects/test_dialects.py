@@ -10,6 +10,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.deepanalyze import DEEPANALYZE_TOKENS, DeepAnalyzeDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import JupiterDialect, ReactDialect
 from dm_jupyter.core.dialects.tools import call_text
@@ -307,6 +308,54 @@ class TestDataMind:
     def test_the_closing_tag_is_put_back(self) -> None:
         step = _ran(printed("3"), "told", text="<think>t</think><code>\nprint(3)\n")
         assert self.dialect.messages(FREE.extended(step))[2].content.endswith("print(3)\n</code>")
+
+
+class TestDeepAnalyze:
+    dialect = DeepAnalyzeDialect()
+
+    def test_a_thought_is_all_that_stands_before_the_last_action(self) -> None:
+        text = (
+            "<Analyze>plan</Analyze>\n<Understand>two columns</Understand>\n<Analyze></Analyze>"
+            "<Code>\n```python\nprint(1)\n```\n"
+        )
+        assert self.dialect.parse(text) == Turn("plan\n\ntwo columns", RunCell("print(1)"))
+        assert self.dialect.is_well_formed(text)
+        assert self.dialect.ending(text) == "</Code>"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<Code>print(1)</Code>",
+            "<Understand>u</Understand><Code>print(1)</Code>",
+            "<Analyze>t</Analyze><Understand>u</Understand>",
+            "<Analyze>t</Analyze><Code>a</Code><Answer>b</Answer>",
+            "<Analyze>t</Analyze><Code>a</Code><Execute>1</Execute>",
+            "<Analyze>t</Analyze><Execute>1</Execute><Answer>1</Answer>",
+            "<Analyze>t<Understand>u</Understand></Analyze><Answer>1</Answer>",
+            "<Analyze>t</Understand><Answer>1</Answer>",
+            "<Analyze>t<Answer>1</Answer>",
+            "<Analyze>t</Analyze> words <Answer>1</Answer>",
+            "<Analyze>t</Analyze><Code>```python\n```</Code>",
+            "<analyze>t</analyze><answer>1</answer>",
+        ],
+    )
+    def test_not_well_formed(self, text: str) -> None:
+        assert not self.dialect.is_well_formed(text)
+
+    def test_many_blocks_without_an_end_are_read_at_once(self) -> None:
+        text = "<Analyze>a</Analyze>" * 2_000
+        assert not self.dialect.is_well_formed(text)
+        assert self.dialect.is_well_formed(text + "<Answer>1</Answer>")
+
+    def test_the_observation_is_a_whole_block_of_the_environment(self) -> None:
+        told = self.dialect.observation(FREE, printed("1"), "1")
+        assert told == "<Execute>\n1\n</Execute>"
+
+    def test_a_tokenizer_gets_both_tags_of_the_five_actions(self) -> None:
+        assert len(set(DEEPANALYZE_TOKENS)) == 10
+        assert DEEPANALYZE_TOKENS[:2] == ("<Analyze>", "</Analyze>")
+        prompt = prompts.text_of("deepanalyze_system")
+        assert all(tag in prompt for tag in DEEPANALYZE_TOKENS[::2])
 
 
 class TestReact:
