@@ -54,6 +54,8 @@ _WHOLE_TURN = re.compile(
     re.DOTALL,
 )
 _LABELS = re.compile(r"^(?:Thought|Action|Action Input|Final Answer|Observation):", re.MULTILINE)
+_NAMES_SQL = re.compile(r"^\s*Action\s*:\s*sql\w*\s*\Z", re.MULTILINE | re.IGNORECASE)
+_IN_PYTHON = re.compile(r"\s*```[ \t]*py", re.IGNORECASE)
 _TOOLS = {"python": "python_code_sandbox", "sql": "sql_query"}
 _JUPITER_FENCE = "```"
 _JUPITER_BLOCK = re.compile(r"```(?P<language>\w*)(?:[ \t]*\n|[ \t]+)")
@@ -129,6 +131,8 @@ class ReactDialect:
             answer = body.strip()
             return Turn(thought, Answer(answer) if answer else Void("an empty Final Answer"))
         cell = unfenced(_first_block(body[: _end_of_input(body)]))
+        if _NAMES_SQL.search(text[: first.start()]) and not _IN_PYTHON.match(body):
+            cell = replace(cell, language="sql")
         return Turn(thought, cell if cell.source.strip() else Void("an empty Action Input"))
 
     def ending(self, text: str) -> str:

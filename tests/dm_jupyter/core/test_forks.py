@@ -120,6 +120,10 @@ def test_a_void_turn_that_is_left_out_forks() -> None:
     assert fork_points(run_of("react-published", texts)) == (1,)
 
 
+def test_native_calls_are_another_text_than_was_sampled() -> None:
+    assert fork_points(run_of("tools", three_turns("tools"))) == (1, 2)
+
+
 def test_a_digest_of_the_first_turns_forks() -> None:
     run = run_of("react", three_turns("react"))
     assert fork_points(replace(run, folds=(Fold(2, 1, "looked"),))) == (2,)

@@ -373,6 +373,27 @@ class TestReact:
         text = "Thought: t\nAction: python_code_sandbox\nAction Input: print(1)"
         assert self.dialect.parse(text).action == RunCell("print(1)")
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Thought: t\nAction: sql_query\nAction Input:\n```sql\nSELECT 1\n```",
+            "Thought: t\nAction: sql_query\nAction Input: SELECT 1",
+            "Thought: t\nAction: SQL\nAction Input:\n```\nSELECT 1\n```",
+            "Thought: t\nAction: python_code_sandbox\nAction Input:\n```sql\nSELECT 1\n```",
+        ],
+    )
+    def test_a_query_is_named_by_its_tool_or_its_fence(self, text: str) -> None:
+        assert self.dialect.parse(text) == Turn("t", RunCell("SELECT 1", "sql"))
+
+    def test_python_under_the_tool_for_queries_stays_python(self) -> None:
+        text = "Thought: t\nAction: sql_query\nAction Input:\n```python\nprint(1)\n```"
+        assert self.dialect.parse(text).action == RunCell("print(1)")
+        assert not self.dialect.is_well_formed(text)
+
+    def test_backticks_inside_a_line_do_not_end_a_block(self) -> None:
+        text = "Thought: t\nAction: x\nAction Input:\n```python\nprint('```', 1)\n```\n"
+        assert self.dialect.parse(text).action == RunCell("print('```', 1)")
+
     def test_final_answer(self) -> None:
         turn = self.dialect.parse("Thought: done\nFinal Answer: @mean[3.5]")
         assert turn == Turn("done", Answer("@mean[3.5]"))
