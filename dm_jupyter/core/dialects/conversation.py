@@ -13,8 +13,8 @@ from dm_jupyter.core.trajectory import RunCell, Trajectory, Turn, Void
 __all__ = [
     "alternating",
     "block_end",
-    "fenced",
     "file_names",
+    "in_fence",
     "rendered",
     "so_far",
     "system_text",
@@ -97,7 +97,7 @@ def unfenced(code: str) -> RunCell:
     return RunCell(match["body"].strip("\n"), language)
 
 
-def fenced(cell: RunCell) -> str:
+def in_fence(cell: RunCell) -> str:
     """Returns a cell in a fence of its language, as `unfenced` reads it."""
     return f"```{cell.language}\n{cell.source}\n```"
 

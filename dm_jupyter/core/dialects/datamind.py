@@ -13,7 +13,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import (
     alternating,
-    fenced,
+    in_fence,
     rendered,
     system_text,
     task_text,
@@ -97,7 +97,7 @@ class DataMindDialect:
         match turn.action:
             case RunCell() as cell:
                 is_plain = cell.language == "python" and not cell.source.lstrip().startswith("```")
-                block = f"<code>\n{cell.source if is_plain else fenced(cell)}\n</code>"
+                block = f"<code>\n{cell.source if is_plain else in_fence(cell)}\n</code>"
             case Answer(answer):
                 block = f"<answer>\n{answer}\n</answer>"
             case Void():

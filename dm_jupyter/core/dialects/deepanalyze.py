@@ -16,7 +16,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import (
     alternating,
-    fenced,
+    in_fence,
     rendered,
     system_text,
     task_text,
@@ -107,7 +107,7 @@ class DeepAnalyzeDialect:
         """
         match turn.action:
             case RunCell() as cell:
-                block = f"<Code>\n{fenced(cell)}\n</Code>"
+                block = f"<Code>\n{in_fence(cell)}\n</Code>"
             case Answer(answer):
                 block = f"<Answer>\n{answer}\n</Answer>"
             case Void():

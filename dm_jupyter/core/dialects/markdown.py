@@ -21,7 +21,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.dialects.conversation import fenced, rendered, task_text
+from dm_jupyter.core.dialects.conversation import in_fence, rendered, task_text
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
@@ -146,7 +146,7 @@ class MarkdownDialect:
         """
         match turn.action:
             case RunCell() as cell:
-                does = fenced(cell)
+                does = in_fence(cell)
             case Answer(answer):
                 does = answer
             case Void():

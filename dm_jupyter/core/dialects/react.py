@@ -26,8 +26,8 @@ from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import (
     alternating,
     block_end,
-    fenced,
     file_names,
+    in_fence,
     rendered,
     so_far,
     system_text,
@@ -151,7 +151,7 @@ class ReactDialect:
         match turn.action:
             case RunCell() as cell:
                 tool = _TOOLS.get(cell.language, "")
-                does = f"Action: {tool}\nAction Input:\n{fenced(cell)}"
+                does = f"Action: {tool}\nAction Input:\n{in_fence(cell)}"
             case Answer(answer):
                 does = f"Final Answer: {answer}"
             case Void():
@@ -265,7 +265,7 @@ class JupiterDialect:
         """
         match turn.action:
             case RunCell() as cell:
-                does = f"Action: {fenced(cell)}"
+                does = f"Action: {in_fence(cell)}"
             case Answer(answer):
                 does = f"Formatted answer: {answer}"
             case Void():
