@@ -262,9 +262,15 @@ async def _run_cell(
         turn=replace(taken.turn, action=ran.cell),
         result=ran.result,
         is_edited=is_edited,
-        written=cell if ran.cell != cell else None,
+        written=_as_written(trajectory, taken, ran.cell),
         findings=tuple(findings),
     )
+
+
+def _as_written(trajectory: Trajectory, taken: Step, ran: RunCell) -> RunCell | None:
+    """The cell as its turn has it, with the notes of an opening; `None` where the same ran."""
+    wrote = dialect_named(trajectory.dialect).parse(taken.completion.text).action
+    return wrote if isinstance(wrote, RunCell) and wrote != ran else None
 
 
 async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:

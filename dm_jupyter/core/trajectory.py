@@ -105,7 +105,8 @@ class Step:
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
     written: RunCell | None = None
-    """The cell as the model wrote it, where the action, which is what ran last, is another."""
+    """The cell as its turn has it, where the action, which is what ran last, is another: it was
+    corrected, a person changed it, or the comments of an opening were left out."""
     findings: tuple[Finding, ...] = ()
     """What the help for the model noticed, and did, about this turn."""
 

@@ -6,6 +6,9 @@ one complete cell is asked for instead of many small ones. An attempt that faile
 is forgotten once a later one exists, so that a small model does not copy it again; after the same
 error twice in a row it begins anew, told of the error alone, and so it does after a cell that was
 objected to. All of these but the printed answers are rules of the help (`core.assistance`).
+
+So this dialect shows another history than the one that was sampled, by design; `fork_points` of
+`core.forks` says where. Without that help it only appends, as the others do.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.dialects.conversation import task_text
+from dm_jupyter.core.dialects.conversation import in_fence, rendered, task_text
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
@@ -28,7 +31,7 @@ from kernel_sandbox.types import CellResult
 __all__ = ["MarkdownDialect"]
 
 _BLOCK = re.compile(
-    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
+    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?P<closing>^[ \t]*```|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _MOST_SELECTIONS = 2
@@ -47,6 +50,7 @@ class MarkdownDialect:
 
     name: str = "markdown"
     answers_in_words: bool = True
+    is_append_only: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "markdown_system",
@@ -96,8 +100,11 @@ class MarkdownDialect:
         if trajectory.steps and trajectory.steps[-1].objection:
             task += f"\n\n{trajectory.steps[-1].objection}"
         messages = [Message("system", prompts.text_of(system)), Message("user", task)]
+        forgets = trajectory.assists.forgetting
         for step in _worth_showing(trajectory):
-            messages.append(Message("assistant", _closed(step.completion.text)))
+            text = step.completion.text
+            shown = _closed(text) if forgets else text + self.ending(text)
+            messages.append(Message("assistant", shown))
             messages.append(Message("user", step.observation))
         return tuple(messages)
 
@@ -122,6 +129,29 @@ class MarkdownDialect:
         if not words or "```" in words:
             return Turn("", Void("no runnable block and no words" if words else "nothing at all"))
         return Turn("", Answer(words))
+
+    def ending(self, text: str) -> str:
+        """The fence that closes a block which is still open."""
+        blocks = list(_BLOCK.finditer(text))
+        return "\n```" if blocks and not blocks[-1]["closing"] else ""
+
+    def render(self, turn: Turn) -> str:
+        """The thought and the block below it, or the answer's words alone.
+
+        It can't hold a thought before an answer, a fence at the start of a line, or any fence in an
+        answer.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell() as cell:
+                does = in_fence(cell)
+            case Answer(answer):
+                does = answer
+            case Void():
+                does = ""
+        return rendered(self, turn, f"{turn.thought}\n{does}" if turn.thought else does)
 
     def is_well_formed(self, text: str) -> bool:
         """One runnable block with at most a thought before it, or words without any fence."""

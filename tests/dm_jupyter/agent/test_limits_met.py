@@ -7,11 +7,11 @@ import pytest
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.agent.observe import describe
-from dm_jupyter.core.dialects import DIALECTS
+from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, RunCell, StopReason, Trajectory
+from dm_jupyter.core.trajectory import Brief, RunCell, StopReason, Trajectory, Turn
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
@@ -76,14 +76,7 @@ async def test_words_that_are_sent_back_after_a_limit_force_no_code() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("limit", [TOO_LONG, TOO_LARGE, TOO_MUCH_SAID], ids=limit_met)
 async def test_the_same_limit_twice_ends_the_run(dialect: str, limit: CellResult) -> None:
-    codes = {
-        "datamind": "<think>so</think><code>\nprint(1)\n</code>",
-        "react": "Thought: so\nAction: x\nAction Input:\n```python\nprint(1)\n```",
-        "jupiter": "Thought: so\nAction: ```python\nprint(1)\n```",
-        "tools": '<tool_call>{"name": "run_python", "arguments": {"code": "print(1)"}}</tool_call>',
-        "markdown": "```python\nprint(1)\n```",
-    }
-    code = codes[dialect.removesuffix("-published")]
+    code = dialect_named(dialect).render(Turn("", RunCell("print(1)")))
     start = replace(FREE, dialect=dialect)
     notebook = ScriptedNotebook([limit, printed("3"), limit])
     done = await run(start, ScriptedPolicy([code]), notebook, SETTINGS, ignore)

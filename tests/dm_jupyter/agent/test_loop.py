@@ -468,3 +468,16 @@ async def test_a_figure_is_not_sent_unless_that_is_wanted() -> None:
     policy = ScriptedPolicy([CODE, "It rains."])
     await run(FREE, policy, ScriptedNotebook([FIGURE]), SETTINGS, ignore)
     assert not any(one.pictures for request in policy.requests for one in request.messages)
+
+
+async def test_the_cell_as_written_has_the_notes_that_did_not_run() -> None:
+    policy = ScriptedPolicy([CODE, " the name.\nprint(2)\n```"])
+    notebook = ScriptedNotebook([raised("KeyError", "'a'"), printed("2")])
+    done = await run(FREE, policy, notebook, replace(SETTINGS, max_turns=2), ignore)
+    first, second = done.steps
+    assert first.written is None
+    assert second.turn.action == RunCell("df = 1\nprint(2)")
+    assert second.written is not None
+    assert second.written.source.startswith("df = 1\n# The last attempt failed:\n# KeyError")
+    assert second.written.source.endswith("# The mistake was that the name.\nprint(2)")
+    assert Trajectory.from_json(done.to_json()).steps[1].written == second.written

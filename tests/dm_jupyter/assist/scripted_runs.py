@@ -134,6 +134,7 @@ def spoken(dialect: str, turn: Turn) -> str:
     """The words of a turn in a dialect."""
     form = dialect.removesuffix("-published")
     code = turn.kind in {"python", "sql"}
+    fenced = f"```{turn.kind}\n{turn.text}\n```"
     match form:
         case "markdown":
             return f"Look:\n```{turn.kind}\n{turn.text}\n```" if code else _plain(turn)
@@ -146,13 +147,17 @@ def spoken(dialect: str, turn: Turn) -> str:
             name, argument = ("run_sql", "query") if turn.kind == "sql" else ("run_python", "code")
             return "Look.\n" + call_text(name, json.dumps({argument: turn.text}))
         case "datamind":
-            body = f"<code>\n{turn.text}\n</code>" if code else f"<answer>{turn.text}</answer>"
+            body = f"<code>\n{fenced if turn.kind == 'sql' else turn.text}\n</code>"
+            body = body if code else f"<answer>{turn.text}</answer>"
+        case "deepanalyze":
+            body = f"<Code>\n{fenced}\n</Code>" if code else f"<Answer>{turn.text}</Answer>"
+            body = f"<Analyze>t</Analyze>\n{body}"
         case "react":
-            fenced = f"```python\n{turn.text}\n```"
-            body = f"Action: python_code_sandbox\nAction Input:\n{fenced}"
+            tool = "sql_query" if turn.kind == "sql" else "python_code_sandbox"
+            body = f"Action: {tool}\nAction Input:\n{fenced}"
             body = f"Thought: t\n{body}" if code else f"Thought: t\nFinal Answer: {turn.text}"
         case _:
-            body = f"Thought: t\nAction: ```python\n{turn.text}\n```"
+            body = f"Thought: t\nAction: {fenced}"
             body = body if code else f"Thought: t\nFormatted answer: {turn.text}"
     if turn.kind == "void":
         return "Let me think:"

@@ -72,6 +72,7 @@ def _pieces(trajectory: Trajectory) -> list[str]:
     names = ["p", "@p[...]", "@p", 'print(f"@p[{p}]")', "query", "python", "sql", "cell"]
     of_task = [task.question, task.constraints, task.answer_format, files, "none", *names]
     labels = ["<interpreter>", "</interpreter>", "Observation:", "</code>", "</answer>", "```"]
+    labels += ["<Execute>", "</Execute>", "</Code>", "</Answer>"]
     reasons = [getattr(step.turn.action, "reason", "") for step in trajectory.steps]
     return [*own, *said, *map(str.strip, said), *shown, *of_task, *labels, *reasons]
 
