@@ -367,7 +367,8 @@ def _after_cell(
     answer, assists = dialect.printed_answer(trajectory, result), trajectory.assists
     against: tuple[Finding, ...] = ()
     if result.ok and not any(step.objection for step in trajectory.steps):
-        against = critique.critique_of(trajectory, cell, answer)
+        found_nothing = any(fact.is_absence for fact in result.facts)
+        against = critique.critique_of(trajectory, cell, answer, found_nothing=found_nothing)
     objection = " ".join(finding.suggestion for finding in against)
     taken = replace(taken, findings=(*taken.findings, *against))
     if answer is not None and not objection:

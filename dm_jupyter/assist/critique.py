@@ -44,16 +44,20 @@ _FLAGS = ("True", "False")
 _ORDER = " (a test gives the statistic first, then the p-value)"
 
 
-def critique_of(trajectory: Trajectory, cell: RunCell, answer: str | None) -> tuple[Finding, ...]:
+def critique_of(
+    trajectory: Trajectory, cell: RunCell, answer: str | None, *, found_nothing: bool
+) -> tuple[Finding, ...]:
     """Returns why the cell should be written again, or nothing.
 
     Args:
         trajectory: the run before the cell.
         cell: a cell that ran without an error.
         answer: the closed-form answer that it printed, if it did.
+        found_nothing: whether it selected data that are not there. The model must learn that, and
+            a word about dropped rows makes a small model leave the selection out.
     """
     task, assists = trajectory.task, trajectory.assists
-    if assists.dropped_rows and cell.language == "python":
+    if assists.dropped_rows and cell.language == "python" and not found_nothing:
         asked = f"{task.question}\n{task.constraints}"
         dropped = dropped_rows(cell.source, trajectory.brief.incomplete, asked)
         if dropped is not None:

@@ -68,6 +68,16 @@ async def test_the_facts_stand_below_the_output() -> None:
     assert f"0.0\n\nWhat happened to the data:\n- {WORDS}\n- sum of 0 rows" in told
 
 
+async def test_a_cell_that_found_nothing_is_not_sent_back_for_its_dropped_rows() -> None:
+    careless = "df = df.dropna()\nprint(df[df.year == 2012].total.mean())\n```"
+    start = replace(FREE, brief=replace(FREE.brief, columns=("total",), incomplete=("cabin",)))
+    done, policy = await _run(start, [careless, HONEST], came_to_nothing())
+    assert not done.steps[0].objection
+    assert WORDS in policy.requests[1].messages[-1].content
+    found, _ = await _run(start, [careless, HONEST], replace(came_to_nothing(), facts=()))
+    assert "dropna" in found.steps[0].objection
+
+
 async def test_a_cell_that_shows_nothing_is_told_so_and_its_facts() -> None:
     _, policy = await _run(FREE, [CODE, CODE, HONEST], came_to_nothing(""))
     told = policy.requests[1].messages[-1].content
