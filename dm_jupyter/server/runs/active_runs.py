@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.data.kernel_tables import Alive
@@ -123,7 +122,7 @@ class ActiveRuns:
             self.refuse_busy(ask.notebook_path)
             with self.hold(ask.notebook_path) as held:
                 ask, place = await self._preparation.place_for(ask, alive)
-                return self._begin(replace(ask, notebook_path=held.path), place)
+                return self._begin(ask.replaced(notebook_path=held.path), place)
         except RefusedError:
             raise
         except Exception as error:  # the boundary of one question
