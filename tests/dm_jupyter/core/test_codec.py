@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -167,3 +169,16 @@ def test_what_inherits_from_a_plain_type_is_written_as_that() -> None:
     }
     with pytest.raises(TypeError, match="object has no form in JSON"):
         encode_json(object())
+
+
+def test_what_runs_in_a_kernel_does_not_load_it() -> None:
+    modules = (
+        "kernel_sandbox.forkserver.zygote",
+        "kernel_sandbox.forkserver.forking",
+        "kernel_sandbox.jupyter.launch",
+        "kernel_sandbox.jupyter.ipykernel_app",
+        "dm_jupyter.data.kernel_variables",
+        "dm_jupyter.agent.sql_runtime",
+    )
+    program = f"import sys, {', '.join(modules)}; sys.exit('msgspec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
