@@ -43,8 +43,8 @@ _REASON_CHARS: Final = 300
 class _Assembled:
     """How much of a file is there."""
 
-    parts: int = 0
-    bytes: int = 0
+    parts: int
+    bytes: int
 
 
 class IndexUnreachableError(Exception):
@@ -135,7 +135,7 @@ def _reason(log: Path) -> str:
 
 def _resume(part_file: Path) -> tuple[int, int]:
     """Cut `part_file` to its whole parts; return how many there are, and their bytes."""
-    path, done = state_file(part_file), _Assembled()
+    path, done = state_file(part_file), _Assembled(0, 0)
     # No state, or one cut short by a crash: begin at the first part.
     with suppress(OSError, ValueError):
         said = decode_json(_Assembled, path.read_bytes(), str(path))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +169,11 @@ class Journal:
         with file:
             for number, text in enumerate(file, 1):
                 self._is_torn = not text.endswith(b"\n")  # by a crash, or a full disk
-                with suppress(ValueError):
-                    yield number, text, decode_json(_Line, text, FILE_NAME)
+                try:
+                    line = decode_json(_Line, text, FILE_NAME)
+                except ValueError:
+                    continue
+                yield number, text, line
 
 
 def undo(journal: Journal) -> None:
