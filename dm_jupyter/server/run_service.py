@@ -183,7 +183,7 @@ class RunService:
             case Attach() | Renamed() | Detach() | TakeOver():
                 self._seat(message, tab)
             case Ask():
-                self._tasks.spawn(self._ask_for(message, tab.send))
+                self._ask_for(message, tab.send)
             case ReadAhead() if not self.runs:  # a run needs the model for itself
                 self._ahead.begin(message)
             case Tells():
@@ -227,19 +227,20 @@ class RunService:
         except OSError as error:
             _log.warning("the runs of %s can't be listed anew: %s", message.old_path, error)
 
-    async def _ask_for(self, ask: Ask, send: Send) -> None:
+    def _ask_for(self, ask: Ask, send: Send) -> None:
         try:
-            await self.runs.ask(ask)
+            begun = self.runs.ask(ask)
         except RefusedError as refusal:
-            send(
-                Refused(
-                    ask.request_id,
-                    refusal.reason,
-                    str(refusal),
-                    refusal.files,
-                    refusal.candidates,
-                )
-            )
+            send(_refused(ask, refusal))
+            return
+
+        async def begin() -> None:
+            try:
+                await begun
+            except RefusedError as refusal:
+                send(_refused(ask, refusal))
+
+        self._tasks.spawn(begin())
 
     def _undo(self, run_id: str, send: Send) -> None:
         try:
@@ -273,6 +274,10 @@ class RunService:
             send(Refused(run_id, refusal.reason, str(refusal)))
         except Exception as error:  # noqa: BLE001  (the boundary of one request)
             send(Refused(run_id, "kernel", f"the cells can't be run again: {error}"))
+
+
+def _refused(ask: Ask, refusal: RefusedError) -> Refused:
+    return Refused(ask.request_id, refusal.reason, str(refusal), refusal.files, refusal.candidates)
 
 
 def _status(

@@ -158,18 +158,20 @@ class CellRun:
         if work.done():
             return self._end()
         if flood.is_set():
-            await self._stop()
-            late = self._kernel.breach is not None and dead.is_set()  # on a busy machine
-            return self._death() if late else self._flooded()
+            was_killed = await self._stop()
+            late = dead.is_set() and (self._kernel.breach is not None or not was_killed)
+            return self._death() if late else self._flooded()  # late on a busy machine
         await self._stop()
         how = "killed: its variables are gone" if dead.is_set() else "interrupted"
         text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."
         return CellStatus.TIMEOUT, text, "timeout"
 
-    async def _stop(self) -> None:
-        """Interrupts the cell, and kills the kernel when it does not listen."""
-        if not await self._press():
-            await self._kernel.kill()
+    async def _stop(self) -> bool:
+        """Interrupts the cell; returns whether the kernel did not listen and was killed."""
+        if await self._press():
+            return False
+        await self._kernel.kill()
+        return True
 
     async def _press(self) -> bool:
         """Interrupts the cell; returns whether the kernel has since ended it, or itself.

@@ -129,7 +129,10 @@ def _near(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
 
 
 def _like(wanted: str, known: list[str]) -> list[str]:
-    """The known texts that differ in case or signs, that hold the wanted one, or look like it."""
+    """The known texts most like the wanted one, the likest first.
+
+    A text that begins with it comes early: '2012-08' finds '2012/08/01' before '2012/12/08'.
+    """
     plain = _plain(wanted)
     if not plain:
         return []
@@ -140,7 +143,8 @@ def _like(wanted: str, known: list[str]) -> list[str]:
     holding = [one for one, text in plains if plain in text or (len(text) > 3 and text in plain)]
     by_plain = {_plain(one): one for one in reversed(known[:_COMPARED])}
     close = difflib.get_close_matches(plain[:_VALUE_CHARS], by_plain, _SHOWN_VALUES, 0.6)
-    return [*(by_plain[one] for one in close), *holding]
+    begun = [one for one, text in plains if len(plain) > 3 and text.startswith(plain)]
+    return [*begun, *(by_plain[one] for one in close), *holding]
 
 
 def _plain(text: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Coroutine
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.data.kernel_tables import Alive
@@ -108,19 +110,30 @@ class ActiveRuns:
         """Returns what keeps a notebook from all other work for as long as its block lasts."""
         return self._reserved.hold(path)
 
-    async def ask(self, ask: Ask, alive: Alive | None = None) -> Run:
-        """Begins a run.
+    def ask(self, ask: Ask, alive: Alive | None = None) -> Coroutine[Any, Any, Run]:
+        """Reserves the notebook, and returns what begins the run there.
+
+        The notebook is reserved at once: a rename that comes before the first step of the
+        coroutine takes the question along.
 
         Args:
             ask: the question.
             alive: the variables of a kernel that is busy with asking; `None` asks the kernel.
 
         Raises:
-            RefusedError: it can't; the error says why.
+            RefusedError: something works in the notebook; the coroutine raises it where the
+                question can't begin for another reason.
         """
+        self.refuse_busy(ask.notebook_path)
+        reserved = ExitStack()
+        held = reserved.enter_context(self.hold(ask.notebook_path))
+        return self._asked(ask, alive, held, reserved)
+
+    async def _asked(
+        self, ask: Ask, alive: Alive | None, held: Reservation, reserved: ExitStack
+    ) -> Run:
         try:
-            self.refuse_busy(ask.notebook_path)
-            with self.hold(ask.notebook_path) as held:
+            with reserved:
                 ask, place = await self._preparation.place_for(ask, alive)
                 return self._begin(ask.replaced(notebook_path=held.path), place)
         except RefusedError:

@@ -136,6 +136,28 @@ def test_votes_are_counted_under_the_given_equality() -> None:
     assert best_by_vote(candidates, say_the_same) == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("@n[1000000]", "@n[1000000.5]", True),
+        ("@n[0.001]", "@n[0.0010005]", False),
+        ("@n[1] @m[2]", "@n[1]", False),
+        ("@n[1]", "@m[1]", False),
+        ("@n[a  b]", "@n[A b]", True),
+        ("It is 5.", "5 it is", True),
+        ("It is 5.", "It is 6.", False),
+        ("Yes.", "yes.", True),
+        ("Yes.", "No.", False),
+    ],
+)
+def test_two_answers_say_the_same_by_names_and_values(
+    first: str, second: str, is_same: bool
+) -> None:
+    one, other = _answers(first, second)
+    assert say_the_same(one, other) is is_same
+    assert say_the_same(other, one) is is_same
+
+
 def test_of_equal_votes_the_first_answer_stands() -> None:
     assert best_by_vote(_answers("@n[3]", "@n[4]"), say_the_same) == 0
     assert best_by_vote(_answers(None, "@n[4]", "@n[3]"), say_the_same) == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dm_jupyter.agent.sql_cell import runtime_source, sql_as_python
+from kernel_sandbox.ledger.coverage import coverage_of
 from tests.kernel_sandbox.ledger.ledger_shell import SET_UP, LedgerShell
 
 NEAR = {"near": (("'GREAT BRITAIN'", 12),)}
@@ -351,3 +352,10 @@ def test_a_sql_cell_of_the_analyst_without_rows_is_noted(
         ("shown", "SUM(total)"),
     ]
     assert facts[0].coverage[0].near == (("'GREAT BRITAIN'", 1),)
+
+
+def test_a_month_written_with_other_signs_comes_before_what_only_looks_like_it() -> None:
+    pd = pytest.importorskip("pandas")
+    days = pd.Series(pd.date_range("2012-01-01", "2013-12-31").strftime("%Y/%m/%d"), name="date")
+    found = coverage_of(days, "2012-08", "date contains '2012-08'")
+    assert [value[:9] for value, _ in found.near] == ["'2012/08/"] * 3

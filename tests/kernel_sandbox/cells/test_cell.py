@@ -1,0 +1,56 @@
+"""How a cell ended, where its kernel says too little of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from kernel_sandbox.cells.cell import CellRun
+from kernel_sandbox.cells.zmq_channels import Execution
+from kernel_sandbox.types import CellStatus, Limits
+
+
+class SilentKernel:
+    """Its connection breaks at once; its process ends by itself, or only when it is killed."""
+
+    breach = None
+    exit_status = signal.SIGKILL.value
+
+    def __init__(self, *, dies_when_asked: bool) -> None:
+        self.dead = asyncio.Event()
+        self.wire = self
+        self._dies_when_asked = dies_when_asked
+
+    async def execute(self, source: str, execution: Execution) -> None:
+        execution.collector.cut_bytes += 1_000
+        execution.flood.set()
+        await asyncio.Event().wait()
+
+    async def settle(self) -> None:
+        if self._dies_when_asked:
+            self.dead.set()
+        await asyncio.Event().wait()
+
+    def begin_cell(self) -> None: ...
+
+    def finish_cell(self) -> None: ...
+
+    async def interrupt(self) -> None: ...
+
+    async def kill(self) -> None:
+        self.dead.set()
+
+
+@pytest.mark.parametrize(
+    ("dies_when_asked", "ended_by", "word"),
+    [(True, "death", "variables are gone"), (False, "output", "would not stop")],
+)
+async def test_a_kernel_that_ended_by_itself_is_not_told_as_too_much_output(
+    dies_when_asked: bool, ended_by: str, word: str
+) -> None:
+    kernel = SilentKernel(dies_when_asked=dies_when_asked)
+    result = await CellRun(kernel, Limits()).run("x = 1")
+    assert (result.status, result.ended_by) == (CellStatus.KILLED, ended_by)
+    assert word in result.message
