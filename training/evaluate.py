@@ -21,7 +21,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.rollout import settings_for
+from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
 from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
@@ -98,6 +100,7 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         strategy=strategy,
         collects=arguments.collect,
         dialect=arguments.dialect,
+        simplifies=arguments.simplify,
         run=_run_settings(arguments),
         at_once=arguments.at_once,
         score_seconds=arguments.score_seconds,
@@ -123,6 +126,9 @@ def _manifest(
     options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: ResumeState
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
+    told = dict(first.prompts)
+    if options.simplifies:
+        told[SIMPLIFY_PROMPT] = prompts.fingerprint(SIMPLIFY_PROMPT)
     strategy: dict[str, Any] = {"name": options.strategy.name}
     if isinstance(options.strategy, Search):
         strategy |= asdict(options.strategy.settings)
@@ -140,7 +146,7 @@ def _manifest(
         trials=options.trials,
         model=policy.name,
         dialect=options.dialect,
-        prompts=dict(first.prompts),
+        prompts=told,
         strategy=strategy,
         settings=asdict(options.run),
         profile=arguments.profile,

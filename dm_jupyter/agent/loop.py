@@ -262,9 +262,15 @@ async def _run_cell(
         turn=replace(taken.turn, action=ran.cell),
         result=ran.result,
         is_edited=is_edited,
-        written=cell if ran.cell != cell else None,
+        written=_as_written(trajectory, taken, ran.cell),
         findings=tuple(findings),
     )
+
+
+def _as_written(trajectory: Trajectory, taken: Step, ran: RunCell) -> RunCell | None:
+    """The cell as its turn has it, with the notes of an opening; `None` where the same ran."""
+    wrote = dialect_named(trajectory.dialect).parse(taken.completion.text).action
+    return wrote if isinstance(wrote, RunCell) and wrote != ran else None
 
 
 async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:
@@ -345,9 +351,9 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
     dialect = dialect_named(trajectory.dialect)
     for step in trajectory.steps:
         answer = dialect.printed_answer(trajectory, step.result) if step.result else None
-        if step.critique and answer is not None:
+        if step.objection and answer is not None:
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
-        if step.critique and isinstance(step.turn.action, Answer):
+        if step.objection and isinstance(step.turn.action, Answer):
             return turns.answered(trajectory, step.turn.action.text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
@@ -360,7 +366,7 @@ def _after_cell(
     assert isinstance(cell, RunCell)  # noqa: S101
     answer, assists = dialect.printed_answer(trajectory, result), trajectory.assists
     against: tuple[Finding, ...] = ()
-    if result.ok and not any(step.critique for step in trajectory.steps):
+    if result.ok and not any(step.objection for step in trajectory.steps):
         against = critique.critique_of(trajectory, cell, answer)
     objection = " ".join(finding.suggestion for finding in against)
     taken = replace(taken, findings=(*taken.findings, *against))
@@ -373,10 +379,10 @@ def _after_cell(
         text, facts = f"{text}\n\n{facts}", ""
     if objection:
         told = prompts.fill("cell_objection", output=text, objection=objection)
-        taken = replace(taken, critique=objection)
+        taken = replace(taken, objection=objection)
         return trajectory.extended(_told(taken, cell, told, settings))
     if assists.hints and not result.ok:
-        hint = hint_for(result, cell.source, trajectory.data_context)
+        hint = hint_for(result, cell.source, trajectory.brief)
         taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
     observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
     if facts:  # below the word that nothing was shown
@@ -413,6 +419,6 @@ def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
         return settings.temperature
     if last is None or isinstance(last.turn.action, Answer):
         return settings.temperature
-    if last.result is not None and last.result.ok and last.result.outputs and not last.critique:
+    if last.result is not None and last.result.ok and last.result.outputs and not last.objection:
         return settings.temperature
     return max(settings.temperature, _RETRY_TEMPERATURE)

@@ -55,7 +55,7 @@ def critique_of(trajectory: Trajectory, cell: RunCell, answer: str | None) -> tu
     task, assists = trajectory.task, trajectory.assists
     if assists.dropped_rows and cell.language == "python":
         asked = f"{task.question}\n{task.constraints}"
-        dropped = dropped_rows(cell.source, trajectory.data_context.incomplete, asked)
+        dropped = dropped_rows(cell.source, trajectory.brief.incomplete, asked)
         if dropped is not None:
             return (dropped,)
     if not assists.answer_form:

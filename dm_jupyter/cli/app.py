@@ -87,8 +87,8 @@ def ask(
         str,
         # Written out, so that `--help` imports no dialect; a test holds it to `DIALECTS`.
         typer.Option(
-            help="auto, or one of markdown, tools, datamind, react, jupiter, react-published, "
-            "datamind-published"
+            help="auto, or one of markdown, tools, datamind, deepanalyze, react, jupiter, "
+            "react-published, datamind-published"
         ),
     ] = "auto",
     memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,

@@ -75,6 +75,10 @@ class Dialect(Protocol):
     Called by `step` only. An implementation is stateless and pure, and may not assume anything
     about the text it is given: `parse` and `is_well_formed` never raise. Of the help for a model it
     shows what the trajectory holds and `trajectory.assists` allows, and adds none by itself.
+
+    What a model has sampled is shown again as it is, with its `ending` behind it: a trainer learns
+    the tokens that were sampled. Where an implementation shows anything else, by design, it is not
+    `is_append_only`, and `core.forks.fork_points` names the turns.
     """
 
     @property
@@ -93,6 +97,14 @@ class Dialect(Protocol):
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; empty for a dialect of plain text."""
+        ...
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether each prompt is the one before, the sampled turn, its `ending`, and new messages.
+
+        Claimed for every run and all help, as long as no turn is folded into a digest.
+        """
         ...
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
@@ -118,6 +130,21 @@ class Dialect(Protocol):
 
     def parse(self, text: str) -> Turn:
         """What a turn says: one thought and one action."""
+        ...
+
+    def ending(self, text: str) -> str:
+        """What follows a sampled turn where it is shown again, such as a tag that a stop took."""
+        ...
+
+    def render(self, turn: Turn) -> str:
+        """The turn as a model writes it to the letter: `parse` gives the same turn again.
+
+        No dialect can hold a void turn, a thought or an answer with blanks around it, or a cell
+        that begins or ends with an empty line; each says what else it can't.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
         ...
 
     def is_well_formed(self, text: str) -> bool:

@@ -10,6 +10,7 @@ DmJupyterError
 ├── LocalModelError      the local model can't be fetched, checked or started
 ├── NotebookError        the notebook can't be written
 ├── TrajectoryError      a stored trajectory is of an unknown version or not whole
+├── UnrenderableTurnError   a dialect has no form for a turn
 └── UsageError           an option or argument makes no sense
 """
 
@@ -28,6 +29,7 @@ __all__ = [
     "PolicyError",
     "StreamBrokenError",
     "TrajectoryError",
+    "UnrenderableTurnError",
     "UsageError",
     "first_fault",
 ]
@@ -84,6 +86,10 @@ class NotebookError(DmJupyterError):
 
 class TrajectoryError(DmJupyterError):
     """A stored trajectory has another schema version, or lacks a field."""
+
+
+class UnrenderableTurnError(DmJupyterError):
+    """A dialect can't write a turn so that it reads the same turn back."""
 
 
 class UsageError(DmJupyterError):

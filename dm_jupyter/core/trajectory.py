@@ -24,8 +24,8 @@ from kernel_sandbox.types import CellResult
 __all__ = [
     "Action",
     "Answer",
+    "Brief",
     "Completion",
-    "DataContext",
     "Fold",
     "RunCell",
     "Step",
@@ -35,7 +35,7 @@ __all__ = [
     "Void",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,13 @@ class Step:
     """What the cell did, when the action was one."""
     observation: str = ""
     """What the model is told next; empty when the turn ended the run."""
-    critique: str = ""
+    objection: str = ""
     """Why a cell that worked was sent back, if it was."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
     written: RunCell | None = None
-    """The cell as the model wrote it, where the action, which is what ran last, is another."""
+    """The cell as its turn has it, where the action, which is what ran last, is another: it was
+    corrected, a person changed it, or the comments of an opening were left out."""
     findings: tuple[Finding, ...] = ()
     """What the help for the model noticed, and did, about this turn."""
 
@@ -129,11 +130,11 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class DataContext:
+class Brief:
     """What the model is shown of the data before it writes anything."""
 
     text: str = ""
-    preamble: str = ""
+    opening: str = ""
     """Code that loads the data, to begin a python cell with."""
     columns: tuple[str, ...] = ()
     """Every column name, for hints after a misspelled one."""
@@ -169,7 +170,7 @@ class Trajectory:
 
     task: Task
     dialect: str
-    data_context: DataContext = field(default_factory=DataContext)
+    brief: Brief = field(default_factory=Brief)
     steps: tuple[Step, ...] = ()
     stop: StopReason | None = None
     """`None` while the run goes on."""
@@ -284,7 +285,7 @@ class Trajectory:
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
             "dialect": self.dialect,
-            "data_context": encode_value(self.data_context),
+            "brief": encode_value(self.brief),
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
             "stop_detail": self.stop_detail,
@@ -310,25 +311,17 @@ class Trajectory:
             TrajectoryError: another schema version, or a field is missing or of the wrong kind.
         """
         version = raw.get("schema_version")
-        if version not in (1, SCHEMA_VERSION):
+        if version != SCHEMA_VERSION:
             raise TrajectoryError(
                 f"this trajectory has schema version {version!r}; this release reads "
-                f"versions 1 to {SCHEMA_VERSION}"
+                f"version {SCHEMA_VERSION}"
             )
         try:
-            return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
+            return _trajectory_from_json(raw)
         except KeyError as error:
             raise TrajectoryError(f"this trajectory is not whole: {error} is missing") from error
         except (TypeError, ValueError) as error:
             raise TrajectoryError(f"this trajectory is not whole: {error}") from error
-
-
-def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of version 1, with the names of version 2."""
-    shown = dict(raw["brief"])
-    shown["preamble"] = shown.pop("opening")
-    steps = [{**step, "critique": step.get("objection", "")} for step in raw["steps"]]
-    return {**raw, "data_context": shown, "steps": steps}
 
 
 def _step_to_json(step: Step) -> dict[str, Any]:
@@ -338,7 +331,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "action": {"kind": type(step.turn.action).__name__, **encode_value(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
-        "critique": step.critique,
+        "objection": step.objection,
         "is_edited": step.is_edited,
         "written": encode_value(step.written),
         "findings": encode_value(step.findings),
@@ -362,7 +355,7 @@ def _step_from_json(raw: Mapping[str, Any], name: str) -> Step:
         turn=Turn(raw["thought"], action),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
-        critique=raw.get("critique", ""),
+        objection=raw.get("objection", ""),
         is_edited=raw.get("is_edited", False),
         written=decode_value(RunCell | None, raw.get("written"), f"{name}.written"),
         findings=decode_value(tuple[Finding, ...], raw.get("findings", ()), f"{name}.findings"),
@@ -373,7 +366,7 @@ def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
     return Trajectory(
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
-        data_context=decode_value(DataContext, raw["data_context"], "data_context"),
+        brief=decode_value(Brief, raw["brief"], "brief"),
         steps=tuple(_step_from_json(step, f"steps[{at}]") for at, step in enumerate(raw["steps"])),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
         stop_detail=raw["stop_detail"],

@@ -126,6 +126,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--dialect", default="markdown", help=", ".join(DIALECTS))
     add("--assist", type=_assistance, default="default", metavar="HELP",
         help="for the model: none, default (the dialect's), or RULE,... alone")  # fmt: skip
+    add("--simplify", action="store_true",
+        help="have the model restate each task in short words first")  # fmt: skip
     add("--at-once", type=positive, default=1, help="tries that go on at the same time")
     add("--samples-at-once", type=positive, default=1, help="turns drawn at the same time")
     add("--cells-at-once", type=positive, help="cells run at the same time (default: one a core)")

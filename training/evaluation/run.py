@@ -25,6 +25,7 @@ from typing import Any
 from dm_jupyter.agent.candidates import Candidate
 from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.rollout import Pool, RolloutContext
+from dm_jupyter.agent.simplify import simplified
 from dm_jupyter.core.errors import (
     DataFileError,
     DmJupyterError,
@@ -32,7 +33,7 @@ from dm_jupyter.core.errors import (
     UsageError,
     first_fault,
 )
-from dm_jupyter.core.trajectory import StopReason
+from dm_jupyter.core.trajectory import Completion, StopReason
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.local.runtime import try_lock
 from dm_jupyter.models.protocols import Policy
@@ -83,6 +84,8 @@ class EvalOptions:
     collects: bool = False
     """Whether a search is told which answers are right, to collect values and not to score."""
     dialect: str = "markdown"
+    simplifies: bool = False
+    """Whether the model restates each task in short words before it works on it."""
     run: RunSettings = field(default_factory=RunSettings)
     at_once: int = 1
     """Tries that go on at the same time."""
@@ -297,7 +300,10 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
         ),
     )
     started = time.monotonic()
-    fault, is_scored = "", True
+    fault, is_scored, restating = "", True, Completion("")
+    if options.simplifies:
+        restated = await simplified(item.task, means.policy, arena.run.seed)
+        arena, restating = replace(arena, task=restated.task), restated.completion
     try:
         arena = await arena.briefed(means.reader)
         strategy = _strategy(item, options, folder, means.scorer)
@@ -310,7 +316,11 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
         solution.notebook.save()
     spent = RunUsage(
-        solution.tokens, solution.prompt_tokens, solution.cells, seconds, solution.record
+        solution.tokens + restating.completion_tokens,
+        solution.prompt_tokens + restating.prompt_tokens,
+        solution.cells,
+        seconds,
+        solution.record,
     )
     unmarked = EvalRecord.of(item, trial, solution.best.trajectory, ItemScore(False, False), spent)
     if not is_scored:

@@ -70,7 +70,7 @@ class NotebookPage:
 
     facts: tuple[tuple[str, str], ...]
     question: Markup
-    data_context: str
+    brief: str
     """What the model was shown of the data."""
     turns: tuple[ShownTurn, ...]
     closing: Markup
@@ -86,7 +86,7 @@ def notebook_page(trajectory: Trajectory, pictures: Pictures) -> NotebookPage:
     return NotebookPage(
         facts=tuple(_facts(trajectory)),
         question=markdown(question_words(trajectory.task)),
-        data_context=plain(trajectory.data_context.text),
+        brief=plain(trajectory.brief.text),
         turns=tuple(
             _turn(number, step, pictures) for number, step in enumerate(trajectory.steps, 1)
         ),

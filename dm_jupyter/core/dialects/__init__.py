@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.deepanalyze import DeepAnalyzeDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import JupiterDialect, ReactDialect
 from dm_jupyter.core.dialects.tools import ToolsDialect
@@ -15,6 +16,7 @@ _ALL: tuple[Dialect, ...] = (
     MarkdownDialect(),
     ToolsDialect(),
     DataMindDialect(),
+    DeepAnalyzeDialect(),
     ReactDialect(),
     # As others published them, for comparisons.
     JupiterDialect(),

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.dialects.conversation import alternating, task_text, unfenced
+from dm_jupyter.core.dialects.conversation import (
+    alternating,
+    in_fence,
+    rendered,
+    system_text,
+    task_text,
+    unfenced,
+)
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -32,9 +39,11 @@ class DataMindDialect:
 
     name: str = "datamind"
     answers_in_words: bool = False
+    is_append_only: bool = True
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "datamind_system",
+        "datamind_system_sql",
         "datamind_void",
         "task_files",
         "task_question",
@@ -49,9 +58,8 @@ class DataMindDialect:
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, then each turn and its observation."""
-        task = task_text(trajectory)
-        system = prompts.text_of("datamind_system")
-        return alternating(system, task, trajectory, _with_closing_tag)
+        system = system_text("datamind_system", trajectory)
+        return alternating(self, system, task_text(trajectory), trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
         """Nothing: models trained on this dialect begin on their own."""
@@ -67,15 +75,39 @@ class DataMindDialect:
         if not thought:
             thought = _TAG.sub("", text[: action.start()]).strip()
         is_answer = action.group(1) == "answer"
-        body = action.group(2).strip() if is_answer else unfenced(action.group(2))
-        if not body.strip():
+        does = Answer(action.group(2).strip()) if is_answer else unfenced(action.group(2))
+        if not (does.text if isinstance(does, Answer) else does.source).strip():
             return Turn(thought, Void(f"an empty <{action.group(1)}>"))
-        return Turn(thought, Answer(body) if is_answer else RunCell(body))
+        return Turn(thought, does)
+
+    def ending(self, text: str) -> str:
+        """The closing tag of a code or answer block that is still open."""
+        action = _ACTION.search(text)
+        closing = f"</{action.group(1)}>" if action else ""
+        return "" if action and action.group().endswith(closing) else closing
+
+    def render(self, turn: Turn) -> str:
+        """One think block, then one code or answer block; a query stands in a `sql` fence.
+
+        It can't hold a tag of the dialect in a thought, a cell or an answer.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell() as cell:
+                is_plain = cell.language == "python" and not cell.source.lstrip().startswith("```")
+                block = f"<code>\n{cell.source if is_plain else in_fence(cell)}\n</code>"
+            case Answer(answer):
+                block = f"<answer>\n{answer}\n</answer>"
+            case Void():
+                block = ""
+        return rendered(self, turn, f"<think>{turn.thought}</think>\n{block}")
 
     def is_well_formed(self, text: str) -> bool:
         """Exactly one think block, then exactly one code or answer block, none nested or empty."""
         match = _WHOLE_TURN.fullmatch(text)
-        if match is None or not unfenced(match["body"]).strip():
+        if match is None or isinstance(self.parse(text).action, Void):
             return False
         return not (_TAG.search(match["think"]) or _TAG.search(match["body"]))
 
@@ -90,10 +122,3 @@ class DataMindDialect:
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
         """None: the answer stands between answer tags."""
         return None
-
-
-def _with_closing_tag(text: str) -> str:
-    for tag in ("code", "answer"):
-        if f"<{tag}>" in text and f"</{tag}>" not in text:
-            return f"{text.rstrip()}\n</{tag}>"
-    return text

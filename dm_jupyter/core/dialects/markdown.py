@@ -6,6 +6,9 @@ one complete cell is asked for instead of many small ones. An attempt that faile
 is forgotten once a later one exists, so that a small model does not copy it again; after the same
 error twice in a row it begins anew, told of the error alone, and so it does after a cell that was
 objected to. All of these but the printed answers are rules of the help (`core.assistance`).
+
+So this dialect shows another history than the one that was sampled, by design; `fork_points` of
+`core.forks` says where. Without that help it only appends, as the others do.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.dialects.conversation import task_text
+from dm_jupyter.core.dialects.conversation import in_fence, rendered, task_text
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
@@ -28,7 +31,7 @@ from kernel_sandbox.types import CellResult
 __all__ = ["MarkdownDialect"]
 
 _BLOCK = re.compile(
-    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?:^[ \t]*```|\Z)",
+    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n]*\n(?P<body>.*?)(?P<closing>^[ \t]*```|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _MOST_SELECTIONS = 2
@@ -47,6 +50,7 @@ class MarkdownDialect:
 
     name: str = "markdown"
     answers_in_words: bool = True
+    is_append_only: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "markdown_system",
@@ -93,11 +97,14 @@ class MarkdownDialect:
         if names:
             lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
             task += "\n\n" + prompts.fill("markdown_print", lines=lines)
-        if trajectory.steps and trajectory.steps[-1].critique:
-            task += f"\n\n{trajectory.steps[-1].critique}"
+        if trajectory.steps and trajectory.steps[-1].objection:
+            task += f"\n\n{trajectory.steps[-1].objection}"
         messages = [Message("system", prompts.text_of(system)), Message("user", task)]
+        forgets = trajectory.assists.forgetting
         for step in _worth_showing(trajectory):
-            messages.append(Message("assistant", _closed(step.completion.text)))
+            text = step.completion.text
+            shown = _closed(text) if forgets else text + self.ending(text)
+            messages.append(Message("assistant", shown))
             messages.append(Message("user", step.observation))
         return tuple(messages)
 
@@ -108,7 +115,7 @@ class MarkdownDialect:
         if _speaks_sql(trajectory):
             return _sql_prefill(trajectory)
         opens = trajectory.assists.opening
-        text = (trajectory.data_context.preamble if opens else "") + _second_thought(trajectory)
+        text = (trajectory.brief.opening if opens else "") + _second_thought(trajectory)
         return f"```python\n{text}" if opens or text else ""
 
     def parse(self, text: str) -> Turn:
@@ -122,6 +129,29 @@ class MarkdownDialect:
         if not words or "```" in words:
             return Turn("", Void("no runnable block and no words" if words else "nothing at all"))
         return Turn("", Answer(words))
+
+    def ending(self, text: str) -> str:
+        """The fence that closes a block which is still open."""
+        blocks = list(_BLOCK.finditer(text))
+        return "\n```" if blocks and not blocks[-1]["closing"] else ""
+
+    def render(self, turn: Turn) -> str:
+        """The thought and the block below it, or the answer's words alone.
+
+        It can't hold a thought before an answer, a fence at the start of a line, or any fence in an
+        answer.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell() as cell:
+                does = in_fence(cell)
+            case Answer(answer):
+                does = answer
+            case Void():
+                does = ""
+        return rendered(self, turn, f"{turn.thought}\n{does}" if turn.thought else does)
 
     def is_well_formed(self, text: str) -> bool:
         """One runnable block with at most a thought before it, or words without any fence."""
@@ -183,7 +213,7 @@ def _second_thought(trajectory: Trajectory) -> str:
     """
     if not trajectory.steps:
         return ""
-    if objection := trajectory.steps[-1].critique:
+    if objection := trajectory.steps[-1].objection:
         return _commented("#", objection)
     told = _failed_before(trajectory, "#")
     if not told or _begins_anew(trajectory):
@@ -244,7 +274,7 @@ def _is_query(step: Step) -> bool:
 
 def _speaks_sql(trajectory: Trajectory) -> bool:
     """Whether all the data lies in databases, so that code begins with a query."""
-    return bool(trajectory.data_context.databases) and not trajectory.data_context.preamble
+    return bool(trajectory.brief.databases) and not trajectory.brief.opening
 
 
 def _needs_code(trajectory: Trajectory) -> bool:
@@ -254,7 +284,7 @@ def _needs_code(trajectory: Trajectory) -> bool:
     if not trajectory.steps:
         return True
     last = trajectory.steps[-1]
-    if last.critique:
+    if last.objection:
         return True
     results = [step.result for step in trajectory.steps if step.result is not None]
     if results and limit_met(results[-1]):  # it may say that it can't be done, or ask
@@ -283,7 +313,7 @@ def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
     return tuple(
         step
         for index, step in enumerate(told)
-        if not step.critique
+        if not step.objection
         if (index == len(told) - 1 and is_last_shown)
         or isinstance(step.turn.action, Answer)
         or _showed(step)
@@ -299,7 +329,7 @@ def _begins_anew(trajectory: Trajectory) -> bool:
     steps = trajectory.steps
     if not trajectory.assists.forgetting:
         return False
-    if steps and steps[-1].critique:
+    if steps and steps[-1].objection:
         return True
     results = [step.result for step in steps[-2:]]
     if any(result is not None and limit_met(result) for result in results):

@@ -12,6 +12,8 @@ the names of the files; nothing of their contents, and no opening is put into th
 The sentences are our own. Deviates: sampling ends where an observation would be invented; of code
 and an answer in one turn the first counts, as the answer was written before the output was seen;
 and a fenced block runs without its labels, where the published program asks again.
+
+In both a block in a `sql` fence is a query. Only where the data has databases is the model told so.
 """
 
 from __future__ import annotations
@@ -23,8 +25,12 @@ from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.dialects.conversation import (
     alternating,
+    block_end,
     file_names,
+    in_fence,
+    rendered,
     so_far,
+    system_text,
     task_text,
     unfenced,
 )
@@ -35,31 +41,37 @@ __all__ = ["JupiterDialect", "ReactDialect"]
 
 _OBSERVATION = re.compile(r"^\s*Observation\s*:", re.MULTILINE)
 _FINAL = re.compile(
-    r"^[ \t*#]*(?:The )?Final Answer[ \t*]*(?::|is\b)[\s*:]*", re.MULTILINE | re.IGNORECASE
+    r"^(?:Final Answer: (?=\S)|[ \t*#]*(?:The )?Final Answer[ \t*]*(?::|is\b)[\s*:]*)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _INPUT = re.compile(r"^\s*Action Input\s*:\s*", re.MULTILINE)
 _ACTION = re.compile(r"^\s*Action\s*:.*$", re.MULTILINE)
 _THOUGHT = re.compile(r"^\s*Thought\s*:\s*", re.MULTILINE)
 _WHOLE_TURN = re.compile(
-    r"\s*Thought: [^\n].*?\n"
-    r"(?:Action: python_code_sandbox\nAction Input:\s*```python\n.+?\n```|Final Answer: .+?)\s*",
+    r"\s*Thought:(?: [^\n].*?)?\n"
+    r"(?:Action: (?:python_code_sandbox\nAction Input:\s*(?P<python>```python\n.+?\n```)"
+    r"|sql_query\nAction Input:\s*(?P<sql>```sql\n.+?\n```))|Final Answer: .+?)\s*",
     re.DOTALL,
 )
 _LABELS = re.compile(r"^(?:Thought|Action|Action Input|Final Answer|Observation):", re.MULTILINE)
+_NAMES_SQL = re.compile(r"^\s*Action\s*:\s*sql\w*\s*\Z", re.MULTILINE | re.IGNORECASE)
+_IN_PYTHON = re.compile(r"\s*```[ \t]*py", re.IGNORECASE)
+_TOOLS = {"python": "python_code_sandbox", "sql": "sql_query"}
 _JUPITER_FENCE = "```"
-_JUPITER_BLOCK = re.compile(
-    r"```(?P<language>\w*)(?:[ \t]*\n|[ \t]+)(?P<body>.*?)(?:```|\Z)",
-    re.DOTALL,
-)
-_JUPITER_PYTHON = ("", "python", "python3", "py")
+_JUPITER_BLOCK = re.compile(r"```(?P<language>\w*)(?:[ \t]*\n|[ \t]+)")
+_JUPITER_LANGUAGES = ("", "python", "python3", "py", "sql")
 _JUPITER_FINAL = re.compile(
-    r"^[ \t*#]*Formatted answer[ \t]*:[ \t*]*", re.MULTILINE | re.IGNORECASE
+    r"^(?:Formatted answer: (?=\S)|[ \t*#]*Formatted answer[ \t]*:[ \t*]*)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _JUPITER_OBSERVATION = re.compile(r"^[ \t*#]*Observation[ \t]*:", re.MULTILINE)
-_JUPITER_LABEL = re.compile(r"^[ \t*#]*(?:Thought|Action)[ \t]*:[ \t*]*", re.MULTILINE)
+_JUPITER_LABEL = re.compile(
+    r"^(?:(?:Thought|Action): (?=\S)|[ \t*#]*(?:Thought|Action)[ \t]*:[ \t*]*)", re.MULTILINE
+)
 _JUPITER_WHOLE_TURN = re.compile(
-    r"\s*Thought: (?P<thought>[^\n].*?)\n"
-    r"(?:Action:\s*```python\n(?P<code>.+?)```|Formatted answer: *(?P<answer>\S.*?))\s*",
+    r"\s*Thought:(?P<thought>(?: [^\n].*?)?)\n"
+    r"(?:Action:\s*(?P<code>```(?:python|sql)\n.+?```)"
+    r"|Formatted answer: *(?P<answer>\S.*?))\s*",
     re.DOTALL,
 )
 
@@ -75,6 +87,7 @@ class ReactDialect:
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "react_system",
+        "react_system_sql",
         "react_void",
         "task_files",
         "task_question",
@@ -84,17 +97,22 @@ class ReactDialect:
         "task_so_far",
     )
 
+    @property
+    def is_append_only(self) -> bool:
+        """Yes, unless void turns are left out."""
+        return not self.drops_voids
+
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends where the model would invent the observation."""
         return ("\nObservation:",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
         """System, task, then each turn and its observation."""
-        task = task_text(trajectory)
+        task, system = task_text(trajectory), system_text("react_system", trajectory)
         if self.drops_voids:
             kept = (one for one in trajectory.shown_steps if not isinstance(one.turn.action, Void))
             trajectory = replace(trajectory, steps=tuple(kept), folds=())
-        return alternating(prompts.text_of("react_system"), task, trajectory, str.strip)
+        return alternating(self, system, task, trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
         """Nothing: the model begins with its thought."""
@@ -112,12 +130,41 @@ class ReactDialect:
         if first is final:
             answer = body.strip()
             return Turn(thought, Answer(answer) if answer else Void("an empty Final Answer"))
-        source = unfenced(_first_block(body[: _end_of_input(body)]))
-        return Turn(thought, RunCell(source) if source.strip() else Void("an empty Action Input"))
+        cell = unfenced(_first_block(body[: _end_of_input(body)]))
+        if _NAMES_SQL.search(text[: first.start()]) and not _IN_PYTHON.match(body):
+            cell = replace(cell, language="sql")
+        return Turn(thought, cell if cell.source.strip() else Void("an empty Action Input"))
+
+    def ending(self, text: str) -> str:
+        """Nothing: what ends a turn is the observation's label, which its message begins with."""
+        return ""
+
+    def render(self, turn: Turn) -> str:
+        """The thought, then the tool with its fenced input, or the final answer.
+
+        It can't hold a line that begins with a label of the dialect, or, in a cell, a fence at the
+        start or the end of a line.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell() as cell:
+                tool = _TOOLS.get(cell.language, "")
+                does = f"Action: {tool}\nAction Input:\n{in_fence(cell)}"
+            case Answer(answer):
+                does = f"Final Answer: {answer}"
+            case Void():
+                does = ""
+        return rendered(self, turn, f"{f'Thought: {turn.thought}'.rstrip()}\n{does}")
 
     def is_well_formed(self, text: str) -> bool:
-        """One thought, then one action with fenced python or one final answer."""
-        if _WHOLE_TURN.fullmatch(text) is None:
+        """One thought, then one action with a fenced cell or one final answer."""
+        match = _WHOLE_TURN.fullmatch(text)
+        if match is None:
+            return False
+        block = match["python"] or match["sql"]
+        if block and (block_end(block, 0) < len(block) or not unfenced(block).source.strip()):
             return False
         labels = _LABELS.findall(text)
         return labels in (["Thought:", "Action:", "Action Input:"], ["Thought:", "Final Answer:"])
@@ -148,10 +195,7 @@ def _end_of_input(body: str) -> int:
 def _first_block(body: str) -> str:
     """The first fenced block of `body`, or all of it when there is no fence."""
     start = body.find("```")
-    if start < 0:
-        return body
-    end = body.find("```", start + 3)
-    return body[start : end + 3 if end >= 0 else len(body)]
+    return body if start < 0 else body[start : block_end(body, start)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +204,15 @@ class JupiterDialect:
 
     name: str = "jupiter"
     answers_in_words: bool = False
+    is_append_only: bool = True
     tools: tuple[Tool, ...] = ()
-    prompts: tuple[str, ...] = ("jupiter_system", "jupiter_task", "jupiter_void", "task_so_far")
+    prompts: tuple[str, ...] = (
+        "jupiter_system",
+        "jupiter_system_sql",
+        "jupiter_task",
+        "jupiter_void",
+        "task_so_far",
+    )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
         """A turn ends where the model would invent the observation."""
@@ -177,7 +228,7 @@ class JupiterDialect:
             format=task.answer_format or "none",
             files=file_names(task) or "none",
         ) + so_far(trajectory)
-        return alternating(prompts.text_of("jupiter_system"), asked, trajectory, str.strip)
+        return alternating(self, system_text("jupiter_system", trajectory), asked, trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
         """Nothing: the model begins with its thought."""
@@ -195,21 +246,46 @@ class JupiterDialect:
             )
         thought = _jupiter_thought(text[: first.start()])
         if first is block:
-            return Turn(thought, RunCell(first["body"].strip("\n")))
+            return Turn(thought, _jupiter_cell(text, first))
         answer = text[first.end() :].strip()
         return Turn(thought, Answer(answer) if answer else Void("an empty Formatted answer"))
 
+    def ending(self, text: str) -> str:
+        """Nothing: what ends a turn is the observation's label, which its message begins with."""
+        return ""
+
+    def render(self, turn: Turn) -> str:
+        """The thought, then a fenced action or the formatted answer.
+
+        It can't hold a line that begins with a label of the dialect; nor a fence in a thought or an
+        answer, or at the start or the end of a line of a cell.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell() as cell:
+                does = f"Action: {in_fence(cell)}"
+            case Answer(answer):
+                does = f"Formatted answer: {answer}"
+            case Void():
+                does = ""
+        return rendered(self, turn, f"{f'Thought: {turn.thought}'.rstrip()}\n{does}")
+
     def is_well_formed(self, text: str) -> bool:
-        """One thought, then one action with fenced python or one answer."""
-        if text.count(_JUPITER_FENCE) > 2 or _JUPITER_OBSERVATION.search(text):
-            return False
+        """One thought, then one action with a fenced cell or one answer."""
         match = _JUPITER_WHOLE_TURN.fullmatch(text)
-        if match is None or _JUPITER_FENCE in match["thought"]:
+        if match is None or _JUPITER_OBSERVATION.search(text):
             return False
-        labels = len(_JUPITER_LABEL.findall(text)), len(_JUPITER_FINAL.findall(text))
-        if match["code"] is None:
+        code = match["code"]
+        if _JUPITER_FENCE in match["thought"] or (code is None and text.count(_JUPITER_FENCE) > 2):
+            return False
+        said = text if code is None else text[: match.start("code")]
+        labels = len(_JUPITER_LABEL.findall(said)), len(_JUPITER_FINAL.findall(said))
+        if code is None:
             return labels == (1, 1)
-        return labels == (2, 0) and bool(match["code"].strip())
+        is_whole = block_end(code, 0) == len(code) and bool(unfenced(code).source.strip())
+        return labels == (2, 0) and is_whole
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
         """The output below its label."""
@@ -229,8 +305,15 @@ def _jupiter_thought(text: str) -> str:
 
 
 def _first_fenced(text: str) -> re.Match[str] | None:
-    """The first block with something to run."""
-    blocks = _JUPITER_BLOCK.finditer(text)
-    return next(
-        (m for m in blocks if m["language"].lower() in _JUPITER_PYTHON and m["body"].strip()), None
-    )
+    """The opening of the first block with something to run."""
+    at = 0
+    while opening := _JUPITER_BLOCK.search(text, at):
+        at = block_end(text, opening.start())
+        is_runnable = opening["language"].lower() in _JUPITER_LANGUAGES
+        if is_runnable and _jupiter_cell(text, opening).source.strip():
+            return opening
+    return None
+
+
+def _jupiter_cell(text: str, opening: re.Match[str]) -> RunCell:
+    return unfenced(text[opening.start() : block_end(text, opening.start())])

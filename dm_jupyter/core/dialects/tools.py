@@ -4,6 +4,8 @@ By default the model gets the data's profile and no help for small models. In th
 call is written as Hermes and Qwen write it, so that a turn can be stored, parsed and learned from
 as text: `<tool_call>` and `</tool_call>` around one JSON object with `name` and `arguments`. The
 endpoint's client writes native calls so. Where an endpoint takes no tools, they are told in words.
+
+The endpoint has its own form for a native call, so it decides what the model reads of its turns.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool, ToolCall
-from dm_jupyter.core.dialects.conversation import task_text
+from dm_jupyter.core.dialects.conversation import rendered, task_text
 from dm_jupyter.core.trajectory import Answer, RunCell, Step, Trajectory, Turn, Void
 from kernel_sandbox.types import CellResult
 
@@ -111,6 +113,7 @@ class ToolsDialect:
 
     name: str = "tools"
     answers_in_words: bool = False
+    is_append_only: bool = False
     tools: tuple[Tool, ...] = TOOLS
     prompts: tuple[str, ...] = (
         "tools_system",
@@ -152,6 +155,29 @@ class ToolsDialect:
             words, call = found
             return Turn(words, Void(call) if isinstance(call, str) else _action(*call))
         return _words(text.strip())
+
+    def ending(self, text: str) -> str:
+        """Nothing: no stop string takes anything away."""
+        return ""
+
+    def render(self, turn: Turn) -> str:
+        """The thought, then the call as text.
+
+        It can't hold a call in a thought.
+
+        Raises:
+            UnrenderableTurnError: the dialect can't hold this turn.
+        """
+        match turn.action:
+            case RunCell(source, language):
+                name, value = f"run_{language}", source
+            case Answer(answer):
+                name, value = "answer", answer
+            case Void(reason):
+                name, value = "", reason
+        arguments = {_ARGUMENTS.get(name, ""): value}
+        call = call_text(name, json.dumps(arguments, ensure_ascii=False))
+        return rendered(self, turn, f"{turn.thought}\n{call}" if turn.thought else call)
 
     def is_well_formed(self, text: str) -> bool:
         """One call that can be made, with nothing after it."""

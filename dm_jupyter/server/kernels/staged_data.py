@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.core.trajectory import DataContext
-from dm_jupyter.data.data_context import DataContextBudget, build_data_context
+from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.data.brief import BriefRoom, brief_of
 from dm_jupyter.data.profile import HEAD_BYTES, FileProfile, check_head
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.server.files.data_files import copied_into, head_of
@@ -73,8 +73,8 @@ class StagedData:
         files: Iterable[Path],
         notebook_folder: Path,
         question: str = "",
-        room: DataContextBudget | None = None,
-    ) -> tuple[dict[str, Path], DataContext]:
+        room: BriefRoom | None = None,
+    ) -> tuple[dict[str, Path], Brief]:
         """Returns how the code names each data file, to where it lies, and what the model is shown.
 
         Args:
@@ -92,7 +92,7 @@ class StagedData:
         for file in files:
             name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
             names[name] = place
-        return names, await build_data_context(names, self._reader, question, room)
+        return names, await brief_of(names, self._reader, question, room)
 
     async def profile(self, file: Path, name: str) -> FileProfile:
         """Returns the profile of a data file, which a worker reads.

@@ -16,7 +16,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import DataContext, StopReason, Trajectory
+from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult, CellStatus, Display, FileChange
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
@@ -29,8 +29,8 @@ SAID = "Group b is the largest."
 
 
 def _start(question: str, dialect: str = "markdown") -> Trajectory:
-    data_context = DataContext("t.csv: 3 rows, mean 4.25", LOAD, ("a", "b"))
-    return Trajectory(Task("t", question, (Path("t.csv"),)), dialect, data_context)
+    brief = Brief("t.csv: 3 rows, mean 4.25", LOAD, ("a", "b"))
+    return Trajectory(Task("t", question, (Path("t.csv"),)), dialect, brief)
 
 
 def ignore(event: Event) -> None:
@@ -65,7 +65,7 @@ async def test_an_answer_without_its_chart_or_file_goes_back_once_and_then_says_
     told = prompts.text_of(reason)
     asked = [told in str(request.messages) + request.prefill for request in policy.requests]
     assert asked[:3] == [False, False, True]
-    assert [bool(step.critique) for step in done.steps] == [False, True, False, False]
+    assert [bool(step.objection) for step in done.steps] == [False, True, False, False]
     assert (done.stop, done.answer, done.ending) == (StopReason.ANSWERED, SAID, (words,))
     assert [finding.rule for step in done.steps for finding in step.findings] == ["ending"]
     assert words in closing_words(done)

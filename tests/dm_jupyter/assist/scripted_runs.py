@@ -14,13 +14,13 @@ from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Completion, DataContext, Trajectory
+from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Stream
 from tests.fakes import ScriptedNotebook, printed, raised
 
 LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("people.csv", sep=";")\n'
-PEOPLE = DataContext(
+PEOPLE = Brief(
     "people.csv: 891 rows\n- 'Age': float, 177 missing\n- 'Fare Paid': float\n- 'Sex': str male",
     LOAD,
     ("Age", "Fare Paid", "Sex"),
@@ -33,7 +33,7 @@ ITEMS = DatabaseTable(
     ("InvoiceId", "UnitPrice", "Quantity"),
     (Link("invoices", (("InvoiceId", "InvoiceId"),)),),
 )
-SHOP = DataContext("shop.db: 2 tables", databases=("shop.db",), tables=(INVOICES, ITEMS))
+SHOP = Brief("shop.db: 2 tables", databases=("shop.db",), tables=(INVOICES, ITEMS))
 CSV = (Path("people.csv"),)
 
 
@@ -52,7 +52,7 @@ class Script:
     """A run from its question to its end."""
 
     task: Task
-    data_context: DataContext
+    brief: Brief
     turns: Sequence[Turn]
     settings: RunSettings = field(default_factory=RunSettings)
 
@@ -134,6 +134,7 @@ def spoken(dialect: str, turn: Turn) -> str:
     """The words of a turn in a dialect."""
     form = dialect.removesuffix("-published")
     code = turn.kind in {"python", "sql"}
+    fenced = f"```{turn.kind}\n{turn.text}\n```"
     match form:
         case "markdown":
             return f"Look:\n```{turn.kind}\n{turn.text}\n```" if code else _plain(turn)
@@ -146,13 +147,17 @@ def spoken(dialect: str, turn: Turn) -> str:
             name, argument = ("run_sql", "query") if turn.kind == "sql" else ("run_python", "code")
             return "Look.\n" + call_text(name, json.dumps({argument: turn.text}))
         case "datamind":
-            body = f"<code>\n{turn.text}\n</code>" if code else f"<answer>{turn.text}</answer>"
+            body = f"<code>\n{fenced if turn.kind == 'sql' else turn.text}\n</code>"
+            body = body if code else f"<answer>{turn.text}</answer>"
+        case "deepanalyze":
+            body = f"<Code>\n{fenced}\n</Code>" if code else f"<Answer>{turn.text}</Answer>"
+            body = f"<Analyze>t</Analyze>\n{body}"
         case "react":
-            fenced = f"```python\n{turn.text}\n```"
-            body = f"Action: python_code_sandbox\nAction Input:\n{fenced}"
+            tool = "sql_query" if turn.kind == "sql" else "python_code_sandbox"
+            body = f"Action: {tool}\nAction Input:\n{fenced}"
             body = f"Thought: t\n{body}" if code else f"Thought: t\nFinal Answer: {turn.text}"
         case _:
-            body = f"Thought: t\nAction: ```python\n{turn.text}\n```"
+            body = f"Thought: t\nAction: {fenced}"
             body = body if code else f"Thought: t\nFormatted answer: {turn.text}"
     if turn.kind == "void":
         return "Let me think:"
@@ -191,7 +196,7 @@ async def played(
     """Returns the run of a script in a dialect, and all that the model was asked."""
     policy = Speaker(dialect, script.turns, [])
     results = [turn.result for turn in script.turns if turn.result is not None]
-    start = Trajectory(script.task, dialect, script.data_context)
+    start = Trajectory(script.task, dialect, script.brief)
     given = settings or replace(script.settings, max_turns=len(script.turns))
     done = await run(start, policy, ScriptedNotebook(results), given, lambda _: None)
     return done, policy.requests

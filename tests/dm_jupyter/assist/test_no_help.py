@@ -72,6 +72,7 @@ def _pieces(trajectory: Trajectory) -> list[str]:
     names = ["p", "@p[...]", "@p", 'print(f"@p[{p}]")', "query", "python", "sql", "cell"]
     of_task = [task.question, task.constraints, task.answer_format, files, "none", *names]
     labels = ["<interpreter>", "</interpreter>", "Observation:", "</code>", "</answer>", "```"]
+    labels += ["<Execute>", "</Execute>", "</Code>", "</Answer>"]
     reasons = [getattr(step.turn.action, "reason", "") for step in trajectory.steps]
     return [*own, *said, *map(str.strip, said), *shown, *of_task, *labels, *reasons]
 
@@ -100,7 +101,7 @@ async def test_without_help_nothing_of_ours_is_in_any_request(dialect: str, scri
         assert request.prefill == ""
         assert request.temperature == settings.temperature
         assert not request.cuts_repetition
-    steps = [(step.critique, step.findings, step.written, step.hint) for step in done.steps]
+    steps = [(step.objection, step.findings, step.written, step.hint) for step in done.steps]
     assert set(steps) == {("", (), None, "")}
     assert (done.advice, done.folds) == ((), ())
     answers = [request for request in requests if "17 years" in str(request.messages)]

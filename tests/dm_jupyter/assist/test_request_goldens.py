@@ -15,7 +15,7 @@ import pytest
 from tests.dm_jupyter.assist.scripted_runs import SCRIPTS, digest_of, played
 
 GOLDENS = Path(__file__).parent / "request_goldens.json"
-DEFAULT_AID = ("markdown", "tools", "datamind", "react")
+DEFAULT_AID = ("markdown", "tools", "datamind", "deepanalyze", "react")
 
 
 async def _asked(dialect: str, script: str) -> list[dict[str, Any]]:

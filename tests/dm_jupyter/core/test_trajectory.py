@@ -13,8 +13,8 @@ from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
+    Brief,
     Completion,
-    DataContext,
     RunCell,
     Step,
     StopReason,
@@ -75,7 +75,7 @@ TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
     TEXT,
-    st.builds(DataContext, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
+    st.builds(Brief, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
     st.lists(STEPS, max_size=3).map(tuple),
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,
@@ -102,18 +102,6 @@ def test_another_schema_version_is_refused() -> None:
         Trajectory.from_json(stored)
 
 
-def test_a_record_of_version_1_is_read_under_the_names_of_version_2() -> None:
-    shown = DataContext("a file", "df = load()\n", ("a",))
-    step = Step(Completion("print(1)"), Turn("", RunCell("print(1)")), critique="Once more.")
-    now = Trajectory(Task("t", "q"), "markdown", shown, (step,))
-    stored = now.to_json()
-    old = stored.pop("data_context")
-    old["opening"] = old.pop("preamble")
-    for one in stored["steps"]:
-        one["objection"] = one.pop("critique")
-    assert Trajectory.from_json({**stored, "brief": old, "schema_version": 1}) == now
-
-
 def test_a_missing_field_is_named() -> None:
     stored = Trajectory(Task("t", "q"), "markdown").to_json()
     del stored["steps"]
@@ -128,11 +116,11 @@ def test_a_missing_field_is_named() -> None:
         (("steps", 1, "completion"), {}, r"steps\[1\]\.completion: .* missing .* `text`"),
         (("steps", 0, "action", "kind"), "Dance", r"steps\[0\]\.action\.kind: .* 'Dance'"),
         (("steps", 0, "findings"), [{}], r"steps\[0\]\.findings\[0\]: .* missing .* `rule`"),
-        (("data_context", "columns"), "abc", r"data_context\.columns: Expected `array`, got `str`"),
+        (("brief", "columns"), "abc", r"brief\.columns: Expected `array`, got `str`"),
         (
-            ("data_context", "tables"),
+            ("brief", "tables"),
             [{"name": "t"}],
-            r"data_context\.tables\[0\]: .* missing .* `columns`",
+            r"brief\.tables\[0\]: .* missing .* `columns`",
         ),
         (("grounding",), [{"verdict": "maybe"}], r"grounding\[0\]"),
         (("task", "files"), [3], r"task\.files\[0\]: Expected `str`, got `int`"),

@@ -31,7 +31,7 @@ from tests.waiting import PATIENCE_S, until
 
 KEY = "sk-very-secret-0123456789"
 ASKED = SampleRequest(
-    (Message("system", "Be data_context."), Message("user", "How many?")),
+    (Message("system", "Be brief."), Message("user", "How many?")),
     stop=("\n```",),
     temperature=0.7,
     top_p=0.9,
@@ -76,7 +76,7 @@ async def test_the_request_holds_what_was_asked_for() -> None:
     }  # fmt: skip
     assert (body["max_tokens"], body["stream"]) == (33, True)
     assert body["messages"] == [
-        {"role": "system", "content": "Be data_context."},
+        {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "How many?"},
     ]
     assert "continue_final_message" not in body

@@ -410,7 +410,7 @@ async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -
     file.write_text("amount\n1\n2\n")
     arena = RolloutContext(Task("t", "q", (file,)), pool, tmp_path / "out")
     async with ProfileReader() as reader:
-        assert "amount" in (await arena.briefed(reader)).data_context.text
+        assert "amount" in (await arena.briefed(reader)).brief.text
         file.unlink()
         with pytest.raises(DataFileError, match=r"t\.csv"):
             await arena.briefed(reader)

@@ -100,6 +100,36 @@ async def test_an_evaluation_goes_on_where_it_stopped(
     assert "How many rows" in "".join(notebook["cells"][0]["source"])
 
 
+async def test_a_task_is_restated_once_before_the_run(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    policy = ScriptedPolicy(["Count the rows of t.csv.", RIGHT])
+    (record,) = await evaluate(replace(options, limit=1, simplifies=True), policy, pool)
+    assert record.right
+    restating, first = policy.requests
+    assert "How many rows has the table?" in restating.messages[-1].content
+    assert "Question: Count the rows of t.csv." in first.messages[1].content
+    task = record.trajectory["task"]
+    assert task["question"] == "Count the rows of t.csv."
+    assert task["metadata"]["question_as_asked"].startswith("How many rows")
+    assert record.turns == 1
+    assert (record.prompt_tokens, record.tokens) == (200, 5 + len(RIGHT.split()))
+
+
+def test_a_run_with_restated_tasks_does_not_go_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = _split(tmp_path / "split", count=1)
+    out = tmp_path / "out"
+    with ScriptedEndpoint(["Count the rows of t.csv.", RIGHT]) as endpoint:
+        command = ["dabench", "--split", str(split), "--out", str(out), "--profile", "interactive",
+                   "--policy", "scripted", "--base-url", endpoint.base_url]  # fmt: skip
+        assert _command([*command, "--simplify"], monkeypatch) == 0
+        assert "simplify_task" in json.loads((out / "run.json").read_text())["prompts"]
+        assert _command(command, monkeypatch) == 1
+    assert "another prompts" in capsys.readouterr().err
+
+
 async def test_a_second_evaluation_is_kept_out_of_the_folder(
     options: EvalOptions, pool: SandboxPool
 ) -> None:

@@ -10,6 +10,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.dialects.datamind import DataMindDialect
+from dm_jupyter.core.dialects.deepanalyze import DEEPANALYZE_TOKENS, DeepAnalyzeDialect
 from dm_jupyter.core.dialects.markdown import MarkdownDialect
 from dm_jupyter.core.dialects.react import JupiterDialect, ReactDialect
 from dm_jupyter.core.dialects.tools import call_text
@@ -17,8 +18,8 @@ from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
+    Brief,
     Completion,
-    DataContext,
     RunCell,
     Step,
     Trajectory,
@@ -30,15 +31,11 @@ from kernel_sandbox.types import CellResult, CellStatus
 from tests.fakes import printed, raised
 
 ALL = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
-FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("a file", "df = load()\n"))
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("a file", "df = load()\n"))
 CLOSED = Trajectory(
-    Task("t", "Mean and r?", answer_format="@mean[m] @r[r]"),
-    "markdown",
-    DataContext("f", "df = 1\n"),
+    Task("t", "Mean and r?", answer_format="@mean[m] @r[r]"), "markdown", Brief("f", "df = 1\n")
 )
-DATABASE = Trajectory(
-    Task("t", "How many?"), "markdown", DataContext("tables", databases=("a.sqlite",))
-)
+DATABASE = Trajectory(Task("t", "How many?"), "markdown", Brief("tables", databases=("a.sqlite",)))
 
 FRAGMENTS = st.sampled_from(
     [
@@ -88,6 +85,11 @@ WELL_FORMED = {
 
 
 WELL_FORMED |= {
+    "deepanalyze": (
+        "<Analyze>count</Analyze>\n<Understand>one table</Understand>\n"
+        "<Code>\n```python\nprint(len(df))\n```\n</Code>",
+        "<Analyze>seen</Analyze><Answer>3</Answer>",
+    ),
     "datamind-published": WELL_FORMED["datamind"],
     "react-published": WELL_FORMED["react"],
     "jupiter": (
@@ -131,8 +133,8 @@ def test_the_profile_of_the_files_is_shown_with_our_help_alone(
     dialect: Dialect, assistance: Assistance | None
 ) -> None:
     task = Task("t", "How many rows?", (Path("/elsewhere/sales.csv"), Path("more.csv")))
-    data_context = DataContext("the table's profile", "df = load()\n", links="a link")
-    run = Trajectory(task, dialect.name, data_context, assistance=assistance)
+    brief = Brief("the table's profile", "df = load()\n", links="a link")
+    run = Trajectory(task, dialect.name, brief, assistance=assistance)
     told = "".join(message.content for message in dialect.messages(run))
     is_helped = run.assists.profile and dialect.name != "jupiter"  # it has no place for a profile
     assert ("the table's profile" in told) is is_helped
@@ -150,7 +152,7 @@ def test_the_published_shapes_go_without_our_aid() -> None:
 
 
 def test_unknown_dialect_is_named_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"'klingon'.*markdown, tools, datamind, react"):
+    with pytest.raises(UsageError, match=r"'klingon'.*markdown, tools, datamind, deepanalyze"):
         dialect_named("klingon")
 
 
@@ -308,6 +310,54 @@ class TestDataMind:
         assert self.dialect.messages(FREE.extended(step))[2].content.endswith("print(3)\n</code>")
 
 
+class TestDeepAnalyze:
+    dialect = DeepAnalyzeDialect()
+
+    def test_a_thought_is_all_that_stands_before_the_last_action(self) -> None:
+        text = (
+            "<Analyze>plan</Analyze>\n<Understand>two columns</Understand>\n<Analyze></Analyze>"
+            "<Code>\n```python\nprint(1)\n```\n"
+        )
+        assert self.dialect.parse(text) == Turn("plan\n\ntwo columns", RunCell("print(1)"))
+        assert self.dialect.is_well_formed(text)
+        assert self.dialect.ending(text) == "</Code>"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<Code>print(1)</Code>",
+            "<Understand>u</Understand><Code>print(1)</Code>",
+            "<Analyze>t</Analyze><Understand>u</Understand>",
+            "<Analyze>t</Analyze><Code>a</Code><Answer>b</Answer>",
+            "<Analyze>t</Analyze><Code>a</Code><Execute>1</Execute>",
+            "<Analyze>t</Analyze><Execute>1</Execute><Answer>1</Answer>",
+            "<Analyze>t<Understand>u</Understand></Analyze><Answer>1</Answer>",
+            "<Analyze>t</Understand><Answer>1</Answer>",
+            "<Analyze>t<Answer>1</Answer>",
+            "<Analyze>t</Analyze> words <Answer>1</Answer>",
+            "<Analyze>t</Analyze><Code>```python\n```</Code>",
+            "<analyze>t</analyze><answer>1</answer>",
+        ],
+    )
+    def test_not_well_formed(self, text: str) -> None:
+        assert not self.dialect.is_well_formed(text)
+
+    def test_many_blocks_without_an_end_are_read_at_once(self) -> None:
+        text = "<Analyze>a</Analyze>" * 2_000
+        assert not self.dialect.is_well_formed(text)
+        assert self.dialect.is_well_formed(text + "<Answer>1</Answer>")
+
+    def test_the_observation_is_a_whole_block_of_the_environment(self) -> None:
+        told = self.dialect.observation(FREE, printed("1"), "1")
+        assert told == "<Execute>\n1\n</Execute>"
+
+    def test_a_tokenizer_gets_both_tags_of_the_five_actions(self) -> None:
+        assert len(set(DEEPANALYZE_TOKENS)) == 10
+        assert DEEPANALYZE_TOKENS[:2] == ("<Analyze>", "</Analyze>")
+        prompt = prompts.text_of("deepanalyze_system")
+        assert all(tag in prompt for tag in DEEPANALYZE_TOKENS[::2])
+
+
 class TestReact:
     dialect = ReactDialect()
 
@@ -322,6 +372,27 @@ class TestReact:
     def test_unfenced_input_runs(self) -> None:
         text = "Thought: t\nAction: python_code_sandbox\nAction Input: print(1)"
         assert self.dialect.parse(text).action == RunCell("print(1)")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Thought: t\nAction: sql_query\nAction Input:\n```sql\nSELECT 1\n```",
+            "Thought: t\nAction: sql_query\nAction Input: SELECT 1",
+            "Thought: t\nAction: SQL\nAction Input:\n```\nSELECT 1\n```",
+            "Thought: t\nAction: python_code_sandbox\nAction Input:\n```sql\nSELECT 1\n```",
+        ],
+    )
+    def test_a_query_is_named_by_its_tool_or_its_fence(self, text: str) -> None:
+        assert self.dialect.parse(text) == Turn("t", RunCell("SELECT 1", "sql"))
+
+    def test_python_under_the_tool_for_queries_stays_python(self) -> None:
+        text = "Thought: t\nAction: sql_query\nAction Input:\n```python\nprint(1)\n```"
+        assert self.dialect.parse(text).action == RunCell("print(1)")
+        assert not self.dialect.is_well_formed(text)
+
+    def test_backticks_inside_a_line_do_not_end_a_block(self) -> None:
+        text = "Thought: t\nAction: x\nAction Input:\n```python\nprint('```', 1)\n```\n"
+        assert self.dialect.parse(text).action == RunCell("print('```', 1)")
 
     def test_final_answer(self) -> None:
         turn = self.dialect.parse("Thought: done\nFinal Answer: @mean[3.5]")

@@ -1,0 +1,56 @@
+"""A long task in short words, before a run on it: one turn of the model, as in Jupiter.
+
+Jupiter (arXiv 2509.09245) has the descriptions of DSBench simplified before its agent works on
+them. Deviates: the sentences of the prompt are our own; constraints and the format of the answer
+are no part of what is restated; and it is one switch for every suite, off by default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dm_jupyter.core import prompts
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import Policy, SampleRequest
+
+__all__ = ["AS_ASKED", "SIMPLIFY_PROMPT", "Simplified", "simplified"]
+
+SIMPLIFY_PROMPT = "simplify_task"
+"""The prompt's name."""
+AS_ASKED = "question_as_asked"
+"""Of a task's `metadata`: the question that was restated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simplified:
+    """A task, restated."""
+
+    task: Task
+    """With another question, the one that was asked in its `metadata`; or as it was, where the
+    model's words are cut, or none."""
+    completion: Completion
+    """What the model said, and what that took."""
+
+
+async def simplified(task: Task, policy: Policy, seed: int = 0) -> Simplified:
+    """Returns the task in the words of the model, which is asked once.
+
+    Args:
+        task: what was asked; its constraints and its format stay.
+        policy: the model.
+        seed: of the turn.
+
+    Raises:
+        PolicyError: the model could not be sampled.
+    """
+    files = ", ".join(file.name for file in task.files) or "none"
+    told = prompts.fill(SIMPLIFY_PROMPT, files=files, question=task.question)
+    request = SampleRequest((Message("user", told),), temperature=0.0, seed=seed)
+    completion = await policy.sample(request, lambda _: None)
+    question = completion.text.strip()
+    if not question or completion.finish_reason != "stop":
+        return Simplified(task, completion)
+    metadata = {**task.metadata, AS_ASKED: task.question}
+    return Simplified(replace(task, question=question, metadata=metadata), completion)

@@ -1,0 +1,303 @@
+"""Runs of every dialect, exported to every other, and run again by real workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dm_jupyter.agent.candidates import Candidate, say_the_same
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.agent.rollout import RolloutContext
+from dm_jupyter.core.assistance import Assistance
+from dm_jupyter.core.dialects import DIALECTS, dialect_named
+from dm_jupyter.core.errors import UnrenderableTurnError
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Brief,
+    Completion,
+    RunCell,
+    Step,
+    StopReason,
+    Trajectory,
+    Turn,
+    Void,
+)
+from dm_jupyter.models.protocols import SampleRequest
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from tests.fakes import printed
+from tests.training.outcomes import tried
+from training.export.__main__ import main
+from training.export.exporting import Export, export
+from training.export.replay import Replayed, replay
+from training.records.records import RecordLog
+
+FORMS = ("markdown", "tools", "datamind", "deepanalyze", "react", "jupiter")
+LOAD = 'import csv\nrows = list(csv.DictReader(open("t.csv")))\n'
+CLOSED = (
+    Turn("Read it first.", RunCell(LOAD + "print(rows[0]['b'])")),
+    Turn("There is no such column.", RunCell(LOAD + "print(len(rows))")),
+    Turn("Now the mean.", RunCell("m = sum(float(r['a']) for r in rows) / len(rows)\nprint(m)")),
+    Turn("", RunCell('print(f"@mean[{m}]")')),
+)
+QUERIES = (
+    Turn("Look at the table.", RunCell("SELECT name, n FROM items WHERE n > 1", "sql")),
+    Turn("Add them.", RunCell("print('total', result_1['n'].sum())")),
+)
+
+
+@dataclass
+class Saying:
+    """A model that takes these turns."""
+
+    dialect: str
+    turns: Sequence[Turn]
+    name: str = "scripted"
+    taken: int = 0
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        turn = self.turns[self.taken]
+        self.taken += 1
+        text = dialect_named(self.dialect).render(turn)
+        if request.prefill and isinstance(turn.action, RunCell):
+            text = f"{request.prefill}\n{turn.action.source}"
+        await asyncio.sleep(0)
+        on_text(text)
+        return Completion(text, request.prefill)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def pool() -> AsyncIterator[SandboxPool]:
+    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE)) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "t.csv").write_text("a\n1\n2\n6\n")
+    with sqlite3.connect(folder / "shop.db") as shop:
+        shop.execute("CREATE TABLE items (name TEXT, n INTEGER)")
+        shop.executemany("INSERT INTO items VALUES (?, ?)", [("x", 1), ("y", 4), ("z", 5)])
+    shop.close()
+    return folder
+
+
+def task_of(name: str, data: Path) -> tuple[Task, Brief]:
+    if name == "closed":
+        format_of = "@mean[value] where value is a number"
+        return Task("c", "Mean of a?", (data / "t.csv",), answer_format=format_of), Brief("t.csv")
+    return Task("q", "How many n in all?", (data / "shop.db",)), Brief(databases=("shop.db",))
+
+
+async def made(name: str, dialect: str, data: Path, pool: SandboxPool, folder: Path) -> Trajectory:
+    """A run of the loop itself in a dialect."""
+    task, brief = task_of(name, data)
+    turns = list(CLOSED if name == "closed" else QUERIES)
+    if dialect != "markdown" or name != "closed":
+        thought = "" if dialect == "markdown" else "The outputs settle it."
+        turns.append(Turn(thought, Answer("@mean[3.0]" if name == "closed" else "9 in all.")))
+    context = RolloutContext(
+        task, pool, folder, {file.name: file for file in task.files}, brief, dialect=dialect
+    )
+    async with context.episode() as rollout:
+        policy = Saying(dialect, turns)
+        done = await run(context.start, policy, rollout, RunSettings(), lambda _: None)
+        return await rollout.finish(done, folder)
+
+
+async def again(exported: Export, original: Trajectory, data: Path, *means: object) -> Replayed:
+    pool, folder = means
+    files = {file.name: data / file.name for file in exported.trajectory.task.files}
+    assert isinstance(pool, SandboxPool)
+    assert isinstance(folder, Path)
+    return await replay(exported, Candidate(original), pool, files, folder, say_the_same)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", ["closed", "query"])
+@pytest.mark.parametrize("source", FORMS)
+async def test_a_run_gives_the_same_answer_in_every_other_dialect(
+    source: str, name: str, data: Path, pool: SandboxPool, tmp_path: Path
+) -> None:
+    original = await made(name, source, data, pool, tmp_path / "first")
+    assert original.stop is StopReason.ANSWERED, original.stop_detail
+    stored = Trajectory.from_json(json.loads(json.dumps(original.to_json())))
+    ran = [one for one in original.steps if one.result is not None]
+    for target in FORMS:
+        form, exported = dialect_named(target), await export(stored, target)
+        said = [one for one in exported.messages if one.role == "assistant"]
+        if target != "tools":  # calls are apart from their words there
+            assert tuple(one.content for one in said) == exported.texts
+            turns = [form.parse(one.content) for one in said]
+        else:
+            turns = [form.parse(text) for text in exported.texts]
+        cells = [(one.turn.thought.strip(), one.turn.action) for one in ran]
+        assert [(one.thought, one.action) for one in turns[: len(ran)]] == cells
+        is_printed = target == "markdown" and name == "closed"
+        answers = [one.action for one in turns[len(ran) :]]
+        assert answers == ([] if is_printed else [Answer(original.answer or "")])
+        assert all(map(form.is_well_formed, exported.texts))
+        assert exported.messages[0].content.startswith(form.messages(stored)[0].content[:40])
+        replayed = await again(exported, original, data, pool, tmp_path / target)
+        assert replayed.is_same, (target, replayed.difference)
+        assert say_the_same(Candidate(replayed.trajectory), Candidate(original))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_exported_is_the_cell_that_ran(
+    data: Path, pool: SandboxPool, tmp_path: Path
+) -> None:
+    """The first cell lacks an import; it ran with it."""
+    task, brief = task_of("closed", data)
+    files = {"t.csv": data / "t.csv"}
+    context = RolloutContext(task, pool, tmp_path, files, brief, dialect="datamind")
+    turns = (Turn("", RunCell("print(np.mean([1, 5]))")), Turn("", Answer("@mean[3.0]")))
+    async with context.episode() as rollout:
+        done = await run(
+            context.start, Saying("datamind", turns), rollout, RunSettings(), lambda _: None
+        )
+    assert done.steps[0].written == RunCell("print(np.mean([1, 5]))")
+    exported = await export(done, "react")
+    cell = dialect_named("react").parse(exported.texts[0]).action
+    assert cell == done.steps[0].turn.action
+    assert isinstance(cell, RunCell)
+    assert "import numpy as np" in cell.source
+    assert "NameError" not in "".join(one.content for one in exported.messages)
+    assert (await again(exported, done, data, pool, tmp_path / "again")).is_same
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_replay_says_what_was_otherwise(
+    data: Path, pool: SandboxPool, tmp_path: Path
+) -> None:
+    original = await made("closed", "datamind", data, pool, tmp_path / "first")
+    exported = await export(original, "markdown")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "t.csv").write_text("a\n1\n2\n3\n")
+    replayed = await again(exported, original, other, pool, tmp_path / "again")
+    assert not replayed.answers_same
+    assert replayed.difference == "the cell of turn 3 showed something else"
+    (other / "t.csv").write_text("b\n1\n")
+    replayed = await again(exported, original, other, pool, tmp_path / "failed")
+    assert replayed.difference == "the cell of turn 1 ended as ok, not error"
+
+
+def stored_run(*steps: Step, answer: str | None = "@mean[3]") -> Trajectory:
+    task = Task("t", "Mean?", answer_format="@mean[value]")
+    stop = StopReason.ANSWERED if answer else StopReason.TURN_LIMIT
+    run = Trajectory(task, "datamind", Brief("a profile"), steps, stop, answer=answer)
+    return replace(run, assistance=Assistance())
+
+
+def ran(source: str, output: str, **changes: object) -> Step:
+    told = Step(Completion(source), Turn("t", RunCell(source)), printed(output), "told")
+    return replace(told, **changes)  # type: ignore[arg-type]
+
+
+ANSWERED = Step(Completion("a"), Turn("so", Answer("@mean[3]")))
+
+
+async def test_void_turns_and_answers_that_were_sent_back_are_left_out() -> None:
+    void = Step(Completion("hm"), Turn("hm", Void("nothing")), None, "told")
+    sent_back = Step(Completion("b"), Turn("", Answer("@mean[9]")), None, "told")
+    exported = await export(stored_run(void, ran("x", "3"), sent_back, ANSWERED), "jupiter")
+    form = dialect_named("jupiter")
+    assert list(map(form.parse, exported.texts)) == [
+        Turn("t", RunCell("x")), Turn("so", Answer("@mean[3]")),
+    ]  # fmt: skip
+    roles = [one.role for one in exported.messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant"]
+    assert exported.messages[3].content == "Observation:\n3"
+
+
+async def test_a_cell_that_would_end_the_run_too_early_is_left_out() -> None:
+    steps = ran("first", "@mean[9]"), ran("second", "@mean[3]")
+    exported = await export(stored_run(*steps, ANSWERED), "markdown")
+    assert exported.left_out == 1
+    assert [dialect_named("markdown").parse(one).action for one in exported.texts] == [
+        RunCell("second")
+    ]
+    with pytest.raises(UnrenderableTurnError, match="answered another"):
+        await export(stored_run(ran("x", "@mean[9]"), ANSWERED), "markdown")
+
+
+async def test_a_person_s_cell_counts_and_its_empty_lines_do_not() -> None:
+    edited = ran("x = 2", "3", turn=Turn("t", RunCell("\nx = 3\n\n")), is_edited=True)
+    exported = await export(stored_run(edited, ANSWERED), "deepanalyze")
+    assert dialect_named("deepanalyze").parse(exported.texts[0]).action == RunCell("x = 3")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_only_help_that_tells_is_in_an_export(dialect: str) -> None:
+    run = stored_run(ran("x", "3"), ran("y", "@mean[3]"), ANSWERED)
+    exported = await export(run, dialect, Assistance())
+    given = exported.trajectory.assists
+    assert given.on() == {"profile", "links", "advice", "hints", "ledger", "quiet_output"}
+    assert ("a profile" in exported.messages[1].content) is (dialect != "jupiter")
+    bare = await export(run, dialect, Assistance.none())
+    assert "a profile" not in bare.messages[1].content
+
+
+async def test_a_run_without_an_answer_ends_with_its_last_cell() -> None:
+    exported = await export(stored_run(ran("x", "3"), answer=None), "react")
+    assert [one.role for one in exported.messages] == ["system", "user", "assistant"]
+
+
+def test_the_command_exports_and_replays(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split, folder = tmp_path / "split", tmp_path / "run"
+    (split / "tables").mkdir(parents=True)
+    (split / "tables" / "t.csv").write_text("a\n1\n2\n6\n")
+    item = {
+        "id": "t", "question": "Mean?", "constraints": "", "format": "@mean[value]",
+        "file": "tables/t.csv", "level": "easy", "concepts": [], "label_pairs": [["mean", "3"]],
+        "flags": [],
+    }  # fmt: skip
+    (split / "questions.jsonl").write_text(json.dumps(item) + "\n")
+    folder.mkdir()
+    (folder / "run.json").write_text('{"suite": "dabench"}')
+    done = stored_run(ran(LOAD + "print(len(rows))", "3\n"), ANSWERED)
+    barred = replace(done, task=replace(done.task, metadata={"evaluation_only": True}))
+    changed = stored_run(ran(LOAD + "print(len(rows))", "4\n"), ANSWERED)
+    log = RecordLog(folder / "records.jsonl")
+    for trial, one in enumerate((done, barred, changed)):
+        log.append(tried("t", True, trial, trajectory=one.to_json()))
+    log.append(tried("t", True, 3))
+    command = [
+        "export", str(folder), "--dialect", "react", "--replay", "--split", str(split),
+        "--profile", "interactive",
+    ]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", command)
+    assert main() == 0
+    told = capsys.readouterr().out
+    assert "2 of 4 runs" in told
+    assert "1 left out" in told
+    assert "t #4 has no export: the record is compact" in told
+    assert "2 of 3 gave the same answer from the same outputs" in told
+    assert "1  the cell of turn 1 showed something else" in told
+    lines = [json.loads(one) for one in (folder / "export-react.jsonl").read_text().splitlines()]
+    assert [one["trial"] for one in lines] == [0, 2]
+    assert lines[0]["messages"][-1]["content"] == "Thought: so\nFinal Answer: @mean[3]"
+
+
+def test_a_replay_needs_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = RecordLog(tmp_path / "records.jsonl")
+    log.append(tried("t", True, trajectory=stored_run(ran("x", "3"), ANSWERED).to_json()))
+    command = ["export", str(tmp_path), "--dialect", "react", "--replay"]
+    monkeypatch.setattr(sys, "argv", command)
+    assert main() == 1
+    assert "--split" in capsys.readouterr().err

@@ -1,0 +1,220 @@
+"""Exports the runs of an evaluation to a dialect: `python -m training.export RUN --dialect NAME`.
+
+Writes one line of JSON a run: its conversation in that dialect, fit to be learned from. Runs on
+questions whose licence forbids that are left out. With `--replay` each run is run again in a fresh
+sandbox, those too, and the command says how many give the same answer, and why others do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.agent.candidates import Candidate
+from dm_jupyter.core.dialects import DIALECTS, dialect_named
+from dm_jupyter.core.errors import DmJupyterError, UnrenderableTurnError, UsageError, first_fault
+from dm_jupyter.core.trajectory import Trajectory
+from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.errors import SandboxError
+from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool_settings import PROFILES
+from training.atomic import write_lines
+from training.evaluation.run import item_folder, outcome_of
+from training.evaluation.scoring import ScoringError, ScoringPool
+from training.export.exporting import Export, export
+from training.export.replay import replay
+from training.records.records import EvalRecord, read_run
+from training.suites.registry import find_suite
+from training.suites.suite import Sample
+
+__all__ = ["main"]
+
+_SCORE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A run of the evaluation, and what became of it."""
+
+    record: EvalRecord
+    exported: Export | None
+    problem: str = ""
+    """Why it has no export, or is not the same when it is run again."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.record.id} #{self.record.trial + 1}"
+
+    @property
+    def may_be_learned_from(self) -> bool:
+        if self.exported is None:
+            return False
+        return not self.exported.trajectory.task.metadata.get("evaluation_only")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.export", description=__doc__)
+    add = parser.add_argument
+    add("run", type=Path, metavar="RUN", help="folder of the evaluation")
+    add("--dialect", required=True, choices=tuple(DIALECTS), metavar="NAME",
+        help=", ".join(DIALECTS))  # fmt: skip
+    add("--out", type=Path, metavar="FILE", help="default: RUN/export-NAME.jsonl")
+    add("--replay", action="store_true", help="run the exported runs again; needs --split")
+    add("--split", type=Path, help="the folder of the questions' split")
+    add("--suite", help="of the questions (default: the one that the run names)")
+    add("--at-once", type=int, default=1, metavar="N", help="runs at the same time (default 1)")
+    add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
+    return parser
+
+
+async def _exported(record: EvalRecord, dialect: str) -> _Row:
+    if not record.trajectory:
+        return _Row(record, None, "the record is compact and holds no run")
+    try:
+        return _Row(record, await export(Trajectory.from_json(record.trajectory), dialect))
+    except UnrenderableTurnError as error:
+        return _Row(record, None, str(error))
+
+
+def _line(row: _Row) -> dict[str, Any]:
+    assert row.exported is not None  # noqa: S101
+    tools = dialect_named(row.exported.trajectory.dialect).tools
+    return {
+        "id": row.record.id,
+        "trial": row.record.trial,
+        "dialect": row.exported.trajectory.dialect,
+        "right": row.record.right,
+        "strict": row.record.strict,
+        "left_out": row.exported.left_out,
+        "tools": [tool.to_json() for tool in tools],
+        "messages": [message.to_json() for message in row.exported.messages],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What all replays share; all of it is open."""
+
+    run: Path
+    pool: SandboxPool
+    scorer: ScoringPool
+    items: Mapping[str, Sample]
+    made: Path
+    """Gets the files that the replays make."""
+
+
+@asynccontextmanager
+async def _means(arguments: argparse.Namespace) -> AsyncIterator[_Means]:
+    if arguments.split is None:
+        raise UsageError("--replay needs the data files: name their folder with --split")
+    suite = find_suite(arguments.suite or _suite_name(arguments.run))
+    items = {item.task.id: item for item in suite.load(arguments.split)}
+    settings = PoolSettings(profile=Strictness(arguments.profile))
+    # The system ends the workers with the thread that started the pool: it comes first.
+    async with SandboxPool(settings) as pool, ScoringPool(suite, _SCORE_SECONDS, 1) as scorer:
+        with tempfile.TemporaryDirectory(prefix="replay-") as made:
+            yield _Means(arguments.run, pool, scorer, items, Path(made))
+
+
+def _suite_name(run: Path) -> str:
+    try:
+        return str(json.loads((run / "run.json").read_text("utf-8"))["suite"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{run / 'run.json'} names no suite ({error}); add --suite") from error
+
+
+async def _replayed(row: _Row, means: _Means) -> _Row:
+    """The row with what was otherwise when it was run again."""
+    record, exported = row.record, row.exported
+    if exported is None:
+        return row
+    item = means.items.get(record.id)
+    if item is None:
+        return _Row(record, exported, "the split has no such question")
+    if not exported.trajectory.answer:
+        return _Row(record, exported, "the run has no answer")
+    files = {file.name: file.resolve() for file in item.task.files}
+    folder = item_folder(means.run, record.id, record.trial)
+    original = Candidate(Trajectory.from_json(record.trajectory), folder)
+
+    def agree(one: Candidate, other: Candidate) -> bool:
+        return means.scorer.agree_now(item, outcome_of(one, folder), outcome_of(other, folder))
+
+    made = item_folder(means.made, record.id, record.trial)
+    made.mkdir(parents=True)
+    try:
+        replayed = await replay(exported, original, means.pool, files, made, agree)
+    except (SandboxError, ScoringError) as fault:
+        return _Row(record, exported, f"fault: {fault}")
+    if replayed.is_same:
+        return row
+    answer = "" if replayed.answers_same else "another answer"
+    return _Row(record, exported, "; ".join(filter(None, (answer, replayed.difference))))
+
+
+async def _replay_all(rows: Sequence[_Row], arguments: argparse.Namespace) -> list[_Row]:
+    done: dict[tuple[str, int], _Row] = {}
+    waiting = iter(rows)
+
+    async def work(means: _Means) -> None:
+        for row in waiting:
+            done[row.record.key] = await _replayed(row, means)
+            print(f"{row.name}: {done[row.record.key].problem or 'same'}", file=sys.stderr)
+
+    try:
+        async with _means(arguments) as means, asyncio.TaskGroup() as group:
+            for _ in range(max(1, min(arguments.at_once, len(rows)))):
+                group.create_task(work(means))
+    except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
+        raise first_fault(faults) from faults
+    return [done[row.record.key] for row in rows]
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    records = read_run(arguments.run)
+    rows = [await _exported(record, arguments.dialect) for record in records]
+    out = arguments.out or arguments.run / f"export-{arguments.dialect}.jsonl"
+    whole = [row for row in rows if row.exported is not None]
+    kept = [row for row in whole if row.may_be_learned_from]
+    write_lines(map(_line, kept), out)
+    print(f"{len(kept)} of {len(rows)} runs: {out}")
+    if left := len(whole) - len(kept):
+        print(f"{left} left out: their questions' licence forbids to learn from them")
+    for row in rows:
+        if row.exported is None:
+            print(f"{row.name} has no export: {row.problem}")
+    if arguments.replay:
+        _print_replays(await _replay_all(whole, arguments))
+
+
+def _print_replays(rows: Sequence[_Row]) -> None:
+    same = sum(not row.problem for row in rows)
+    print(f"{same} of {len(rows)} gave the same answer from the same outputs")
+    for problem, count in Counter(row.problem for row in rows if row.problem).most_common():
+        print(f"{count:>5}  {problem}")
+
+
+def main() -> int:
+    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    arguments = _parser().parse_args()
+    try:
+        asyncio.run(_main(arguments))
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
+        print(f"export: {fault}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
