@@ -26,10 +26,11 @@ from benchmarks.fuzz.values import (
     large_message,
     mutated,
 )
+from dm_jupyter.core.codec import encode_json
 from dm_jupyter.data.kernel_tables import alive_from_text
 from dm_jupyter.server.kernels.handoff import Handoffs
 from dm_jupyter.server.notebooks.output_stream import joined, operation_of
-from dm_jupyter.server.protocol import Operated, to_json, to_text
+from dm_jupyter.server.protocol import Operated
 from dm_jupyter.server.protocol.operations import InsertCell, apply, new_cell
 from kernel_sandbox.cells.cell import outcome_of_reply
 from kernel_sandbox.cells.outputs import Change, OutputCollector
@@ -257,8 +258,8 @@ class LargestOutput(OnLoop):
 
         def operate(operation: Any) -> None:
             message = Operated(run_id="r", seq=1, operation=operation)
-            to_text(message).encode()  # to the journal
-            to_text(message).encode()  # to a tab
+            encode_json(message).encode()  # to the journal
+            encode_json(message).encode()  # to a tab
             apply(operation, document)
 
         changes: list[Change] = []
@@ -294,7 +295,7 @@ class CellOutputs(OnLoop):
 
             def operate(operation: Any) -> None:
                 message = Operated(run_id="r", seq=1, operation=operation)
-                lines.append(json.dumps(to_json(message), ensure_ascii=False, allow_nan=False))
+                lines.append(encode_json(message))
                 apply(operation, document)
 
             wire = ZmqChannels(None)  # type: ignore[arg-type]

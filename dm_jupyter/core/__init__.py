@@ -1,1 +1,1 @@
-"""Tasks, trajectories, dialects, events and prompts: values and text, standard library only."""
+"""Tasks, trajectories, dialects, events and prompts: values and text."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 __all__ = ["AnswerNumber", "Grounded", "Verdict", "doubt_words", "doubts"]
 
@@ -44,16 +43,6 @@ class Grounded:
     def is_doubtful(self) -> bool:
         """Whether the outputs don't bear it out."""
         return self.verdict in (Verdict.UNSUPPORTED, Verdict.MISMATCHED)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Grounded:
-        """Returns what `dataclasses.asdict` was made of.
-
-        Raises:
-            TypeError: a field is missing.
-            ValueError: there is no such verdict.
-        """
-        return cls(**{**raw, "verdict": Verdict(raw["verdict"])})
 
 
 def doubts(found: Iterable[Grounded]) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 __all__ = [
     "RESERVED_WORDS",
@@ -59,26 +59,6 @@ class DatabaseTable:
     columns: tuple[str, ...]
     links: tuple[Link, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """The table as plain JSON values."""
-        links = [{"table": link.table, "pairs": list(map(list, link.pairs))} for link in self.links]
-        return {"name": self.name, "columns": list(self.columns), "links": links}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> DatabaseTable:
-        """The inverse of `to_json`.
-
-        Raises:
-            KeyError: a field is missing.
-            TypeError: a field is of the wrong kind.
-            ValueError: a pair does not hold two columns.
-        """
-        links = (
-            Link(link["table"], tuple((own, other) for own, other in link["pairs"]))
-            for link in raw["links"]
-        )
-        return cls(raw["name"], tuple(raw["columns"]), tuple(links))
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
@@ -88,19 +68,6 @@ class LoadedTable:
     load: str
     """The code."""
     columns: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The table as plain JSON values."""
-        return {"variable": self.variable, "load": self.load, "columns": list(self.columns)}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> LoadedTable:
-        """The inverse of `to_json`.
-
-        Raises:
-            KeyError: a field is missing.
-        """
-        return cls(raw["variable"], raw["load"], tuple(raw["columns"]))
 
 
 @dataclass(frozen=True, slots=True)

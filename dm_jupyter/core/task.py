@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.core.closed_form import answer_names
+from dm_jupyter.core.codec import decode_value, encode_value
 
 __all__ = ["Task"]
 
@@ -35,28 +36,15 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """The task as plain JSON values; of each file its name alone, never its place."""
-        return {
-            "id": self.id,
-            "question": self.question,
-            "files": [file.name for file in self.files],
-            "constraints": self.constraints,
-            "answer_format": self.answer_format,
-            "level": self.level,
-            "concepts": list(self.concepts),
-            "metadata": dict(self.metadata),
-        }
+        named = replace(self, files=tuple(Path(file.name) for file in self.files))
+        plain: dict[str, Any] = encode_value(named)
+        return plain
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Task:
         """The inverse of `to_json`; files come back as bare names.
 
         Raises:
-            KeyError: a field is missing.
+            ValueError: a field is missing or of another type.
         """
-        return cls(
-            **{
-                **raw,
-                "files": tuple(Path(name) for name in raw["files"]),
-                "concepts": tuple(raw["concepts"]),
-            }
-        )
+        return decode_value(cls, raw, "task")

@@ -7,11 +7,12 @@ all this one value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from dm_jupyter.core.assistance import Assistance, Finding
+from dm_jupyter.core.codec import decode_value, encode_value
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.plain_text import shown_host
@@ -284,28 +285,20 @@ class Trajectory:
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
             "dialect": self.dialect,
-            "brief": {
-                **asdict(self.brief),
-                "columns": list(self.brief.columns),
-                "databases": list(self.brief.databases),
-                "incomplete": list(self.brief.incomplete),
-                "variables": list(self.brief.variables),
-                "tables": [table.to_json() for table in self.brief.tables],
-                "frames": [frame.to_json() for frame in self.brief.frames],
-            },
+            "brief": encode_value(self.brief),
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
             "stop_detail": self.stop_detail,
             "answer": self.answer,
             "unsupported": list(self.unsupported),
             "rests_on": list(self.rests_on),
-            "grounding": [asdict(one) for one in self.grounding],
+            "grounding": encode_value(self.grounding),
             "ending": list(self.ending),
             "policy": self.policy,
             "endpoint": self.endpoint,
             "prompts": dict(self.prompts),
             "containment": dict(self.containment),
-            "folds": [asdict(fold) for fold in self.folds],
+            "folds": encode_value(self.folds),
             "assistance": self.assistance.to_json() if self.assistance else None,
             "advice": list(self.advice),
         }
@@ -325,75 +318,68 @@ class Trajectory:
             )
         try:
             return _trajectory_from_json(raw)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TrajectoryError(f"this trajectory is not whole: {error!r}") from error
+        except KeyError as error:
+            raise TrajectoryError(f"this trajectory is not whole: {error} is missing") from error
+        except (TypeError, ValueError) as error:
+            raise TrajectoryError(f"this trajectory is not whole: {error}") from error
 
 
 def _step_to_json(step: Step) -> dict[str, Any]:
     return {
-        "completion": asdict(step.completion),
+        "completion": encode_value(step.completion),
         "thought": step.turn.thought,
-        "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
+        "action": {"kind": type(step.turn.action).__name__, **encode_value(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
         "objection": step.objection,
         "is_edited": step.is_edited,
-        "written": asdict(step.written) if step.written else None,
-        "findings": [asdict(finding) for finding in step.findings],
+        "written": encode_value(step.written),
+        "findings": encode_value(step.findings),
     }
 
 
-_ACTIONS: dict[str, type[RunCell] | type[Answer] | type[Void]] = {
+_ACTIONS: dict[str, Any] = {
     "RunCell": RunCell,
     "Answer": Answer,
     "Void": Void,
 }
 
 
-def _step_from_json(raw: Mapping[str, Any]) -> Step:
-    action = dict(raw["action"])
-    kind = _ACTIONS[action.pop("kind")]
+def _step_from_json(raw: Mapping[str, Any], name: str) -> Step:
+    kind = raw["action"]["kind"]
+    if kind not in _ACTIONS:
+        raise ValueError(f"{name}.action.kind: Invalid value {kind!r}")
+    action: Action = decode_value(_ACTIONS[kind], raw["action"], f"{name}.action")
     return Step(
-        completion=Completion(**raw["completion"]),
-        turn=Turn(raw["thought"], kind(**action)),
+        completion=decode_value(Completion, raw["completion"], f"{name}.completion"),
+        turn=Turn(raw["thought"], action),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
         objection=raw.get("objection", ""),
         is_edited=raw.get("is_edited", False),
-        written=RunCell(**raw["written"]) if raw.get("written") else None,
-        findings=tuple(Finding(**finding) for finding in raw.get("findings", ())),
+        written=decode_value(RunCell | None, raw.get("written"), f"{name}.written"),
+        findings=decode_value(tuple[Finding, ...], raw.get("findings", ()), f"{name}.findings"),
     )
 
 
 def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
-    brief = raw["brief"]
     return Trajectory(
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
-        brief=Brief(
-            brief["text"],
-            brief["opening"],
-            tuple(brief["columns"]),
-            tuple(brief["databases"]),
-            tuple(brief.get("incomplete", ())),
-            tuple(brief.get("variables", ())),
-            tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
-            tuple(map(LoadedTable.from_json, brief.get("frames", ()))),
-            brief.get("links", ""),
-        ),
-        steps=tuple(_step_from_json(step) for step in raw["steps"]),
+        brief=decode_value(Brief, raw["brief"], "brief"),
+        steps=tuple(_step_from_json(step, f"steps[{at}]") for at, step in enumerate(raw["steps"])),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
         stop_detail=raw["stop_detail"],
         answer=raw["answer"],
         unsupported=tuple(raw["unsupported"]),
         rests_on=tuple(raw.get("rests_on", ())),
-        grounding=tuple(map(Grounded.from_json, raw.get("grounding", ()))),
+        grounding=decode_value(tuple[Grounded, ...], raw.get("grounding", ()), "grounding"),
         ending=tuple(raw.get("ending", ())),
         policy=raw["policy"],
         endpoint=raw.get("endpoint", ""),
         prompts=dict(raw["prompts"]),
         containment=dict(raw["containment"]),
-        folds=tuple(Fold(**fold) for fold in raw.get("folds", ())),
+        folds=decode_value(tuple[Fold, ...], raw.get("folds", ()), "folds"),
         assistance=Assistance.from_json(raw["assistance"]) if raw.get("assistance") else None,
         advice=tuple(raw.get("advice", ())),
     )

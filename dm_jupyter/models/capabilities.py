@@ -11,12 +11,13 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
+from dm_jupyter.core.codec import decode_json, decode_value, encode_json, encode_value
 from dm_jupyter.models.local.runtime import write_private
 
 __all__ = [
@@ -160,30 +161,22 @@ class Capabilities:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {**asdict(self), "refused": sorted(self.refused)}
+        return {**encode_value(self), "refused": sorted(self.refused)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
         """The inverse of `to_json`.
 
         Raises:
-            ValueError: a value is of the wrong kind.
-            TypeError: there is a field of another name.
+            ValueError: a value is of the wrong kind, or of no known field.
         """
-        price = raw.get("price")
-        found = cls(
-            **{
-                **raw,
-                "refused": frozenset(raw.get("refused", ())),
-                "price": (float(price[0]), float(price[1])) if price else None,
-            }
-        )
+        if unknown := raw.keys() - {item.name for item in fields(cls)}:
+            raise ValueError(f"capabilities: there is no {min(unknown)}")
+        found = decode_value(cls, raw, "capabilities")
         if found.token_limit not in _TOKEN_LIMITS or found.refused - set(OPTIONAL_FIELDS):
-            raise ValueError("an unknown field")
-        if {found.continues_prefill, found.tools, found.images} - {None, True, False}:
-            raise ValueError("a capability that is neither there nor not")
-        if type(found.most_tokens) is not int or found.most_tokens < 0:
-            raise ValueError("a limit that is none")
+            raise ValueError("capabilities: a field of a request that nobody knows")
+        if found.most_tokens < 0:
+            raise ValueError("capabilities.most_tokens: a limit that is none")
         return found
 
 
@@ -251,6 +244,15 @@ def refuses_prefill(body: object) -> bool:
     return bool(_CONTINUES.search(text))
 
 
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What the file has of one model at one address."""
+
+    learned_at: float
+    """Seconds since 1970."""
+    capabilities: dict[str, Any]
+
+
 class CapabilityMemory:
     """What was learned of endpoints, in a file; forgotten after 30 days."""
 
@@ -269,12 +271,12 @@ class CapabilityMemory:
             address: without what may be secret.
             model: as the endpoint calls it.
         """
-        entry = self._read().get(_key(address, model))
         try:
-            if entry is None or time.time() - float(entry["learned_at"]) > _KEPT_S:
+            entry = decode_value(_Learned, self._read().get(_key(address, model)), "entry")
+            if time.time() - entry.learned_at > _KEPT_S:
                 return None
-            return Capabilities.from_json(entry["capabilities"])
-        except (KeyError, TypeError, ValueError):
+            return Capabilities.from_json(entry.capabilities)
+        except ValueError:
             return None
 
     def keep(self, address: str, model: str, learned: Capabilities) -> None:
@@ -287,26 +289,22 @@ class CapabilityMemory:
         """
         entries = self._read()
         entries.pop(_key(address, model), None)
-        entries[_key(address, model)] = {
-            "learned_at": time.time(),
-            "capabilities": learned.to_json(),
-        }
+        entries[_key(address, model)] = _Learned(time.time(), learned.to_json())
         while len(entries) > _MOST_KEPT:
             del entries[next(iter(entries))]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             fresh = self._path.with_suffix(".new")
-            write_private(fresh, json.dumps(entries))
+            write_private(fresh, encode_json(entries))
             fresh.replace(self._path)
         except OSError:
             return
 
     def _read(self) -> dict[str, Any]:
         try:
-            entries = json.loads(self._path.read_text("utf-8"))
+            return decode_json(dict[str, Any], self._path.read_bytes(), str(self._path))
         except (OSError, ValueError):
             return {}
-        return entries if isinstance(entries, dict) else {}
 
 
 def _key(address: str, model: str) -> str:

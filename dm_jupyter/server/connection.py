@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dm_jupyter.core.codec import decode_json, encode_json
 from dm_jupyter.server.notebooks.open_notebooks import Tab
-from dm_jupyter.server.protocol import Attach, Refused, Renamed, Tells, client_message, to_text
+from dm_jupyter.server.protocol import Attach, ClientMessage, Refused, Renamed, Tells
 
 if TYPE_CHECKING:
     from dm_jupyter.server.run_service import RunService
@@ -26,12 +26,12 @@ class Connection:
             send: sends a JSON text to the tab.
         """
         self._analyst = analyst
-        self._tab = Tab("", lambda message: send(to_text(message)))
+        self._tab = Tab("", lambda message: send(encode_json(message)))
 
     def take(self, text: str | bytes) -> None:
         """Takes one message; one that makes no sense is answered and dropped."""
         try:
-            message = client_message(json.loads(text))
+            message: ClientMessage = decode_json(ClientMessage, text, "message")
         except ValueError as error:
             self._tab.send(Refused("", "unknown", f"this message was not understood: {error}"))
             return

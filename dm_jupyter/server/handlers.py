@@ -173,14 +173,13 @@ class ContextHandler(_AnalystHandler):
     @authorized
     async def post(self) -> None:
         """`{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
-        from dm_jupyter.server.protocol import Ask, client_message  # noqa: PLC0415  (not at the start)
+        from dm_jupyter.core.codec import decode_json  # noqa: PLC0415  (not at the start)
+        from dm_jupyter.server.protocol import Ask  # noqa: PLC0415
 
         try:
-            ask = client_message(self.get_json_body())
+            ask = decode_json(Ask, self.request.body, "question")
         except ValueError as error:
             raise web.HTTPError(400, str(error)) from None
-        if not isinstance(ask, Ask):
-            raise web.HTTPError(400, "the body must be a question")
         self.finish_json({"parts": await self.analyst.preview(ask)})
 
 

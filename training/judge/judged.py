@@ -148,8 +148,8 @@ def item_of(record: EvalRecord) -> Sample:
     """
     try:
         task = Task.from_json(record.trajectory["task"])
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"the record of {record.id} has no whole task: {error!r}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the record of {record.id} has no whole task: {error}") from error
     return Sample(task, _frozen(record.label))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from dm_jupyter.core.coding import decoded
+from dm_jupyter.core.codec import decode_value, encode_value
 
 __all__ = [
     "ColumnProfile",
@@ -112,7 +112,7 @@ class FileProfile:
 
 def to_json(profile: FileProfile) -> dict[str, object]:
     """Returns the profile as dictionaries, lists and scalars that `json.dumps` takes."""
-    plain: dict[str, object] = _listed(asdict(profile))  # type: ignore[assignment]
+    plain: dict[str, object] = encode_value(profile)
     return plain
 
 
@@ -122,13 +122,4 @@ def from_json(raw: object) -> FileProfile:
     Raises:
         ValueError: a field is missing or of the wrong kind; the message says which.
     """
-    return decoded(FileProfile, raw, "the profile")
-
-
-def _listed(value: object) -> object:
-    """Returns the value with tuples as lists, as JSON would give them back."""
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_listed(item) for item in value]
-    return value
+    return decode_value(FileProfile, raw, "profile")

@@ -10,7 +10,6 @@ killed leaves a server that ends by itself within about two seconds (`runtime.py
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import signal
@@ -20,10 +19,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from dm_jupyter.core.codec import encode_json
 from dm_jupyter.models.local.cache import model_path
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, LocalModel, resolve
 from dm_jupyter.models.local.engine import SLOTS, EngineSettings, obstacles
@@ -219,7 +219,7 @@ class _Start:
             )
         if process.stdin is not None:
             with suppress(BrokenPipeError), process.stdin:
-                process.stdin.write(json.dumps(asdict(settings)).encode())
+                process.stdin.write(encode_json(settings).encode())
         # The server may outlive our interest in it: somebody must collect its exit status.
         threading.Thread(target=process.wait, name="reap local model", daemon=True).start()
         return process

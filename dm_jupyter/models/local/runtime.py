@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -29,12 +28,13 @@ import stat
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 import platformdirs
 
+from dm_jupyter.core.codec import decode_json, encode_json
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.errors import LocalModelError
 
@@ -132,16 +132,18 @@ class ServerFolder:
     def state(self) -> ServerState | None:
         """Return what the server said once it answered; None while it is starting, or is gone."""
         try:
-            text = self.state_file.read_text(encoding="utf-8")
+            text = self.state_file.read_bytes()
         except FileNotFoundError:
             return None
-        return ServerState(**json.loads(text)) if self.is_alive() else None
+        if not self.is_alive():
+            return None
+        return decode_json(ServerState, text, str(self.state_file))
 
     def publish(self, state: ServerState, api_key: str) -> None:
         """Make a server known: first its key, then, in one stroke, everything else."""
         write_private(self.key_file, api_key)
         fresh = self.path / "server.json.new"
-        write_private(fresh, json.dumps(asdict(state)))
+        write_private(fresh, encode_json(state))
         fresh.replace(self.state_file)
 
     def forget(self) -> None:

@@ -7,7 +7,6 @@ lease is still held; a client that was killed can't tell it to end, but the kern
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Final
 
+from dm_jupyter.core.codec import decode_json
 from dm_jupyter.models.local.engine import Engine, EngineSettings, start_engine
 from dm_jupyter.models.local.errors import ServerStartError
 from dm_jupyter.models.local.runtime import ServerFolder, ServerState, live_leases, try_lock
@@ -83,7 +83,7 @@ def serve_until_unused(
 def run(start: Callable[[EngineSettings], Engine]) -> None:
     """Be the server process: read the settings, serve, and end without looking back."""
     folder = ServerFolder(Path(sys.argv[1]))
-    settings = EngineSettings(**json.load(sys.stdin))
+    settings = decode_json(EngineSettings, sys.stdin.read(), "settings")
     code = 1
     try:
         alive = claim(folder)  # noqa: F841 held until the process ends

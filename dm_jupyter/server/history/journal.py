@@ -10,13 +10,14 @@ A folder a run, named by the run's id:
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from dm_jupyter.core.codec import decode_json, encode_json, encode_value
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.protocol import (
     CellClosed,
@@ -25,9 +26,6 @@ from dm_jupyter.server.protocol import (
     RunClosed,
     RunMessage,
     RunUndone,
-    message_from_json,
-    to_json,
-    to_text,
 )
 from dm_jupyter.server.protocol.operations import (
     ClearOutputs,
@@ -40,6 +38,15 @@ from dm_jupyter.server.protocol.operations import (
 __all__ = ["Journal", "undo"]
 
 FILE_NAME = "journal.jsonl"
+_CLOSED = RunClosed.__struct_config__.tag
+
+
+class _Line(msgspec.Struct):
+    """What tells the lines apart; the rest of one is not unpacked for it."""
+
+    kind: str = ""
+    seq: int = 0
+    in_file: int = 0
 
 
 class Journal:
@@ -60,12 +67,10 @@ class Journal:
         """Whether the run has ended."""
         self._listeners: list[Callable[[RunMessage], None]] = []
         self._is_torn = False
-        for raw in self._lines():
-            if "in_file" in raw:
-                self.in_file = int(raw["in_file"])
-            else:
-                self.last = int(raw["seq"])
-                self.is_closed = self.is_closed or raw["kind"] == RunClosed.kind
+        for _, _, line in self._lines():
+            self.in_file = line.in_file or self.in_file
+            self.last = line.seq or self.last
+            self.is_closed = self.is_closed or line.kind == _CLOSED
 
     @property
     def run_id(self) -> str:
@@ -86,13 +91,13 @@ class Journal:
         Raises:
             NotebookError: it can't be kept; the listeners have been told all the same.
         """
-        if any(item.name == "at" for item in fields(kind)):
+        if "at" in kind.__struct_fields__:
             values["at"] = time.time()
         message = kind(run_id=self.run_id, seq=self.last + 1, **values)
         self.last += 1
         self.is_closed = self.is_closed or isinstance(message, RunClosed)
         try:
-            self._append(to_text(message))
+            self._append(encode_json(message))
         finally:
             for listener in self._listeners:
                 listener(message)
@@ -110,17 +115,23 @@ class Journal:
         """Notes that the notebook's file holds the operations up to `seq`."""
         if self.in_file < seq <= self.last:
             self.in_file = seq
-            self._append(json.dumps({"in_file": seq}))
+            self._append(encode_json({"in_file": seq}))
 
     def messages(self, after: int = 0) -> Iterator[RunMessage]:
-        """Yields the messages after a `seq`, as they lie on disk."""
-        for raw in self._lines():
-            if raw.get("seq", 0) > after:
-                yield message_from_json(raw)
+        """Yields the messages after a `seq`, as they lie on disk.
+
+        Raises:
+            ValueError: a line is no message; the text says which, and what is wrong with it.
+        """
+        file = str(self.folder / FILE_NAME)
+        for number, text, line in self._lines():
+            if line.seq > after:
+                message: RunMessage = decode_json(RunMessage, text, f"{file}, line {number}")
+                yield message
 
     def to_json(self) -> list[dict[str, Any]]:
         """Returns all messages as they are sent."""
-        return [to_json(message) for message in self.messages()]
+        return [encode_value(message) for message in self.messages()]
 
     def applied_for_sure(self) -> int:
         """Returns the `seq` up to which a document read from the file needs no operation.
@@ -150,20 +161,19 @@ class Journal:
                 f"the run can't be kept in {self.folder}: {error.strerror}; free some space"
             ) from error
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def _lines(self) -> Iterator[tuple[int, bytes, _Line]]:
         try:
-            file = (self.folder / FILE_NAME).open(encoding="utf-8")
+            file = (self.folder / FILE_NAME).open("rb")
         except FileNotFoundError:
             return
         with file:
-            for line in file:
-                self._is_torn = not line.endswith("\n")  # by a crash, or a full disk
+            for number, text in enumerate(file, 1):
+                self._is_torn = not text.endswith(b"\n")  # by a crash, or a full disk
                 try:
-                    raw = json.loads(line)
+                    line = decode_json(_Line, text, FILE_NAME)
                 except ValueError:
                     continue
-                if isinstance(raw, dict):
-                    yield raw
+                yield number, text, line
 
 
 def undo(journal: Journal) -> None:

@@ -7,15 +7,15 @@ was written, a cell that a person edited. Not covered: what the person ran in be
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.notebook_context import TOLD, ContextPart, NotebookCell, without_secrets
 from dm_jupyter.agent.observe import figures_in, shorten
+from dm_jupyter.core.codec import decode_json, encode_json
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.server.history.summaries import Summary
 
@@ -65,16 +65,14 @@ class Memory:
             OSError: the folder can't be written.
         """
         kept = self if sum(len(cell.source) for cell in self.cells) <= _MOST_CHARS else Memory()
-        (folder / FILE_NAME).write_text(json.dumps(asdict(kept)), encoding="utf-8")
+        (folder / FILE_NAME).write_text(encode_json(kept), encoding="utf-8")
 
 
 def read_memory(folder: Path) -> Memory:
     """Returns what is kept of a run; nothing where it was cut off, or is older than this file."""
     try:
-        raw = json.loads((folder / FILE_NAME).read_text("utf-8"))
-        cells = tuple(WrittenCell(**cell) for cell in raw["cells"])
-        return Memory(cells, tuple(raw["figures"]), raw["kernel"], dict(raw["files"]))
-    except (OSError, ValueError, TypeError, KeyError):
+        return decode_json(Memory, (folder / FILE_NAME).read_bytes(), FILE_NAME)
+    except (OSError, ValueError):
         return Memory()
 
 

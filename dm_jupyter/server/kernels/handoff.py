@@ -141,7 +141,7 @@ class LaterCells:
             ask: as the cell hands it over.
         """
         written = self._written.get(ask.after[0], ()) if ask.after else ()
-        return replace(ask, after=(*written, *ask.after))
+        return ask.replaced(after=(*written, *ask.after))
 
     def keep(self, cell_id: str, written: tuple[str, ...]) -> None:
         """Takes note of what a run wrote.
@@ -244,7 +244,7 @@ async def around(contents: Any, ask: Ask) -> Ask:
         for cell in cells[first : first + _MOST_CELLS]
     ]
     selected = place - first if place < len(ids) else -1
-    return replace(ask, cells=tuple(cells), selected=selected)
+    return ask.replaced(cells=tuple(cells), selected=selected)
 
 
 def _cells_of(document: Mapping[str, Any]) -> list[NotebookCell]:

@@ -14,7 +14,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import nbformat
@@ -312,7 +312,7 @@ def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
     """Sends what a tab has missed of a run; its notebook may have had another path at its begin."""
     for message in journal.messages(after=after):
         if isinstance(message, RunOpened):
-            message = replace(message, notebook_path=path)  # noqa: PLW2901
+            message = message.replaced(notebook_path=path)  # noqa: PLW2901
         tab.send(message)
 
 

@@ -10,13 +10,6 @@ add up to. `seq` 0 marks a passing message (pieces of text, meters), which nobod
 
 from __future__ import annotations
 
-from dm_jupyter.server.protocol.coding import (
-    ServerMessage,
-    client_message,
-    message_from_json,
-    to_json,
-    to_text,
-)
 from dm_jupyter.server.protocol.ephemeral import (
     Attached,
     Candidate,
@@ -27,6 +20,7 @@ from dm_jupyter.server.protocol.ephemeral import (
     PassingMessage,
     Phase,
     Refused,
+    ServerMessage,
     TextDelta,
     WantedFile,
 )
@@ -112,8 +106,4 @@ __all__ = [
     "TextDelta",
     "Undo",
     "WantedFile",
-    "client_message",
-    "message_from_json",
-    "to_json",
-    "to_text",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
+from dm_jupyter.core.codec import Tagged
+from dm_jupyter.server.protocol.run import RunMessage
 from kernel_sandbox.types import FileChange
 
 __all__ = [
@@ -18,16 +20,15 @@ __all__ = [
     "PassingMessage",
     "Phase",
     "Refused",
+    "ServerMessage",
     "TextDelta",
     "WantedFile",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Tagged, frozen=True):
     """A piece of the turn that is being sampled."""
 
-    kind: ClassVar[str] = "text_delta"
     run_id: str
     seq: int
     step: int
@@ -36,21 +37,17 @@ class TextDelta:
     """Whether this is the turn's whole text so far, sent to a tab that has just come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Tagged, frozen=True):
     """What a run waits for: `loading the model`, `thinking`, `trying 3 times in fresh kernels`."""
 
-    kind: ClassVar[str] = "phase"
     run_id: str
     seq: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(Tagged, frozen=True):
     """The answer to `attach`; the messages that the tab has missed follow."""
 
-    kind: ClassVar[str] = "attached"
     notebook_path: str
     is_owner: bool
     """Whether this tab applies operations and saves; one tab a notebook does."""
@@ -60,11 +57,9 @@ class Attached:
     """Run id to the last `seq` whose operation the file on disk holds already."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileWritten:
+class FileWritten(Tagged, frozen=True):
     """The server wrote the notebook's file while no tab held it, or this one was cut off."""
 
-    kind: ClassVar[str] = "file_written"
     notebook_path: str
     in_file: Mapping[str, int]
 
@@ -79,14 +74,12 @@ class WantedFile:
     """Its path on this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesWanted:
+class FilesWanted(Tagged, frozen=True):
     """Code in the notebook's kernel asked a question about files, some of which it can't read.
 
     It is worked on only when the person asks it: with these files, and where they lead as agreed.
     """
 
-    kind: ClassVar[str] = "files_wanted"
     notebook_path: str
     question: str
     files: tuple[WantedFile, ...]
@@ -101,11 +94,9 @@ class Candidate:
     """Of a file as in `Ask`, or of a table in the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Tagged, frozen=True):
     """A request can't be granted."""
 
-    kind: ClassVar[str] = "refused"
     request_id: str
     reason: Literal[
         "kernel", "no_kernel", "busy", "file", "link", "data", "model", "notebook", "unknown"
@@ -121,11 +112,9 @@ class Refused:
     """For `data`: what may be meant, the best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelMeter:
+class KernelMeter(Tagged, frozen=True):
     """What the notebook's kernel uses and may use."""
 
-    kind: ClassVar[str] = "kernel_meter"
     notebook_path: str
     kernel_id: str
     is_restricted: bool
@@ -141,11 +130,9 @@ class KernelMeter:
     """What kernel code did to files since, outside of a run, and the folder did not take."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelEnded:
+class KernelEnded(Tagged, frozen=True):
     """A limit, or something else, ended the notebook's kernel; its variables are gone."""
 
-    kind: ClassVar[str] = "kernel_ended"
     notebook_path: str
     kernel_id: str
     message: str
@@ -155,3 +142,4 @@ class KernelEnded:
 PassingMessage = (
     TextDelta | Phase | Attached | FileWritten | FilesWanted | Refused | KernelMeter | KernelEnded
 )
+ServerMessage = RunMessage | PassingMessage

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
+
+import msgspec
 
 from dm_jupyter.agent.notebook_words import folded_marks
+from dm_jupyter.core.codec import Tagged
 
 __all__ = [
     "AppendOutput",
@@ -28,92 +30,78 @@ __all__ = [
     "append_output",
     "apply",
     "new_cell",
-    "operation_from_json",
-    "operation_to_json",
 ]
 
 MARK = "dm_jupyter"
 """Key of a cell's metadata that marks it as ours: `{"run": ID, "role": "question" | …}`."""
 
 
-@dataclass(frozen=True, slots=True)
-class InsertCell:
+class _Operation(Tagged, frozen=True, tag_field="op", forbid_unknown_fields=True):
+    """Strict: an operation with more than its fields would change more than it may."""
+
+
+class InsertCell(_Operation, frozen=True):
     """A new cell below the first of the anchors that exists, else at the end."""
 
-    op: ClassVar[str] = "insert_cell"
     cell_id: str
     cell_type: Literal["code", "markdown"]
     source: str
     after: tuple[str, ...] = ()
     """Ids of cells, best first."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SetSource:
+class SetSource(_Operation, frozen=True):
     """New text for a cell of the run."""
 
-    op: ClassVar[str] = "set_source"
     cell_id: str
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class AppendOutput:
+class AppendOutput(_Operation, frozen=True):
     """One more output, as an nbformat object; text of the stream that is last joins it."""
 
-    op: ClassVar[str] = "append_output"
     cell_id: str
     output: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceOutput:
+class ReplaceOutput(_Operation, frozen=True):
     """Another content for the output at `index`, as `update_display_data` asks."""
 
-    op: ClassVar[str] = "replace_output"
     cell_id: str
     index: int
     output: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ClearOutputs:
+class ClearOutputs(_Operation, frozen=True):
     """No outputs."""
 
-    op: ClassVar[str] = "clear_outputs"
     cell_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetExecution:
+class SetExecution(_Operation, frozen=True):
     """Whether the cell runs, and its number once it has run."""
 
-    op: ClassVar[str] = "set_execution"
     cell_id: str
     is_running: bool
     execution_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteCell:
+class DeleteCell(_Operation, frozen=True):
     """Takes a cell of the run out again, unless the person has changed its text since."""
 
-    op: ClassVar[str] = "delete_cell"
     cell_id: str
     if_source: str | None = None
     """The text it must still have; `None` deletes it anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldCell:
+class FoldCell(_Operation, frozen=True):
     """Folds a cell of the run away, unless the person has changed its text since.
 
     It sets Jupyter's own marks for a hidden source and hidden outputs, and no other metadata. One
     click in the notebook shows either again.
     """
 
-    op: ClassVar[str] = "fold_cell"
     cell_id: str
     if_source: str
     """The text it must still have."""
@@ -123,37 +111,6 @@ Operation = (
     InsertCell | SetSource | AppendOutput | ReplaceOutput | ClearOutputs | SetExecution | FoldCell
     | DeleteCell
 )  # fmt: skip
-
-_KINDS: dict[str, type[Operation]] = {
-    kind.op: kind
-    for kind in (
-        InsertCell, SetSource, AppendOutput, ReplaceOutput, ClearOutputs, SetExecution, FoldCell,
-        DeleteCell,
-    )
-}  # fmt: skip
-
-
-def operation_to_json(operation: Operation) -> dict[str, Any]:
-    """Returns the operation as plain JSON values, with its name as `op`.
-
-    They are the operation's own and not copied: a copy of a large output holds up the event loop.
-    """
-    values = {item.name: getattr(operation, item.name) for item in fields(operation)}
-    return {"op": operation.op, **values}
-
-
-def operation_from_json(raw: Mapping[str, Any]) -> Operation:
-    """The inverse of `operation_to_json`.
-
-    Raises:
-        KeyError: there is no operation of that name.
-        TypeError: it has other fields.
-    """
-    values = dict(raw)
-    kind = _KINDS[values.pop("op")]
-    if kind is InsertCell:
-        values["after"] = tuple(values.get("after", ()))
-    return kind(**values)
 
 
 def apply(operation: Operation, document: dict[str, Any]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
+
+import msgspec
 
 from dm_jupyter.agent.notebook_context import NotebookCell, PartKind
+from dm_jupyter.core.codec import Tagged
 
 __all__ = [
     "MOST_TRIES",
@@ -44,50 +46,40 @@ MOST_TEMPERATURE = 2.0
 """Of one question; more cost a lot and change a vote seldom."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attach:
+class Attach(Tagged, frozen=True):
     """This tab has the notebook open; sent for each notebook, and again after a reconnection."""
 
-    kind: ClassVar[str] = "attach"
     notebook_path: str
     client_id: str
     """Names the browser tab for as long as it lives."""
-    seen: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Run id to the last `seq` that this tab has; what comes after it is sent again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(Tagged, frozen=True):
     """This tab's notebook has another path now; an `Attach` under that one follows."""
 
-    kind: ClassVar[str] = "renamed"
     old_path: str
     new_path: str
     client_id: str
     """As in `Attach`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detach:
+class Detach(Tagged, frozen=True):
     """This tab has closed the notebook."""
 
-    kind: ClassVar[str] = "detach"
     notebook_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOver:
+class TakeOver(Tagged, frozen=True):
     """This tab wants to be the one that writes the notebook."""
 
-    kind: ClassVar[str] = "take_over"
     notebook_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Tagged, frozen=True):
     """A question about the notebook's data."""
 
-    kind: ClassVar[str] = "ask"
     request_id: str
     notebook_path: str
     question: str
@@ -146,20 +138,16 @@ def _is_long(cell: NotebookCell) -> bool:
     return len(cell.source) > _MOST_CELL_CHARS or len(cell.output) > _MOST_CELL_CHARS
 
 
-@dataclass(frozen=True, slots=True)
-class Tells:
+class Tells(Tagged, frozen=True):
     """What the person's settings switch off; sent with each connection, and when it changes."""
 
-    kind: ClassVar[str] = "tells"
     withheld: tuple[PartKind, ...]
     """As in `Ask`; a question that `%%analyze` hands over follows it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAhead:
+class ReadAhead(Tagged, frozen=True):
     """A question about these files is being written; a model on this machine may read them."""
 
-    kind: ClassVar[str] = "read_ahead"
     notebook_path: str
     files: tuple[str, ...]
     """As in `Ask`."""
@@ -167,30 +155,24 @@ class ReadAhead:
     """As in `Ask`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(Tagged, frozen=True):
     """The owner has applied the run's operations up to `seq` to its document."""
 
-    kind: ClassVar[str] = "ack"
     run_id: str
     seq: int
     is_saved: bool = False
     """Whether the file on disk holds them too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Tagged, frozen=True):
     """End the run: interrupts the cell, then kills the kernel if it does not listen."""
 
-    kind: ClassVar[str] = "stop"
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(Tagged, frozen=True):
     """The person's word on a cell that waits."""
 
-    kind: ClassVar[str] = "decide"
     run_id: str
     cell_id: str
     decision: Decision
@@ -198,37 +180,29 @@ class Decide:
     """The cell's text as the person changed it; `None` leaves it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecideFiles:
+class DecideFiles(Tagged, frozen=True):
     """The person's word on what a cell did to files, as `FilesWait` shows it."""
 
-    kind: ClassVar[str] = "decide_files"
     run_id: str
     cell_id: str
     allows: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCell:
+class OwnCell(Tagged, frozen=True):
     """The person runs a cell of theirs: from now on the kernel writes for them again."""
 
-    kind: ClassVar[str] = "own_cell"
     notebook_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Tagged, frozen=True):
     """Take out what an ended run wrote, but no cell that the person has changed."""
 
-    kind: ClassVar[str] = "undo"
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuild:
+class Rebuild(Tagged, frozen=True):
     """Run the notebook's cells that had worked again, in the kernel that is empty now."""
 
-    kind: ClassVar[str] = "rebuild"
     run_id: str
 
 

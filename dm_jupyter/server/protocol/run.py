@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dm_jupyter.agent.notebook_context import ContextPart
+from dm_jupyter.core.codec import Tagged
 from dm_jupyter.core.grounded import AnswerNumber
 from dm_jupyter.server.protocol.operations import Operation
 from dm_jupyter.server.protocol.panel import Approval, Decision, KernelChoice
@@ -28,11 +28,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunOpened:
+class RunOpened(Tagged, frozen=True):
     """A run began."""
 
-    kind: ClassVar[str] = "run_opened"
     run_id: str
     seq: int
     at: float
@@ -56,22 +54,18 @@ class RunOpened:
     """Where the model answers, as it may be shown; empty for this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextTold:
+class ContextTold(Tagged, frozen=True):
     """What the model is told beside the question."""
 
-    kind: ClassVar[str] = "context_told"
     run_id: str
     seq: int
     at: float
     parts: tuple[ContextPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepOpened:
+class StepOpened(Tagged, frozen=True):
     """The model begins a turn."""
 
-    kind: ClassVar[str] = "step_opened"
     run_id: str
     seq: int
     at: float
@@ -79,21 +73,17 @@ class StepOpened:
     """Counts from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operated:
+class Operated(Tagged, frozen=True):
     """The run changes the notebook."""
 
-    kind: ClassVar[str] = "operated"
     run_id: str
     seq: int
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class CellOpened:
+class CellOpened(Tagged, frozen=True):
     """The turn's code stands in the notebook; it runs at once, or waits for the person."""
 
-    kind: ClassVar[str] = "cell_opened"
     run_id: str
     seq: int
     at: float
@@ -107,11 +97,9 @@ class CellOpened:
     """What was corrected in the cell, which has failed and runs again; empty at first."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellDecided:
+class CellDecided(Tagged, frozen=True):
     """The person has decided on a cell that waited."""
 
-    kind: ClassVar[str] = "cell_decided"
     run_id: str
     seq: int
     at: float
@@ -120,11 +108,9 @@ class CellDecided:
     is_edited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FilesWait:
+class FilesWait(Tagged, frozen=True):
     """A cell has run, and what it did to files of the folder waits for the person's yes."""
 
-    kind: ClassVar[str] = "files_wait"
     run_id: str
     seq: int
     at: float
@@ -133,11 +119,9 @@ class FilesWait:
     files: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilesDecided:
+class FilesDecided(Tagged, frozen=True):
     """The person has decided on the files that waited."""
 
-    kind: ClassVar[str] = "files_decided"
     run_id: str
     seq: int
     at: float
@@ -145,11 +129,9 @@ class FilesDecided:
     allows: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CellClosed:
+class CellClosed(Tagged, frozen=True):
     """A cell has ended."""
 
-    kind: ClassVar[str] = "cell_closed"
     run_id: str
     seq: int
     at: float
@@ -171,11 +153,9 @@ class CellClosed:
     """What it did to the data, in words, where that is more than a filter that kept rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepClosed:
+class StepClosed(Tagged, frozen=True):
     """A turn is over."""
 
-    kind: ClassVar[str] = "step_closed"
     run_id: str
     seq: int
     at: float
@@ -190,11 +170,9 @@ class StepClosed:
     """What the model thought beside the turn, cut to size; no part of the notebook."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunClosed:
+class RunClosed(Tagged, frozen=True):
     """The run is over."""
 
-    kind: ClassVar[str] = "run_closed"
     run_id: str
     seq: int
     at: float
@@ -224,11 +202,9 @@ class RunClosed:
     """What a person reads below the answer of a cleaning or a chart, a sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunUndone:
+class RunUndone(Tagged, frozen=True):
     """The run's cells are out of the notebook again."""
 
-    kind: ClassVar[str] = "run_undone"
     run_id: str
     seq: int
     at: float

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import inspect
 
 from dm_jupyter.agent.notebook_context import ContextPart, NotebookCell, PartKind
 from dm_jupyter.core.grounded import AnswerNumber
@@ -54,19 +55,18 @@ def source() -> str:
 
 
 def _interface(kind: type[Any]) -> str:
-    hints = get_type_hints(kind)
-    tags = [tag for tag in ("op", "kind") if tag not in hints or kind not in _PARTS]
-    lines = [f"  {tag}: '{getattr(kind, tag)}';" for tag in tags if hasattr(kind, tag)]
+    hints, shape = get_type_hints(kind), inspect.type_info(kind)
+    if not isinstance(shape, inspect.StructType | inspect.DataclassType):
+        raise TypeError(f"{kind.__name__} has no fields")
+    lines = []
+    if isinstance(shape, inspect.StructType):
+        lines.append(f"  {shape.tag_field}: '{shape.tag}';")
     is_optional = kind in get_args(wire.ClientMessage)
-    for item in fields(kind):
-        mark = "?" if is_optional and _has_default(item) else ""
+    for item in shape.fields:
+        mark = "" if item.required or not is_optional else "?"
         lines.append(f"  {item.name}{mark}: {_type(hints[item.name])};")
     doc = str(kind.__doc__).strip().splitlines()[0]
     return f"/** {doc} */\nexport interface I{kind.__name__} {{\n" + "\n".join(lines) + "\n}\n"
-
-
-def _has_default(item: Field[Any]) -> bool:
-    return item.default is not MISSING or item.default_factory is not MISSING
 
 
 def _type(hint: Any) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from typing import Any
 
 from dm_jupyter.core.errors import NotebookError
@@ -136,7 +135,7 @@ class ActiveRuns:
         try:
             with reserved:
                 ask, place = await self._preparation.place_for(ask, alive)
-                return self._begin(replace(ask, notebook_path=held.path), place)
+                return self._begin(ask.replaced(notebook_path=held.path), place)
         except RefusedError:
             raise
         except Exception as error:  # the boundary of one question

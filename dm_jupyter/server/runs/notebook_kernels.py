@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -144,9 +143,9 @@ class KernelQuestions:
                 self._desks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
             ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
-            ask = replace(ask, withheld=(*ask.withheld, *self._desks.withheld(path)))
+            ask = ask.replaced(withheld=(*ask.withheld, *self._desks.withheld(path)))
             if not self._kernels.directory.is_restricted(kernel_id):
-                ask = replace(ask, approval="ask")  # nobody has agreed to anything there
+                ask = ask.replaced(approval="ask")  # nobody has agreed to anything there
             if not self._desks.is_elsewhere(path):
                 ask = await around(self._desks.contents, ask)
             run = await self._runs.ask(self._later.below(ask), handover.alive)

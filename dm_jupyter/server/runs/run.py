@@ -168,7 +168,7 @@ class Run:
 
     def rename(self, notebook_path: str) -> None:
         """The run's notebook has another path now."""
-        self.ask = replace(self.ask, notebook_path=notebook_path)
+        self.ask = self.ask.replaced(notebook_path=notebook_path)
         self.summary = replace(self.summary, notebook_path=notebook_path)
 
     def stop(self, why: str = "") -> None:

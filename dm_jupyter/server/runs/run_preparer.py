@@ -14,7 +14,6 @@ import contextlib
 import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,8 +259,7 @@ class RunPreparer:
         )
         for unclear in meaning.unclear:
             raise RefusedError("data", unclear.sentence, candidates=unclear.candidates)
-        ask = replace(
-            ask,
+        ask = ask.replaced(
             files=tuple(dict.fromkeys((*ask.files, *meaning.files))),
             variables=tuple(dict.fromkeys((*ask.variables, *meaning.variables))),
         )
@@ -275,11 +273,11 @@ class RunPreparer:
         """
         last = next(iter(self._history.summaries(ask.notebook_path)), None)
         if last is not None and (files := self._files.still_there(last.files)):
-            return replace(ask, files=files)
+            return ask.replaced(files=files)
         if (last is not None and last.answer) or has_code(ask.question):
             return ask
         if meant := tables_in(ask.question, tables):
-            return replace(ask, variables=meant)
+            return ask.replaced(variables=meant)
         if any((cell.output or cell.figures) and not cell.role for cell in ask.cells):
             return ask  # it may be about what the person's own cells show
         folder = posixpath.dirname(ask.notebook_path.lstrip("/"))

@@ -1,6 +1,7 @@
 import pytest
 
 from dm_jupyter.assist.schema_hints import schema_hint
+from dm_jupyter.core.codec import decode_value, encode_value
 from dm_jupyter.core.schema import DatabaseTable, Join, Link, join_path
 
 
@@ -27,7 +28,9 @@ def test_a_path_follows_keys_in_both_directions() -> None:
 
 
 def test_a_table_goes_through_json() -> None:
-    assert [DatabaseTable.from_json(table.to_json()) for table in TABLES] == list(TABLES)
+    assert [decode_value(DatabaseTable, encode_value(table), "table") for table in TABLES] == list(
+        TABLES
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import json
 import string
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -105,6 +106,36 @@ def test_a_missing_field_is_named() -> None:
     stored = Trajectory(Task("t", "q"), "markdown").to_json()
     del stored["steps"]
     with pytest.raises(TrajectoryError, match="steps"):
+        Trajectory.from_json(stored)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "said"),
+    [
+        (("steps", 1, "completion", "text"), 3, r"steps\[1\]\.completion\.text: Expected `str`"),
+        (("steps", 1, "completion"), {}, r"steps\[1\]\.completion: .* missing .* `text`"),
+        (("steps", 0, "action", "kind"), "Dance", r"steps\[0\]\.action\.kind: .* 'Dance'"),
+        (("steps", 0, "findings"), [{}], r"steps\[0\]\.findings\[0\]: .* missing .* `rule`"),
+        (("brief", "columns"), "abc", r"brief\.columns: Expected `array`, got `str`"),
+        (
+            ("brief", "tables"),
+            [{"name": "t"}],
+            r"brief\.tables\[0\]: .* missing .* `columns`",
+        ),
+        (("grounding",), [{"verdict": "maybe"}], r"grounding\[0\]"),
+        (("task", "files"), [3], r"task\.files\[0\]: Expected `str`, got `int`"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named_with_its_place(
+    place: tuple[str | int, ...], wrong: object, said: str
+) -> None:
+    step = Step(Completion("x"), Turn("", RunCell("x")))
+    stored = Trajectory(Task("t", "q"), "markdown", steps=(step, step)).to_json()
+    part: Any = stored
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = wrong
+    with pytest.raises(TrajectoryError, match=said):
         Trajectory.from_json(stored)
 
 

@@ -20,10 +20,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, output_from_msg
 
 from dm_jupyter.agent.notebook_context import NotebookCell, cells_of_document
+from dm_jupyter.core.codec import decode_value
 from dm_jupyter.models.http_policy import TOOL_PROBE
 from dm_jupyter.models.local.cache import is_present
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
-from dm_jupyter.server.protocol import message_from_json, operations
+from dm_jupyter.server.protocol import RunMessage, operations
 from examples.questions import PersonsQuestion
 from tests.dm_jupyter.models.families import family
 from tests.dm_jupyter.models.stand_in import ScriptedModelRequest, ScriptedTurn, StandIn
@@ -137,7 +138,7 @@ class Conversation:
     def _apply(self, panel: Panel) -> None:
         """The notebook as the panel shows it once the run's cells are in it."""
         for raw in panel.of("operated"):
-            operations.apply(message_from_json(raw).operation, self.document)
+            operations.apply(decode_value(RunMessage, raw, "message").operation, self.document)
         panel.heard.clear()
         self.cells = cells_of_document(self.document)
 

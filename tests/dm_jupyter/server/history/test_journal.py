@@ -1,6 +1,7 @@
 """What is on disk of a run, after whatever happened to it."""
 
 import json
+import math
 from pathlib import Path
 
 import nbformat
@@ -11,6 +12,7 @@ from jupyter_ydoc import YNotebook
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.codec import decode_json, decode_value, encode_json, encode_value
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
@@ -26,9 +28,7 @@ from dm_jupyter.server.protocol import (
     CellOpened,
     Operated,
     RunClosed,
-    message_from_json,
-    to_json,
-    to_text,
+    RunMessage,
 )
 from dm_jupyter.server.protocol.operations import (
     AppendOutput,
@@ -41,8 +41,6 @@ from dm_jupyter.server.protocol.operations import (
     SetExecution,
     SetSource,
     apply,
-    operation_from_json,
-    operation_to_json,
 )
 from tests.waiting import until
 
@@ -117,10 +115,11 @@ def test_a_shared_document_becomes_what_the_file_becomes(operations: list[Operat
 
 @given(OPERATIONS)
 def test_an_operation_survives_the_wire(operation: Operation) -> None:
-    raw = json.loads(json.dumps(operation_to_json(operation)))
-    assert operation_from_json(raw) == operation
+    raw = encode_value(operation)
+    assert raw["op"] in encode_json(operation)
+    assert decode_value(Operation, raw, "operation") == operation
     message = Operated("r", 3, operation)
-    assert message_from_json(json.loads(json.dumps(to_json(message)))) == message
+    assert decode_json(RunMessage, encode_json(message), "message") == message
 
 
 def test_a_journal_from_before_runs_told_their_variables_is_read() -> None:
@@ -130,7 +129,7 @@ def test_a_journal_from_before_runs_told_their_variables_is_read() -> None:
         "approval": "risky", "kernel": "restricted", "max_turns": 1, "max_tokens": 1,
         "max_seconds": 1.0, "max_cells": 1,
     }  # fmt: skip
-    assert to_json(message_from_json(raw))["variables"] == ()
+    assert decode_value(RunMessage, raw, "message").variables == ()
 
 
 def test_a_deletion_spares_a_changed_cell() -> None:
@@ -162,8 +161,8 @@ def test_a_cell_folds_unless_the_person_changed_it() -> None:
 @pytest.mark.parametrize("extra", ["metadata", "jupyter", "tags"])
 def test_folding_takes_no_metadata_from_anybody(extra: str) -> None:
     raw = {"op": "fold_cell", "cell_id": "a", "if_source": "x", extra: {"trusted": True}}
-    with pytest.raises(TypeError):
-        operation_from_json(raw)
+    with pytest.raises(ValueError, match=f"operation: Object contains unknown field `{extra}`"):
+        decode_value(Operation, raw, "operation")
 
 
 def _open_cell(journal: Journal, cell_id: str) -> None:
@@ -196,6 +195,52 @@ def test_a_journal_is_read_again_after_a_torn_line(tmp_path: Path) -> None:
     assert [message.seq for message in again.messages(after=1)] == [2, 3]
     _close_cell(again, "a")
     assert [message.seq for message in Journal(tmp_path).messages()] == [1, 2, 3, 4]
+
+
+def test_a_line_torn_within_a_character_costs_that_line_alone(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    _open_cell(journal, "a")
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write('{"kind": "step_opened", "run_id": "é'.encode()[:-1])
+    again = Journal(tmp_path)
+    assert (again.last, [message.seq for message in again.messages()]) == (3, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"kind":"smell","seq":4}', r"line 4\.kind: Invalid value 'smell'"),
+        ('{"kind":"run_undone","seq":4,"run_id":"r"}', "line 4: Object missing .* `at`"),
+        (
+            '{"kind":"operated","seq":4,"run_id":"r","operation":{"op":"set_source","cell_id":1}}',
+            r"line 4\.operation\.cell_id: Expected `str`, got `int`",
+        ),
+        (
+            '{"kind":"operated","seq":4,"run_id":"r","operation":{"op":"burn","cell_id":"a"}}',
+            r"line 4\.operation\.op: Invalid value 'burn'",
+        ),
+    ],
+)
+def test_a_line_that_is_no_message_is_named(tmp_path: Path, line: str, said: str) -> None:
+    journal = Journal(tmp_path)
+    _open_cell(journal, "a")
+    file = tmp_path / "journal.jsonl"
+    file.write_text(f"{file.read_text()}{line}\n")
+    with pytest.raises(ValueError, match=f"{file}, {said}"):
+        list(Journal(tmp_path).messages())
+
+
+def test_a_journal_with_a_number_that_json_does_not_have_is_read(tmp_path: Path) -> None:
+    """An earlier release wrote `NaN`, and half a character as `\\ud800`."""
+    line = (
+        '{"kind": "operated", "run_id": "r", "seq": 1, "operation": {"op": "append_output", '
+        '"cell_id": "a", "output": {"data": {"application/json": [NaN, "\\ud800"]}}}}'
+    )
+    (tmp_path / "journal.jsonl").write_text(line + "\n")
+    (message,) = Journal(tmp_path).messages()
+    number, half = message.operation.output["data"]["application/json"]
+    assert math.isnan(number)
+    assert half == "\ud800"
 
 
 def test_the_outputs_of_a_cell_that_ran_during_the_save_are_filled_anew(tmp_path: Path) -> None:
@@ -464,12 +509,3 @@ async def test_outputs_that_travel_load_nothing_and_keep_their_order() -> None:
     for output in (first, second):
         assert "<img" not in output["data"]["text/html"]
         assert "a picture from remote.test, not loaded" in output["data"]["text/html"]
-
-
-def test_a_messages_text_is_made_once_for_the_journal_and_the_tabs() -> None:
-    one, other = (Operated("r", seq, AppendOutput("a", {"data": [seq]})) for seq in (1, 2))
-    text = to_text(one)
-    assert json.loads(text) == to_json(one)
-    assert to_text(one) is text
-    assert json.loads(to_text(other)) == to_json(other)
-    assert json.loads(to_text(one)) == to_json(one)

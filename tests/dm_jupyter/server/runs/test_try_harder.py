@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from dm_jupyter.server.protocol import client_message, message_from_json
+from dm_jupyter.core.codec import decode_value
+from dm_jupyter.server.protocol import ClientMessage, RunMessage
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.dm_jupyter.server.telling import Says, tell
 from tests.endpoint import ScriptedEndpoint, unused_url
@@ -246,7 +247,7 @@ async def test_variables_are_not_in_fresh_kernels(server: JupyterServer) -> None
 def test_a_number_of_tries_that_makes_no_sense_is_refused(tries: object) -> None:
     raw = {"kind": "ask", "request_id": "r", "notebook_path": "n.ipynb", "question": "How?"}
     with pytest.raises(ValueError, match="tries"):
-        client_message({**raw, "tries": tries})
+        decode_value(ClientMessage, {**raw, "tries": tries}, "message")
 
 
 def test_a_journal_from_before_there_were_tries_is_read() -> None:
@@ -255,5 +256,5 @@ def test_a_journal_from_before_there_were_tries_is_read() -> None:
         "detail": "", "answer": "40", "unsupported": [], "turns": 1, "cells": 1, "tokens": 1,
         "seconds": 1.0,
     }  # fmt: skip
-    closed = message_from_json(raw)
+    closed = decode_value(RunMessage, raw, "message")
     assert getattr(closed, "agreeing", None) == 0
