@@ -196,7 +196,7 @@ async def _main(arguments: argparse.Namespace) -> int:
                     _say(_salvage_line(options.out, standing.salvaged))
                 if not _manifest(options, arguments, policy, standing).claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
-                right = sum(record.right for record in standing.done.values())
+                right = sum(record.correct for record in standing.done.values())
                 progress.begin(len(standing.tries), len(standing.done), right)
 
             records = await evaluate(options, bounded, pool, progress.add, start)
@@ -318,7 +318,7 @@ class RunProgress:
     def add(self, record: EvalRecord) -> None:
         """Shows one more record."""
         self._done += 1
-        self._right += record.right
+        self._right += record.correct
         name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
         self._console.print(
             f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "

@@ -196,7 +196,7 @@ def _ordinary_row(records: Sequence[EvalRecord]) -> tuple[str, ...]:
 
 
 def _row(name: str, records: Sequence[EvalRecord], counts: Sequence[int]) -> tuple[str, ...]:
-    right = sum(one.right for one in records)
+    right = sum(one.correct for one in records)
     return (name, str(len(records)), *map(str, counts), str(right))
 
 
@@ -212,7 +212,7 @@ def _print_answers(records: Sequence[EvalRecord]) -> None:
     good = (Verdict.SAID, Verdict.CLEAN)
     for record in records:
         found = _verdict(record)
-        if found not in good or not record.right:
+        if found not in good or not record.correct:
             asked = _ASKED[record.id]
             told = [*record.rests_on, *record.ending]
             mark = f"\n  mark: {'. '.join(told)}" if told else ""

@@ -23,8 +23,8 @@ from kernel_sandbox.types import CellResult
 __all__ = [
     "Action",
     "Answer",
-    "Brief",
     "Completion",
+    "DataContext",
     "Fold",
     "RunCell",
     "Step",
@@ -34,7 +34,8 @@ __all__ = [
     "Void",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version 1 had other names for some fields; it is still read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Step:
     """What the cell did, when the action was one."""
     observation: str = ""
     """What the model is told next; empty when the turn ended the run."""
-    objection: str = ""
+    critique: str = ""
     """Why a cell that worked was sent back, if it was."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
@@ -128,11 +129,11 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class DataContext:
     """What the model is shown of the data before it writes anything."""
 
     text: str = ""
-    opening: str = ""
+    preamble: str = ""
     """Code that loads the data, to begin a python cell with."""
     columns: tuple[str, ...] = ()
     """Every column name, for hints after a misspelled one."""
@@ -168,7 +169,7 @@ class Trajectory:
 
     task: Task
     dialect: str
-    brief: Brief = field(default_factory=Brief)
+    data_context: DataContext = field(default_factory=DataContext)
     steps: tuple[Step, ...] = ()
     stop: StopReason | None = None
     """`None` while the run goes on."""
@@ -283,14 +284,14 @@ class Trajectory:
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
             "dialect": self.dialect,
-            "brief": {
-                **asdict(self.brief),
-                "columns": list(self.brief.columns),
-                "databases": list(self.brief.databases),
-                "incomplete": list(self.brief.incomplete),
-                "variables": list(self.brief.variables),
-                "tables": [table.to_json() for table in self.brief.tables],
-                "frames": [frame.to_json() for frame in self.brief.frames],
+            "data_context": {
+                **asdict(self.data_context),
+                "columns": list(self.data_context.columns),
+                "databases": list(self.data_context.databases),
+                "incomplete": list(self.data_context.incomplete),
+                "variables": list(self.data_context.variables),
+                "tables": [table.to_json() for table in self.data_context.tables],
+                "frames": [frame.to_json() for frame in self.data_context.frames],
             },
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
@@ -317,13 +318,13 @@ class Trajectory:
             TrajectoryError: another schema version, or a field is missing or of the wrong kind.
         """
         version = raw.get("schema_version")
-        if version != SCHEMA_VERSION:
+        if version not in {1, SCHEMA_VERSION}:
             raise TrajectoryError(
                 f"this trajectory has schema version {version!r}; this release reads "
-                f"version {SCHEMA_VERSION}"
+                f"versions 1 to {SCHEMA_VERSION}"
             )
         try:
-            return _trajectory_from_json(raw)
+            return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
         except (KeyError, TypeError, ValueError) as error:
             raise TrajectoryError(f"this trajectory is not whole: {error!r}") from error
 
@@ -335,7 +336,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
-        "objection": step.objection,
+        "critique": step.critique,
         "is_edited": step.is_edited,
         "written": asdict(step.written) if step.written else None,
         "findings": [asdict(finding) for finding in step.findings],
@@ -357,28 +358,35 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
         turn=Turn(raw["thought"], kind(**action)),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
-        objection=raw.get("objection", ""),
+        critique=raw.get("critique", ""),
         is_edited=raw.get("is_edited", False),
         written=RunCell(**raw["written"]) if raw.get("written") else None,
         findings=tuple(Finding(**finding) for finding in raw.get("findings", ())),
     )
 
 
+def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trajectory of version 1 with the field names of version 2."""
+    data_context = {**raw["brief"], "preamble": raw["brief"]["opening"]}
+    steps = [{**step, "critique": step.get("objection", "")} for step in raw["steps"]]
+    return {**raw, "data_context": data_context, "steps": steps}
+
+
 def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
-    brief = raw["brief"]
+    data_context = raw["data_context"]
     return Trajectory(
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
-        brief=Brief(
-            brief["text"],
-            brief["opening"],
-            tuple(brief["columns"]),
-            tuple(brief["databases"]),
-            tuple(brief.get("incomplete", ())),
-            tuple(brief.get("variables", ())),
-            tuple(map(DatabaseTable.from_json, brief.get("tables", ()))),
-            tuple(map(LoadedTable.from_json, brief.get("frames", ()))),
-            brief.get("links", ""),
+        data_context=DataContext(
+            data_context["text"],
+            data_context["preamble"],
+            tuple(data_context["columns"]),
+            tuple(data_context["databases"]),
+            tuple(data_context.get("incomplete", ())),
+            tuple(data_context.get("variables", ())),
+            tuple(map(DatabaseTable.from_json, data_context.get("tables", ()))),
+            tuple(map(LoadedTable.from_json, data_context.get("frames", ()))),
+            data_context.get("links", ""),
         ),
         steps=tuple(_step_from_json(step) for step in raw["steps"]),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,

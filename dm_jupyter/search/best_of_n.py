@@ -138,7 +138,8 @@ async def rehearse(
     sees it; where a cell ends otherwise there, the model goes on from what it did.
 
     Args:
-        arena_in: returns the task, briefed, for a pool and a folder that go away afterwards.
+        arena_in: returns the task, with its data context, for a pool and a folder that go away
+            afterwards.
         policy: the model.
         tries: how many at most: it begins with two, and is done when two agree.
         limits: of each try.

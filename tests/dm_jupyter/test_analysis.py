@@ -16,7 +16,7 @@ from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.core.events import CellFinished, CellStarted, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from dm_jupyter.data.brief import names_for
+from dm_jupyter.data.data_context import names_for
 from tests.fakes import ScriptedPolicy
 from tests.kernel_sandbox.running import BEGIN, places_of
 from tests.waiting import until

@@ -62,8 +62,8 @@ _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
 _BREAKS = 2
 """Answers of the model that may break off in a try; one more ends the run, which can go on."""
-_RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", "failure",
-           "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
+_RESULT = ("id", "trial", "correct", "strict_correct", "parts", "strict_parts", "grades",
+           "failure", "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
@@ -299,7 +299,7 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     started = time.monotonic()
     fault, is_scored = "", True
     try:
-        arena = await arena.briefed(means.reader)
+        arena = await arena.with_data_context(means.reader)
         strategy = _strategy(item, options, folder, means.scorer)
         solution = await strategy.solve(arena, means.policy)
     except (DataFileError, ScoringError) as error:
@@ -339,7 +339,7 @@ def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringP
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if scorer.score_now(item, outcome_of(candidate, folder)).right else -1.0
+        return 1.0 if scorer.score_now(item, outcome_of(candidate, folder)).correct else -1.0
 
     return replace(options.strategy, reward=reward)
 

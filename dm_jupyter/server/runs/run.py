@@ -34,7 +34,7 @@ from dm_jupyter.core.trajectory import (
     StopReason,
     Trajectory,
 )
-from dm_jupyter.data.brief import brief_room
+from dm_jupyter.data.data_context import data_context_size
 from dm_jupyter.models.opening import chosen_dialect, known_context
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.server.history.journal import Journal
@@ -271,25 +271,27 @@ class Run:
         place = self._place
         self._progress.phase("reading the files")
         context_tokens = await asyncio.to_thread(known_context, self._choice)
-        self._names, brief = await self._kernels.data.briefed(
+        self._names, data_context = await self._kernels.data.data_context_of(
             place.kernel_id,
             place.files,
             place.notebook_folder,
             self.ask.question,
-            brief_room(place.settings.context_tokens or context_tokens),
+            data_context_size(place.settings.context_tokens or context_tokens),
         )
         task = self._task_of(tuple(self._names.values()))
         workspace = self._kernels.directory.workspace(place.kernel_id, place.notebook_folder)
-        self._notebook.begin(task, brief.databases, self.ask.after, workspace)
+        self._notebook.begin(task, data_context.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
-        parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
-        links = (ContextPart("links", brief.links),) if brief.links else ()
+        parts = tuple(
+            part for part in (ContextPart("data", data_context.text), *place.told) if part.text
+        )
+        links = (ContextPart("links", data_context.links),) if data_context.links else ()
         self.journal.add(ContextTold, parts=(*parts, *links))
         text = "\n\n".join(part.text for part in parts)
         containment = self._kernels.directory.containment(place.kernel_id).to_json()
-        brief = replace(brief, text=text, variables=self.ask.variables)
+        data_context = replace(data_context, text=text, variables=self.ask.variables)
         where = self.summary.endpoint
-        return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)
+        return Trajectory(task, "markdown", data_context, containment=containment, endpoint=where)
 
     def _task_of(self, files: tuple[Path, ...]) -> Task:
         return Task(id=self.journal.run_id, question=self.ask.question, files=files)

@@ -86,7 +86,7 @@ class Tries:
 
         def arena_in(pool: Pool, folder: Path) -> RolloutContext:
             return RolloutContext(
-                start.task, pool, folder, names, start.brief, settings, start.dialect,
+                start.task, pool, folder, names, start.data_context, settings, start.dialect,
                 emit=self._count,
             )  # fmt: skip
 

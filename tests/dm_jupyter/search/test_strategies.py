@@ -206,8 +206,8 @@ async def test_the_limits_of_a_run_end_paths_and_the_search(
     assert solution.best.trajectory.stop is StopReason.BUDGET
     assert solution.best.trajectory.stop_detail == "11 tokens"
     policy.batches.clear()
-    brief = replace(arena, run=RunSettings(max_seconds=1e-6))
-    solution = await search.solve(brief, policy)
+    short = replace(arena, run=RunSettings(max_seconds=1e-6))
+    solution = await search.solve(short, policy)
     assert policy.batches == []
     assert solution.best.trajectory.stop is StopReason.BUDGET
 
@@ -410,10 +410,10 @@ async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -
     file.write_text("amount\n1\n2\n")
     arena = RolloutContext(Task("t", "q", (file,)), pool, tmp_path / "out")
     async with ProfileReader() as reader:
-        assert "amount" in (await arena.briefed(reader)).brief.text
+        assert "amount" in (await arena.with_data_context(reader)).data_context.text
         file.unlink()
         with pytest.raises(DataFileError, match=r"t\.csv"):
-            await arena.briefed(reader)
+            await arena.with_data_context(reader)
 
 
 @pytest.mark.parametrize(

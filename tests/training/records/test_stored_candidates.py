@@ -17,7 +17,7 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell
 from tests.training.outcomes import tried
-from training.records.failures import was_mended
+from training.records.failures import self_corrected_in
 from training.records.records import EvalRecord, RunError
 from training.revote import stored_candidates
 
@@ -35,8 +35,8 @@ async def _values(trajectories: Sequence[Trajectory]) -> list[float]:
 def _facts(one: Candidate) -> tuple[object, ...]:
     run = one.trajectory
     turns = [(step.completion.text, step.turn, step.observation) for step in run.steps]
-    return (one.folder, one.weight, one.value, run.answer, run.stop, run.cells, was_mended(run),
-            turns)  # fmt: skip
+    return (one.folder, one.weight, one.value, run.answer, run.stop, run.cells,
+            self_corrected_in(run), turns)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
-from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
@@ -215,8 +215,8 @@ class Folder:
     def begin_run(self, _: str) -> None:
         return None
 
-    async def briefed(self, *_: object) -> tuple[dict[str, Path], Brief]:
-        return {}, Brief()
+    async def data_context_of(self, *_: object) -> tuple[dict[str, Path], DataContext]:
+        return {}, DataContext()
 
 
 async def test_a_run_whose_model_died_has_the_next_one_open_it_anew(
