@@ -76,7 +76,7 @@ class Analysis:
     """Files that the code made, where they lie now."""
     fault: Exception | None = None
     """What broke, when the run ended in a fault."""
-    rehearsal: BestOfN | None = None
+    best_of_n: BestOfN | None = None
     """What the tries in fresh kernels gave; `None` where there was one try."""
 
 
@@ -182,10 +182,10 @@ async def analyze(
         settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
         room = data_context_size(settings.run.context_tokens)
         data_context = await build_data_context(names, reader, task.question, room)
-    rehearsal = None
+    best_of_n = None
     if settings.tries > 1:
-        rehearsal = await _rehearsed(task, data_context, names, policy, settings)
-        policy = rehearsal.policy
+        best_of_n = await _with_best_of_n(task, data_context, names, policy, settings)
+        policy = best_of_n.policy
     continued = settings.surroundings
     session = KernelSession(
         settings.limits,
@@ -210,7 +210,7 @@ async def analyze(
             containment=kernel.containment.to_json(),
         )
         analysis = await _worked(trajectory, policy, settings, emit, notebook, kernel.workspace)
-    return replace(analysis, rehearsal=rehearsal)
+    return replace(analysis, best_of_n=best_of_n)
 
 
 async def _worked(
@@ -238,7 +238,7 @@ async def _worked(
     return Analysis(trajectory, notebook, made, faults[0] if faults else None)
 
 
-async def _rehearsed(
+async def _with_best_of_n(
     task: Task,
     data_context: DataContext,
     names: Mapping[str, Path],
@@ -246,15 +246,15 @@ async def _rehearsed(
     settings: AnalysisSettings,
 ) -> BestOfN:
     from dm_jupyter.agent.rollout import RolloutContext  # noqa: PLC0415
-    from dm_jupyter.search.best_of_n import rehearse  # noqa: PLC0415
+    from dm_jupyter.search.best_of_n import run_best_of_n  # noqa: PLC0415
 
-    def arena_in(pool: Pool, folder: Path) -> RolloutContext:
+    def context_in(pool: Pool, folder: Path) -> RolloutContext:
         return RolloutContext(
             task, pool, folder, names, data_context, run=settings.run, dialect=settings.dialect
         )
 
     profile = Strictness.ROLLOUT if settings.require else Strictness.INTERACTIVE
-    return await rehearse(arena_in, policy, settings.tries, settings.limits, profile)
+    return await run_best_of_n(context_in, policy, settings.tries, settings.limits, profile)
 
 
 def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError | None:

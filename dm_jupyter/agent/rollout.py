@@ -57,7 +57,7 @@ class Rollout:
     """One run's notebook and what holds its state; implements `Notebook`."""
 
     def __init__(self, runner: Runner, notebook: HeadlessNotebook) -> None:
-        """Takes both over; made by `RolloutContext.episode`.
+        """Takes both over; made by `RolloutContext.open_rollout`.
 
         Args:
             runner: where cells run.
@@ -86,7 +86,7 @@ class Rollout:
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[Rollout]:
-        """Opens an episode that goes on from here by itself, its notebook a copy of this one."""
+        """Opens a rollout that goes on from here by itself, its notebook a copy of this one."""
         async with self._runner.branch() as runner:
             yield Rollout(runner, self.notebook.branched(runner))
 
@@ -135,7 +135,7 @@ class RolloutContext:
     """Gets the events of all runs."""
 
     async def with_data_context(self, reader: ProfileReader) -> RolloutContext:
-        """Returns the arena after a look at the task's files.
+        """Returns the context after a look at the task's files.
 
         Args:
             reader: reads them.
@@ -155,7 +155,7 @@ class RolloutContext:
         return Trajectory(self.task, self.dialect, self.data_context)
 
     @asynccontextmanager
-    async def episode(self) -> AsyncIterator[Rollout]:
+    async def open_rollout(self) -> AsyncIterator[Rollout]:
         """Opens an empty notebook with the question on top, and a fresh state.
 
         Raises:

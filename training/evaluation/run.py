@@ -54,7 +54,7 @@ __all__ = [
     "evaluate",
     "item_folder",
     "outcome_of",
-    "standing_of",
+    "resume_state_of",
     "write_results",
 ]
 
@@ -137,7 +137,7 @@ class ResumeState:
         return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
 
 
-def standing_of(options: EvalOptions) -> ResumeState:
+def resume_state_of(options: EvalOptions) -> ResumeState:
     """Returns where a run stands; damaged records are set aside where the options say so.
 
     Raises:
@@ -198,9 +198,9 @@ async def evaluate(
         JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
     """
     with _alone_in(options.out):
-        standing = standing_of(options)
-        on_start(standing)
-        return await _evaluate(options, policy, pool, on_record, standing)
+        resume_state = resume_state_of(options)
+        on_start(resume_state)
+        return await _evaluate(options, policy, pool, on_record, resume_state)
 
 
 @contextmanager
@@ -222,9 +222,9 @@ async def _evaluate(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[EvalRecord], None],
-    standing: ResumeState,
+    resume_state: ResumeState,
 ) -> list[EvalRecord]:
-    done, to_do = dict(standing.done), standing.to_do
+    done, to_do = dict(resume_state.done), resume_state.to_do
     log = RecordLog(options.out / "records.jsonl")
     waiting = iter(to_do)
     scorer = ScoringPool(options.suite, options.score_seconds, _scores_at_once(options.at_once))
@@ -243,7 +243,7 @@ async def _evaluate(
                 group.create_task(work(_Means(policy, pool, reader, scorer)))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
-    return [done[item.task.id, trial] for item, trial in standing.tries]
+    return [done[item.task.id, trial] for item, trial in resume_state.tries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
     folder.mkdir(parents=True)
-    arena = RolloutContext(
+    context = RolloutContext(
         item.task,
         means.pool,
         folder,
@@ -299,12 +299,12 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     started = time.monotonic()
     fault, is_scored = "", True
     try:
-        arena = await arena.with_data_context(means.reader)
+        context = await context.with_data_context(means.reader)
         strategy = _strategy(item, options, folder, means.scorer)
-        solution = await strategy.solve(arena, means.policy)
+        solution = await strategy.solve(context, means.policy)
     except (DataFileError, ScoringError) as error:
         fault, is_scored = str(error), not isinstance(error, ScoringError)
-        solution = _unread(arena, fault)
+        solution = _unread(context, fault)
     seconds = time.monotonic() - started
     if solution.notebook is not None:
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
@@ -344,10 +344,10 @@ def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringP
     return replace(options.strategy, reward=reward)
 
 
-def _unread(arena: RolloutContext, why: str) -> Solution:
+def _unread(context: RolloutContext, why: str) -> Solution:
     """What remains of a try whose data can't be read, or whose answers can't be compared."""
-    ended = replace(arena.start, stop=StopReason.FAULT, stop_detail=why)
-    return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
+    ended = replace(context.start, stop=StopReason.FAULT, stop_detail=why)
+    return Solution(0, (Candidate(ended, context.folder),), None, 0, 0, 0)
 
 
 def outcome_of(candidate: Candidate, folder: Path) -> Outcome:

@@ -8,14 +8,14 @@ from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from dm_jupyter.core.coding import decoded
-from dm_jupyter.server.protocol.ephemeral import PassingMessage
+from dm_jupyter.server.protocol.ephemeral import EphemeralMessage
 from dm_jupyter.server.protocol.operations import operation_from_json, operation_to_json
 from dm_jupyter.server.protocol.panel import ClientMessage
 from dm_jupyter.server.protocol.run import Operated, RunMessage
 
 __all__ = ["ServerMessage", "client_message", "message_from_json", "to_json", "to_text"]
 
-ServerMessage = RunMessage | PassingMessage
+ServerMessage = RunMessage | EphemeralMessage
 
 _CLIENT: dict[str, type[ClientMessage]] = {kind.kind: kind for kind in get_args(ClientMessage)}
 _RUN: dict[str, type[RunMessage]] = {kind.kind: kind for kind in get_args(RunMessage)}

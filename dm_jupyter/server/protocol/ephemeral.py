@@ -1,4 +1,4 @@
-"""What the server says in passing: nobody keeps it."""
+"""What the server says and nobody keeps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kernel_sandbox.types import FileChange
 __all__ = [
     "Attached",
     "Candidate",
+    "EphemeralMessage",
     "FileWritten",
     "FilesWanted",
     "KernelEnded",
     "KernelMeter",
-    "PassingMessage",
     "Phase",
     "Refused",
     "TextDelta",
@@ -152,6 +152,6 @@ class KernelEnded:
     """Which limit, and what to do."""
 
 
-PassingMessage = (
+EphemeralMessage = (
     TextDelta | Phase | Attached | FileWritten | FilesWanted | Refused | KernelMeter | KernelEnded
 )

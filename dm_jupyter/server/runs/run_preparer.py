@@ -114,7 +114,7 @@ class RunPreparer:
         self._settings = settings
         self._make_way = cancel_prefetch
 
-    async def place_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
+    async def context_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
         """Returns the question with the files that it means, and where its run works.
 
         Args:
@@ -153,7 +153,7 @@ class RunPreparer:
             raise RefusedError("file", str(error)) from error
         self._make_way(ask)
         now = await self._now(ask, kernel_id)
-        place = RunContext(
+        context = RunContext(
             kernel_id=kernel_id,
             is_restricted=is_restricted,
             notebook_folder=self._files.folder_of(path),
@@ -162,7 +162,7 @@ class RunPreparer:
             file_states=now.files,
             settings=self._settings,
         )
-        return ask, place
+        return ask, context
 
     async def preview(self, ask: Ask) -> tuple[ContextPart, ...]:
         """Returns what the model would be told besides the files of the question."""

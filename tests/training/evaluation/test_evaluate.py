@@ -38,7 +38,7 @@ from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.models import BoundedPolicy
-from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, standing_of
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
 from training.marking.judge import Judge, JudgeError
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog
@@ -176,8 +176,8 @@ async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
     policy.sample = dies  # type: ignore[method-assign,assignment]
     with pytest.raises(EndpointUnreachableError):
         await evaluate(options, policy, pool)
-    standing = standing_of(options)
-    assert (len(standing.done), len(standing.to_do)) == (2, 1)
+    resume_state = resume_state_of(options)
+    assert (len(resume_state.done), len(resume_state.to_do)) == (2, 1)
 
 
 async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: SandboxPool) -> None:
@@ -188,9 +188,9 @@ async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: Sa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    standing = standing_of(options)
-    assert len(standing.done) >= 1
-    assert len(standing.done) + len(standing.to_do) == 3
+    resume_state = resume_state_of(options)
+    assert len(resume_state.done) >= 1
+    assert len(resume_state.done) + len(resume_state.to_do) == 3
     assert len(await evaluate(options, policy, pool)) == 3
 
 

@@ -53,8 +53,8 @@ async def test_the_runs_of_a_record_are_those_that_were_chosen_among(
 ) -> None:
     task = Task("t", "How many?", answer_format="@n[n]")
     async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
-        arena = RolloutContext(task, pool, tmp_path, dialect="react")
-        solution = await strategy.solve(arena, Scripted(_says))
+        context = RolloutContext(task, pool, tmp_path, dialect="react")
+        solution = await strategy.solve(context, Scripted(_says))
     best = solution.best.trajectory.to_json()
     record = tried("t", True, trajectory=best, search=solution.record)
     found = stored_candidates(record, tmp_path)
