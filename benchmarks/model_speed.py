@@ -27,7 +27,7 @@ from dm_jupyter.agent.loop import RunSettings, request_for, step
 from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, RunCell, Trajectory
-from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.data_context import build_data_context
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.call import build_call
 from dm_jupyter.models.capabilities import LOCAL_SERVER
@@ -97,8 +97,8 @@ async def requests() -> dict[str, list[dict[str, Any]]]:
     async with ProfileReader() as reader:
         for name, (question, cell, error) in QUESTIONS.items():
             file = EXAMPLES / name
-            brief = await brief_of({name: file}, reader)
-            start = Trajectory(Task("", question, (file,)), "markdown", brief)
+            data_context = await build_data_context({name: file}, reader)
+            start = Trajectory(Task("", question, (file,)), "markdown", data_context)
             said = _Said(cell, error)
             failed = await step(start, said, said, settings, lambda _: None)
             for kind, trajectory in (("first", start), ("again", failed)):

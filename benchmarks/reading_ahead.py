@@ -16,7 +16,7 @@ from dm_jupyter.agent.loop import RunSettings, request_for
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.data_context import build_data_context
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, SampleRequest
@@ -36,13 +36,13 @@ async def _seconds(policy: Policy, request: SampleRequest) -> float:
 async def _measure(file: Path) -> tuple[float, float, float]:
     names = {file.name: file}
     async with ProfileReader() as reader:
-        brief = await brief_of(names, reader)
-    start = Trajectory(Task("", _QUESTION, (file,)), "markdown", brief)
+        data_context = await build_data_context(names, reader)
+    start = Trajectory(Task("", _QUESTION, (file,)), "markdown", data_context)
     question = request_for(start, RunSettings(turn_tokens=1))
     async with open_policy(ModelChoice()) as policy:
         cold = await _seconds(policy, question)
     async with open_policy(ModelChoice()) as policy:
-        reading = await _seconds(policy, ahead_of((file,), brief))
+        reading = await _seconds(policy, ahead_of((file,), data_context))
         ahead = await _seconds(policy, question)
     return cold, reading, ahead
 

@@ -32,8 +32,8 @@ manager.add_extension("dm_jupyter", enabled=True)
 manager.link_extension("dm_jupyter")
 manager.load_extension("dm_jupyter")
 loaded = times()
-assert "dm_jupyter_analyst" in app.web_app.settings
-app.web_app.settings["dm_jupyter_analyst"].get()
+assert "dm_jupyter_run_service" in app.web_app.settings
+app.web_app.settings["dm_jupyter_run_service"].get()
 used = times()
 spent = [1000 * (b - a) for pair in ((begun, loaded), (loaded, used)) for a, b in zip(*pair)]
 print(json.dumps([spent, [name for name in ("pandas", "torch", "openai") if name in sys.modules]]))

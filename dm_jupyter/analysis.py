@@ -16,8 +16,8 @@ from dm_jupyter.agent.rollout import settings_for
 from dm_jupyter.core.errors import DataFileError, NotebookError, UsageError
 from dm_jupyter.core.events import Emit, Event, RunFinished
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Trajectory
-from dm_jupyter.data.brief import brief_of, brief_room, names_for
+from dm_jupyter.core.trajectory import DataContext, Trajectory
+from dm_jupyter.data.data_context import build_data_context, data_context_size, names_for
 from dm_jupyter.data.profile import HEAD_BYTES, check_head
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.opening import AUTO, chosen_dialect
@@ -76,7 +76,7 @@ class Analysis:
     """Files that the code made, where they lie now."""
     fault: Exception | None = None
     """What broke, when the run ended in a fault."""
-    rehearsal: BestOfN | None = None
+    best_of_n: BestOfN | None = None
     """What the tries in fresh kernels gave; `None` where there was one try."""
 
 
@@ -180,12 +180,12 @@ async def analyze(
             await reader.profile(path, name)
         dialect = await chosen_dialect(settings.dialect, policy)
         settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
-        room = brief_room(settings.run.context_tokens)
-        brief = await brief_of(names, reader, task.question, room)
-    rehearsal = None
+        room = data_context_size(settings.run.context_tokens)
+        data_context = await build_data_context(names, reader, task.question, room)
+    best_of_n = None
     if settings.tries > 1:
-        rehearsal = await _rehearsed(task, brief, names, policy, settings)
-        policy = rehearsal.policy
+        best_of_n = await _with_best_of_n(task, data_context, names, policy, settings)
+        policy = best_of_n.policy
     continued = settings.surroundings
     session = KernelSession(
         settings.limits,
@@ -196,19 +196,21 @@ async def analyze(
     async with session as kernel:
         if continued is not None:
             around = await continued.revive(kernel)
-            brief = replace(brief, text="\n\n".join(filter(None, (brief.text, around))))
+            data_context = replace(
+                data_context, text="\n\n".join(filter(None, (data_context.text, around)))
+            )
         runner = WithPackages(kernel, install, kernel.workspace.path) if install else kernel
-        notebook = HeadlessNotebook(runner, brief.databases, settings.notebook, continued)
+        notebook = HeadlessNotebook(runner, data_context.databases, settings.notebook, continued)
         notebook.ask(task)
         trajectory = Trajectory(
             task,
             settings.dialect,
-            brief,
+            data_context,
             endpoint=settings.endpoint,
             containment=kernel.containment.to_json(),
         )
         analysis = await _worked(trajectory, policy, settings, emit, notebook, kernel.workspace)
-    return replace(analysis, rehearsal=rehearsal)
+    return replace(analysis, best_of_n=best_of_n)
 
 
 async def _worked(
@@ -236,23 +238,23 @@ async def _worked(
     return Analysis(trajectory, notebook, made, faults[0] if faults else None)
 
 
-async def _rehearsed(
+async def _with_best_of_n(
     task: Task,
-    brief: Brief,
+    data_context: DataContext,
     names: Mapping[str, Path],
     policy: Policy,
     settings: AnalysisSettings,
 ) -> BestOfN:
     from dm_jupyter.agent.rollout import RolloutContext  # noqa: PLC0415
-    from dm_jupyter.search.best_of_n import rehearse  # noqa: PLC0415
+    from dm_jupyter.search.best_of_n import run_best_of_n  # noqa: PLC0415
 
-    def arena_in(pool: Pool, folder: Path) -> RolloutContext:
+    def context_in(pool: Pool, folder: Path) -> RolloutContext:
         return RolloutContext(
-            task, pool, folder, names, brief, run=settings.run, dialect=settings.dialect
+            task, pool, folder, names, data_context, run=settings.run, dialect=settings.dialect
         )
 
     profile = Strictness.ROLLOUT if settings.require else Strictness.INTERACTIVE
-    return await rehearse(arena_in, policy, settings.tries, settings.limits, profile)
+    return await run_best_of_n(context_in, policy, settings.tries, settings.limits, profile)
 
 
 def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError | None:

@@ -123,7 +123,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _manifest(
-    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, standing: ResumeState
+    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, resume_state: ResumeState
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     told = dict(first.prompts)
@@ -152,8 +152,8 @@ def _manifest(
         profile=arguments.profile,
         git=git_revision(_CHECKOUT),
         versions=versions(),
-        questions=standing.questions,
-        data=standing.data,
+        questions=resume_state.questions,
+        data=resume_state.data,
         judge=options.judge.name if options.judge else "",
         collects=options.collects,
         installs=arguments.install_packages,
@@ -194,16 +194,16 @@ async def _main(arguments: argparse.Namespace) -> int:
         bounded = BoundedPolicy(policy, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
 
-            def start(standing: ResumeState) -> None:
-                standing.refuse_others(options.out)
-                if standing.done and not (options.out / "run.json").exists():
-                    _say(_UNKNOWN.format(out=options.out, count=len(standing.done)))
-                if standing.salvaged is not None:
-                    _say(_salvage_line(options.out, standing.salvaged))
-                if not _manifest(options, arguments, policy, standing).claim(options.out):
+            def start(resume_state: ResumeState) -> None:
+                resume_state.refuse_others(options.out)
+                if resume_state.done and not (options.out / "run.json").exists():
+                    _say(_UNKNOWN.format(out=options.out, count=len(resume_state.done)))
+                if resume_state.salvaged is not None:
+                    _say(_salvage_line(options.out, resume_state.salvaged))
+                if not _manifest(options, arguments, policy, resume_state).claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
-                right = sum(record.right for record in standing.done.values())
-                progress.begin(len(standing.tries), len(standing.done), right)
+                right = sum(record.correct for record in resume_state.done.values())
+                progress.begin(len(resume_state.tries), len(resume_state.done), right)
 
             records = await evaluate(options, bounded, pool, progress.add, start)
     price = Price(*arguments.price) if arguments.price else None
@@ -324,7 +324,7 @@ class RunProgress:
     def add(self, record: EvalRecord) -> None:
         """Shows one more record."""
         self._done += 1
-        self._right += record.right
+        self._right += record.correct
         name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
         self._console.print(
             f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "

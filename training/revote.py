@@ -86,7 +86,7 @@ def revote(
         choose,
     )
     _refuse_lost_files(record, scored, folder)
-    best = next((one for one in scored if one.strict), scored[chosen])
+    best = next((one for one in scored if one.strict_correct), scored[chosen])
     is_vote = record.search["kind"] == "vote"
     return Revote(
         tuple(scored) if is_vote else (),
@@ -130,7 +130,11 @@ def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: 
     Raises:
         RunError: the vote was right, its files are gone, and no try is right any more.
     """
-    if record.strict and not folder.is_dir() and not any(one.strict for one in tries):
+    if (
+        record.strict_correct
+        and not folder.is_dir()
+        and not any(one.strict_correct for one in tries)
+    ):
         raise RunError(f"{record.id}: its files are gone, so it can't be scored again: {folder}")
 
 
@@ -212,7 +216,7 @@ def _kept(
         own = tuple(tries[record.key])
         if (own and choose == "vote") or record.key in chosen:
             taken = chosen.get(record.key, record)
-            right = next((one for one in own if one.strict), taken)
+            right = next((one for one in own if one.strict_correct), taken)
             kept[record.key] = Revote(own, best.get(record.key, right), taken)
     return kept
 

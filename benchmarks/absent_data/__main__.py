@@ -34,7 +34,7 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
 from training.evaluation.arguments import positive
-from training.evaluation.run import EvalOptions, standing_of
+from training.evaluation.run import EvalOptions, resume_state_of
 from training.records.records import EvalRecord, read_run
 
 __all__ = ["main", "measure", "parsed", "recorded", "table_of"]
@@ -133,7 +133,7 @@ def recorded(arguments: argparse.Namespace) -> list[EvalRecord]:
     """
     options = _options(arguments)
     own, compact = options.out / "records.jsonl", _compact_file(arguments)
-    wanted = standing_of(options).wanted
+    wanted = resume_state_of(options).wanted
     records = read_run(own if own.exists() or compact is None else compact)
     return [one for one in records if one.key in wanted]
 
@@ -196,7 +196,7 @@ def _ordinary_row(records: Sequence[EvalRecord]) -> tuple[str, ...]:
 
 
 def _row(name: str, records: Sequence[EvalRecord], counts: Sequence[int]) -> tuple[str, ...]:
-    right = sum(one.right for one in records)
+    right = sum(one.correct for one in records)
     return (name, str(len(records)), *map(str, counts), str(right))
 
 
@@ -212,7 +212,7 @@ def _print_answers(records: Sequence[EvalRecord]) -> None:
     good = (Verdict.SAID, Verdict.CLEAN)
     for record in records:
         found = _verdict(record)
-        if found not in good or not record.right:
+        if found not in good or not record.correct:
             asked = _ASKED[record.id]
             told = [*record.rests_on, *record.ending]
             mark = f"\n  mark: {'. '.join(told)}" if told else ""

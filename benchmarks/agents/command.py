@@ -24,7 +24,7 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
 from training.evaluation.arguments import positive
-from training.evaluation.run import EvalOptions, standing_of
+from training.evaluation.run import EvalOptions, resume_state_of
 from training.records.records import EvalRecord, read_run
 from training.suites.suite import Suite
 
@@ -106,7 +106,7 @@ class Command:
             own, compact = options.out / "records.jsonl", self._compact_file(name)
             path = own if own.exists() or compact is None else compact
             if path.exists():
-                wanted = standing_of(options).wanted
+                wanted = resume_state_of(options).wanted
                 found[name] = [one for one in read_run(path) if one.key in wanted]
         return found
 

@@ -19,7 +19,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.protocols import Policy
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.manifest import Manifest, git_revision, versions
-from training.evaluation.run import EvalOptions, evaluate, standing_of
+from training.evaluation.run import EvalOptions, evaluate, resume_state_of
 from training.records.records import EvalRecord, RecordLog
 
 __all__ = ["Shape", "shape_of", "side_by_side"]
@@ -52,8 +52,8 @@ class Shape:
             ValueError: a file of records is broken.
             OSError: a file can't be written.
         """
-        standing = standing_of(self.options)
-        standing.refuse_others(self.options.out)
+        resume_state = resume_state_of(self.options)
+        resume_state.refuse_others(self.options.out)
         self._claim(self.options.out)
         if self.compact is None:
             return
@@ -61,7 +61,7 @@ class Shape:
         kept, compact = RecordLog(self.options.out / "records.jsonl"), RecordLog(self.compact)
         here, there = ({record.key: record for record in log.read()} for log in (kept, compact))
         for key, record in there.items():
-            if key in standing.wanted and key not in here:
+            if key in resume_state.wanted and key not in here:
                 kept.append(record)
         for key, record in here.items():
             if key not in there:
@@ -107,7 +107,7 @@ def shape_of(
         profile=profile,
         git=git_revision(_CHECKOUT),
         versions=versions(),
-        questions=standing_of(options).questions,
+        questions=resume_state_of(options).questions,
     )
     return Shape(options, manifest, compact, label)
 

@@ -116,12 +116,12 @@ class Comm(OnLoop):
         def call() -> None:
             spawned: list[Any] = []
             handoffs = Handoffs(_taken, _answered, lambda _: None, spawned.append)
-            wire = ZmqChannels(None)  # type: ignore[arg-type]  (it is not opened)
-            wire.on_comm = handoffs.hear
+            channel = ZmqChannels(None)  # type: ignore[arg-type]  (it is not opened)
+            channel.on_comm = handoffs.hear
             try:
                 for kind, body in bodies:
                     with contextlib.suppress(*MALFORMED):
-                        wire._iopub(
+                        channel._iopub(
                             {"msg_type": kind, "parent_header": {}, "content": decode(body)}
                         )
             finally:
@@ -211,9 +211,9 @@ class KernelMessage(OnLoop):
 
         def call() -> None:
             message = self._session.deserialize([signature, *parts, *buffers])
-            wire, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
-            wire._running = ("m", execution)
-            for handle in (wire._iopub, wire._shell):
+            channel, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            channel._running = ("m", execution)
+            for handle in (channel._iopub, channel._shell):
                 handle(message)
             check_outputs(execution.collector)
 
@@ -238,9 +238,9 @@ class LargestMessage(OnLoop):
 
         def call() -> None:
             message = self._session.deserialize([signature, *parts])
-            wire, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
-            wire._running = ("m", execution)
-            wire._iopub(message)
+            channel, execution = ZmqChannels(None), Execution(OutputCollector(OUTPUT_BYTES))  # type: ignore[arg-type]
+            channel._running = ("m", execution)
+            channel._iopub(message)
 
         return call
 
@@ -263,10 +263,10 @@ class LargestOutput(OnLoop):
             apply(operation, document)
 
         changes: list[Change] = []
-        wire = ZmqChannels(None)  # type: ignore[arg-type]
-        wire._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, changes.append)))
+        channel = ZmqChannels(None)  # type: ignore[arg-type]
+        channel._running = ("m", Execution(OutputCollector(OUTPUT_BYTES, changes.append)))
         with contextlib.suppress(*MALFORMED):
-            wire._iopub(
+            channel._iopub(
                 {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": decode(body)}
             )
         operations = [operation_of("c", change) for change in joined(changes)]  # in a thread
@@ -298,14 +298,14 @@ class CellOutputs(OnLoop):
                 lines.append(encode_json(message))
                 apply(operation, document)
 
-            wire = ZmqChannels(None)  # type: ignore[arg-type]
+            channel = ZmqChannels(None)  # type: ignore[arg-type]
             changes: list[Change] = []
             collector = OutputCollector(OUTPUT_BYTES, changes.append)
-            wire._running = ("m", Execution(collector))
+            channel._running = ("m", Execution(collector))
             for kind, body in messages:
                 with contextlib.suppress(*MALFORMED):
                     content = decode(body)
-                    wire._iopub(
+                    channel._iopub(
                         {"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": content}
                     )
             for change in joined(changes):
@@ -338,12 +338,12 @@ class Reply(OnLoop):
 
         def call() -> None:
             for body in bodies:
-                wire = ZmqChannels(None)  # type: ignore[arg-type]
+                channel = ZmqChannels(None)  # type: ignore[arg-type]
                 future: asyncio.Future[Any] = asyncio.get_event_loop().create_future()
-                wire._replies["m"] = future
+                channel._replies["m"] = future
                 with contextlib.suppress(*MALFORMED):
                     message = {"msg_type": "execute_reply", "parent_header": {"msg_id": "m"}}
-                    wire._shell({**message, "content": decode(body)})
+                    channel._shell({**message, "content": decode(body)})
                 reply = future.result() if future.done() else {}
                 outcome_of_reply(reply, was_interrupted=True)
                 count = reply.get("execution_count")
@@ -358,8 +358,8 @@ class WorkerFrames(OnLoop):
     documented = (FrameError,)
     weight = 30
 
-    def __init__(self, wire: WorkerClient) -> None:
-        self._wire = wire
+    def __init__(self, channel: WorkerClient) -> None:
+        self._channel = channel
 
     def prepare(self, random: Random) -> Call:
         """Makes the next input."""
@@ -376,15 +376,15 @@ class WorkerFrames(OnLoop):
             data = hostile_bytes(random, data)
 
         def call() -> None:
-            wire, decoder = self._wire, Decoder()
+            channel, decoder = self._channel, Decoder()
             execution = Execution(OutputCollector(OUTPUT_BYTES))
-            wire._running = (1, execution)
+            channel._running = (1, execution)
             try:
                 for kind, content in decoder.feed(data):
-                    wire._handle(kind, content)
+                    channel._handle(kind, content)
             finally:
-                wire._order.flush_all()
-                wire._running = None
+                channel._order.flush_all()
+                channel._running = None
             check_outputs(execution.collector)
 
         return call
@@ -411,13 +411,13 @@ def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
     with ExitStack() as opened:
         ours, theirs = socket.socketpair()
         opened.callback(theirs.close)
-        wire = WorkerClient(ours, {})
-        opened.callback(wire.close)
+        channel = WorkerClient(ours, {})
+        opened.callback(channel.close)
         held = opened.enter_context(beneath.held(root / "work"))
         layer = WorkspaceLayer(root / "work", folder)
         opened.callback(layer.remove)
         yield (
             HandOver(root), Comm(), LaunchReport(), Variables(), KernelMessage(), CellOutputs(),
             LargestMessage(), LargestOutput(),
-            Reply(), WorkerFrames(wire), FileNames(held, root), LayerChanges(layer, root),
+            Reply(), WorkerFrames(channel), FileNames(held, root), LayerChanges(layer, root),
         )  # fmt: skip

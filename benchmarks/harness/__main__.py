@@ -95,7 +95,7 @@ async def trajectories(folder: Path) -> Table:
     async with SandboxPool(PoolSettings()) as pool:
         records = await evaluate(options, Instant(), pool)
     wall_s = time.perf_counter() - started
-    right, cells = sum(one.right for one in records), sum(one.cells for one in records)
+    right, cells = sum(one.correct for one in records), sum(one.cells for one in records)
     row = [str(len(records)), str(cells), str(right), f"{wall_s:.1f}",
            f"{len(records) / wall_s:.1f}", f"{_cpu_s() - cpu_s:.1f}"]  # fmt: skip
     columns = ["trajectories", "cells", "right", "wall s", "trajectories/s", "CPU s"]

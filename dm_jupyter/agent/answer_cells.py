@@ -130,7 +130,7 @@ def _plain(cells: Iterable[ShownCell]) -> list[EarlierCell]:
 
 def _has_failed(step: Step) -> bool:
     """Whether the cell failed, or was sent back and so replaced by the next one."""
-    return bool(step.objection) or step.result is None or not step.result.ok
+    return bool(step.critique) or step.result is None or not step.result.ok
 
 
 def _says(step: Step, answer: str | None) -> bool:

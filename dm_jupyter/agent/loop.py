@@ -89,7 +89,7 @@ class RunSettings:
 
 _PROMPTS = (
     "cell_changed",
-    "cell_objection",
+    "cell_critique",
     "figure_shown",
     "turn_cut",
     *turns.PROMPTS,
@@ -351,9 +351,9 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
     dialect = dialect_named(trajectory.dialect)
     for step in trajectory.steps:
         answer = dialect.printed_answer(trajectory, step.result) if step.result else None
-        if step.objection and answer is not None:
+        if step.critique and answer is not None:
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
-        if step.objection and isinstance(step.turn.action, Answer):
+        if step.critique and isinstance(step.turn.action, Answer):
             return turns.answered(trajectory, step.turn.action.text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
@@ -366,24 +366,24 @@ def _after_cell(
     assert isinstance(cell, RunCell)  # noqa: S101
     answer, assists = dialect.printed_answer(trajectory, result), trajectory.assists
     against: tuple[Finding, ...] = ()
-    if result.ok and not any(step.objection for step in trajectory.steps):
+    if result.ok and not any(step.critique for step in trajectory.steps):
         found_nothing = any(fact.is_absence for fact in result.facts)
         against = critique.critique_of(trajectory, cell, answer, found_nothing=found_nothing)
-    objection = " ".join(finding.suggestion for finding in against)
+    reason = " ".join(finding.suggestion for finding in against)
     taken = replace(taken, findings=(*taken.findings, *against))
-    if answer is not None and not objection:
+    if answer is not None and not reason:
         ended = replace(trajectory.extended(taken), stop=StopReason.ANSWERED, answer=answer)
         return replace(ended, rests_on=absent_of(ended, answer))
     text = describe(result, settings.observation_chars, is_quiet=assists.quiet_output)
     facts = facts_block(result.facts) if assists.ledger else ""
     if text and facts:
         text, facts = f"{text}\n\n{facts}", ""
-    if objection:
-        told = prompts.fill("cell_objection", output=text, objection=objection)
-        taken = replace(taken, objection=objection)
+    if reason:
+        told = prompts.fill("cell_critique", output=text, critique=reason)
+        taken = replace(taken, critique=reason)
         return trajectory.extended(_told(taken, cell, told, settings))
     if assists.hints and not result.ok:
-        hint = hint_for(result, cell.source, trajectory.brief)
+        hint = hint_for(result, cell.source, trajectory.data_context)
         taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
     observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
     if facts:  # below the word that nothing was shown
@@ -420,6 +420,6 @@ def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
         return settings.temperature
     if last is None or isinstance(last.turn.action, Answer):
         return settings.temperature
-    if last.result is not None and last.result.ok and last.result.outputs and not last.objection:
+    if last.result is not None and last.result.ok and last.result.outputs and not last.critique:
         return settings.temperature
     return max(settings.temperature, _RETRY_TEMPERATURE)

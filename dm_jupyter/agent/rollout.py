@@ -14,8 +14,8 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.protocols import ExecutedCell
 from dm_jupyter.core.events import Emit
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory
-from dm_jupyter.data.brief import brief_of, brief_room, names_for
+from dm_jupyter.core.trajectory import DataContext, RunCell, Trajectory
+from dm_jupyter.data.data_context import build_data_context, data_context_size, names_for
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import Policy
@@ -57,7 +57,7 @@ class Rollout:
     """One run's notebook and what holds its state; implements `Notebook`."""
 
     def __init__(self, runner: Runner, notebook: HeadlessNotebook) -> None:
-        """Takes both over; made by `RolloutContext.episode`.
+        """Takes both over; made by `RolloutContext.open_rollout`.
 
         Args:
             runner: where cells run.
@@ -86,7 +86,7 @@ class Rollout:
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[Rollout]:
-        """Opens an episode that goes on from here by itself, its notebook a copy of this one."""
+        """Opens a rollout that goes on from here by itself, its notebook a copy of this one."""
         async with self._runner.branch() as runner:
             yield Rollout(runner, self.notebook.branched(runner))
 
@@ -125,8 +125,8 @@ class RolloutContext:
     """Gets the files that the runs' code made, a folder for each run where there are several."""
     names: Mapping[str, Path] | None = None
     """How code calls each file, to where it lies; `None` for bare names."""
-    brief: Brief = field(default_factory=Brief)
-    """What the model is shown of the files; `briefed` fills it."""
+    data_context: DataContext = field(default_factory=DataContext)
+    """What the model is shown of the files; `with_data_context` fills it."""
     run: RunSettings = field(default_factory=RunSettings)
     dialect: str = "markdown"
     agree: Agree = say_the_same
@@ -134,8 +134,8 @@ class RolloutContext:
     emit: Emit = lambda _: None
     """Gets the events of all runs."""
 
-    async def briefed(self, reader: ProfileReader) -> RolloutContext:
-        """Returns the arena after a look at the task's files.
+    async def with_data_context(self, reader: ProfileReader) -> RolloutContext:
+        """Returns the context after a look at the task's files.
 
         Args:
             reader: reads them.
@@ -145,24 +145,24 @@ class RolloutContext:
             SandboxError: no worker can be started to read it.
         """
         names = names_for(self.task.files, None) if self.names is None else self.names
-        room = brief_room(self.run.context_tokens)
-        brief = await brief_of(names, reader, self.task.question, room)
-        return replace(self, names=names, brief=brief)
+        room = data_context_size(self.run.context_tokens)
+        data_context = await build_data_context(names, reader, self.task.question, room)
+        return replace(self, names=names, data_context=data_context)
 
     @property
     def start(self) -> Trajectory:
         """The trajectory with which every run begins."""
-        return Trajectory(self.task, self.dialect, self.brief)
+        return Trajectory(self.task, self.dialect, self.data_context)
 
     @asynccontextmanager
-    async def episode(self) -> AsyncIterator[Rollout]:
+    async def open_rollout(self) -> AsyncIterator[Rollout]:
         """Opens an empty notebook with the question on top, and a fresh state.
 
         Raises:
             SandboxError: the pool is closed, or a file can't be used.
         """
         async with self.pool.runner(self.names) as runner:
-            notebook = HeadlessNotebook(runner, self.brief.databases)
+            notebook = HeadlessNotebook(runner, self.data_context.databases)
             notebook.ask(self.task)
             yield Rollout(runner, notebook)
 

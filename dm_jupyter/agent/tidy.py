@@ -29,7 +29,7 @@ from dm_jupyter.agent.observe import describe, shorten
 from dm_jupyter.agent.outline import Outline, OutlineCell, outline_of, outputs_of
 from dm_jupyter.assist.loaded_tables import EarlierCell
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.data.brief import names_for
+from dm_jupyter.data.data_context import names_for
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Limits
 

@@ -60,7 +60,7 @@ def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory)
         is_told = bool(turn.thought) and not turn.thought.endswith(":")
         return Turn("", Answer(turn.thought) if is_told else Void("the same cell again"))
     openings = completion.prefill, dialect.prefill(trajectory)
-    return _without_notes(turn, openings, kept=trajectory.brief.opening)
+    return _without_notes(turn, openings, kept=trajectory.data_context.preamble)
 
 
 def _without_notes(turn: Turn, openings: Iterable[str], kept: str) -> Turn:
@@ -105,7 +105,7 @@ def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool
     last = trajectory.steps[-1]
     has_shown = last.result is not None and last.result.ok and bool(last.result.outputs)
     shown = last.turn.action if last.is_edited else dialect.parse(last.completion.text).action
-    return has_shown and shown == turn.action and not last.objection
+    return has_shown and shown == turn.action and not last.critique
 
 
 def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
@@ -126,8 +126,8 @@ def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     if lacks is not None:
         findings = (*taken.findings, lacks)
         # Sections take no other cell: what was computed stays.
-        objection = "" if trajectory.kind == "report" else lacks.suggestion
-        told = replace(taken, observation=lacks.suggestion, objection=objection)
+        critique = "" if trajectory.kind == "report" else lacks.suggestion
+        told = replace(taken, observation=lacks.suggestion, critique=critique)
         return trajectory.extended(replace(told, findings=findings))
     ended = answered(trajectory.extended(taken), text)
     if told_again := _doubts_on(ended, trajectory):
@@ -171,8 +171,8 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
 
 
 def _was_doubted(step: Step) -> bool:
-    """Whether an answer was sent back before for its numbers; one for its form has an objection."""
-    return isinstance(step.turn.action, Answer) and not step.objection
+    """Whether an answer was sent back before for its numbers; one for its form has a critique."""
+    return isinstance(step.turn.action, Answer) and not step.critique
 
 
 def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _report_words(
     facts = (fact for result in worked for fact in result.facts if fact.kind == "read")
     read = {fact.condition: fact.after for fact in facts if fact.condition}
     files = [name if rows is None else f"{name} ({rows:,} rows)" for name, rows in read.items()]
-    files += [name for name in trajectory.brief.databases if name not in read]
+    files += [name for name in trajectory.data_context.databases if name not in read]
     cells = f"{len(worked)} {'cell' if len(worked) == 1 else 'cells'}"
     yield f"Made with {cells}" + (f" from {', '.join(files)}." if files else ".")
     stated = [one for one in grounding if one.verdict is not Verdict.RESTATED]
@@ -246,7 +246,7 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
     asked = trajectory.task.question
     if trajectory.kind == "explain":  # it may be about what stood there before
-        asked = f"{asked}\n{trajectory.brief.text}"
+        asked = f"{asked}\n{trajectory.data_context.text}"
     found = ground(answer, outputs, asked)
     placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     told = {at: facts_block(result.facts) for at, result in shown}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Trajectory
+from dm_jupyter.core.trajectory import DataContext, Trajectory
 
 __all__ = ["PROMPTS", "advice_on", "advised", "needs_scipy"]
 
@@ -51,19 +51,19 @@ def advised(trajectory: Trajectory) -> Trajectory:
     Args:
         trajectory: no step is taken yet, or it was advised before.
     """
-    brief, dialect = trajectory.brief, dialect_named(trajectory.dialect)
+    data_context, dialect = trajectory.data_context, dialect_named(trajectory.dialect)
     ending = _ENDINGS.get(trajectory.kind, "")
-    if brief.databases and not brief.opening:  # it begins with a query
+    if data_context.databases and not data_context.preamble:  # it begins with a query
         return trajectory
     of_kind = (ending,) if ending in dialect.prompts else ()
     if not (trajectory.assists.advice and set(PROMPTS) <= set(dialect.prompts)):
         return replace(trajectory, advice=of_kind)
-    names = (*advice_on(trajectory.task, brief), *of_kind)
-    is_needed = needs_scipy(trajectory.task) and "stats" not in brief.variables
-    if is_needed and _STATS not in brief.opening:
-        opening = brief.opening.replace(_NUMPY, _NUMPY + _STATS, 1)
-        brief = replace(brief, opening=opening)
-    return replace(trajectory, advice=names, brief=brief)
+    names = (*advice_on(trajectory.task, data_context), *of_kind)
+    is_needed = needs_scipy(trajectory.task) and "stats" not in data_context.variables
+    if is_needed and _STATS not in data_context.preamble:
+        preamble = data_context.preamble.replace(_NUMPY, _NUMPY + _STATS, 1)
+        data_context = replace(data_context, preamble=preamble)
+    return replace(trajectory, advice=names, data_context=data_context)
 
 
 def needs_scipy(task: Task) -> bool:
@@ -72,17 +72,17 @@ def needs_scipy(task: Task) -> bool:
     return bool(_TEST.search(words) or _STATISTIC.search(words))
 
 
-def advice_on(task: Task, brief: Brief) -> tuple[str, ...]:
+def advice_on(task: Task, data_context: DataContext) -> tuple[str, ...]:
     """Returns the names of the prompts that help with a task, in their order.
 
     Args:
         task: what is asked.
-        brief: what is known of the data files.
+        data_context: what is known of the data files.
     """
     words = _words(task)
     wanted = (
         bool(_TEST.search(words)),
-        bool(brief.incomplete),
+        bool(data_context.incomplete),
         bool(_POPULATION.search(words)),
     )
     return tuple(name for name, is_wanted in zip(PROMPTS, wanted, strict=True) if is_wanted)

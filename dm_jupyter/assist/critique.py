@@ -22,12 +22,12 @@ __all__ = ["PROMPTS", "Misfit", "critique_of", "has_sections", "misfits", "unfin
 _HEADING = re.compile(r"(?m)^(?:#{1,6}\s+\S|\*\*[^*\n]+\*\*:?\s*$)")
 
 PROMPTS = (
-    "objection_dropna",
-    "objection_apart",
-    "objection_misfit",
-    "objection_no_figure",
-    "objection_no_file",
-    "objection_no_sections",
+    "critique_dropna",
+    "critique_apart",
+    "critique_misfit",
+    "critique_no_figure",
+    "critique_no_file",
+    "critique_no_sections",
 )
 """Names of the prompts it uses."""
 _QUOTE = "[\"“'‘]([^\"“”'‘’\n]{1,80})[\"”'’]"
@@ -59,7 +59,7 @@ def critique_of(
     task, assists = trajectory.task, trajectory.assists
     if assists.dropped_rows and cell.language == "python" and not found_nothing:
         asked = f"{task.question}\n{task.constraints}"
-        dropped = dropped_rows(cell.source, trajectory.brief.incomplete, asked)
+        dropped = dropped_rows(cell.source, trajectory.data_context.incomplete, asked)
         if dropped is not None:
             return (dropped,)
     if not assists.answer_form:
@@ -69,7 +69,7 @@ def critique_of(
             "answer_form",
             f"@{misfit.tag}[{misfit.value}]",
             "certain",
-            prompts.fill("objection_misfit", **misfit._asdict()),
+            prompts.fill("critique_misfit", **misfit._asdict()),
         )
         for misfit in misfits(task.answer_format, dict(find_answers(answer or "")))
     )
@@ -89,11 +89,11 @@ def unfinished(
     told = (finding.rule for step in trajectory.steps for finding in step.findings)
     match trajectory.kind:
         case "plot" if not has_figure and "ending" not in told:
-            lacks, reason = "no figure was drawn", "objection_no_figure"
+            lacks, reason = "no figure was drawn", "critique_no_figure"
         case "clean" if not has_file and "ending" not in told:
-            lacks, reason = "no file was saved", "objection_no_file"
+            lacks, reason = "no file was saved", "critique_no_file"
         case "report" if not has_sections(answer) and "ending" not in told:
-            lacks, reason = "the report has no sections", "objection_no_sections"
+            lacks, reason = "the report has no sections", "critique_no_sections"
         case _:
             return None
     return Finding("ending", lacks, "certain", prompts.text_of(reason))

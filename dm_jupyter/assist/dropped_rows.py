@@ -67,9 +67,9 @@ def dropped_rows(source: str, incomplete: Iterable[str], asked: str) -> Finding 
     texts = set(_texts_beside_drops(tree))
     unused = [c for c in dropped if not any(c in text for text in texts)]
     if needless := [column for column in unused if not _is_mentioned(column, asked)]:
-        return _finding("objection_dropna", needless)
+        return _finding("critique_dropna", needless)
     apart = _apart(figures, [column for column in dropped if column not in unused])
-    return _finding("objection_apart", apart) if apart else None
+    return _finding("critique_apart", apart) if apart else None
 
 
 def _finding(prompt: str, columns: Iterable[str]) -> Finding:

@@ -12,7 +12,7 @@ from dm_jupyter.assist.schema_hints import schema_hint
 from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.schema import nearest
 from dm_jupyter.core.tracebacks import failing_line
-from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.core.trajectory import DataContext
 from kernel_sandbox.types import CellError, CellResult
 
 __all__ = ["hint_for"]
@@ -44,29 +44,29 @@ _TAKEN_BY = {
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
-def hint_for(result: CellResult, source: str, brief: Brief) -> Finding | None:
+def hint_for(result: CellResult, source: str, data_context: DataContext) -> Finding | None:
     """Returns one or two sentences on how to correct the error, or nothing when none is known.
 
     Args:
         result: a cell that failed.
         source: its code.
-        brief: what is known of the data files.
+        data_context: what is known of the data files.
     """
     error = result.error
-    words = _words(error, source, brief) if error is not None else ""
+    words = _words(error, source, data_context) if error is not None else ""
     if error is None or not words:
         return None
     return Finding("hints", f"{error.name}: {error.message[:200]}", "likely", words)
 
 
-def _words(error: CellError, source: str, brief: Brief) -> str:
+def _words(error: CellError, source: str, data_context: DataContext) -> str:
     text = f"{error.name}: {error.message}"
-    if told := schema_hint(error.message, source, brief.tables):
+    if told := schema_hint(error.message, source, data_context.tables):
         return told
     typed = _of_the_cell(error, source) or _of_the_message(text)
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
-    return _lookup(error, brief) or _spelling(error, brief)
+    return _lookup(error, data_context) or _spelling(error, data_context)
 
 
 def _of_the_cell(error: CellError, source: str) -> str:
@@ -87,22 +87,22 @@ def _of_the_message(text: str) -> str:
     return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
 
 
-def _lookup(error: CellError, brief: Brief) -> str:
+def _lookup(error: CellError, data_context: DataContext) -> str:
     """What was wrong with a key that is no misspelt column: a row's label, or a column gone."""
     key = error.message.strip()
     name = key.strip("'\"")
     if error.name != "KeyError":
         return ""
-    if name in brief.columns:
-        return _apart(name, failing_line(error), brief) or (
+    if name in data_context.columns:
+        return _apart(name, failing_line(error), data_context) or (
             f"{key} is a column of the file, but not of this table: the lines before this one "
             "dropped, renamed or grouped it away. Leave that out, or do without the column here."
         )
     line = failing_line(error)
     is_column = re.search(rf"[\w)]\[\s*['\"]{re.escape(name)}['\"]\s*\]", line)
-    if is_column or nearest(name, brief.columns) or not _LOOKED_UP.search(line):
+    if is_column or nearest(name, data_context.columns) or not _LOOKED_UP.search(line):
         return ""
-    holder = _column_with(key, brief.text)
+    holder = _column_with(key, data_context.text)
     told = f"No row has the label {key}: the rows are numbered. "
     looked_up = _BY_LABEL.search(line)
     if looked_up and holder:
@@ -115,12 +115,12 @@ def _lookup(error: CellError, brief: Brief) -> str:
     )
 
 
-def _apart(name: str, line: str, brief: Brief) -> str:
+def _apart(name: str, line: str, data_context: DataContext) -> str:
     """Which of the loaded tables that a line joins has no column of that name; empty for none."""
     if not _JOINED.search(line):
         return ""
     named = dict.fromkeys(re.findall(r"[^\W\d]\w*", line))
-    frames = [one for word in named for one in brief.frames if one.variable == word]
+    frames = [one for word in named for one in data_context.frames if one.variable == word]
     lacking = [one.variable for one in frames if name not in one.columns]
     if len(frames) != 2 or not lacking:
         return ""
@@ -151,9 +151,9 @@ def _column_with(value: str, profile: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _spelling(error: CellError, brief: Brief) -> str:
+def _spelling(error: CellError, data_context: DataContext) -> str:
     """Which columns exist near the one that was asked for."""
-    columns = _columns_at(error, brief)
+    columns = _columns_at(error, data_context)
     asked = [first or second for first, second in _QUOTED.findall(error.message)]
     if not asked and error.name == "KeyError":
         asked = [error.message.strip("'\"")]
@@ -168,12 +168,12 @@ def _spelling(error: CellError, brief: Brief) -> str:
     return ""
 
 
-def _columns_at(error: CellError, brief: Brief) -> tuple[str, ...]:
+def _columns_at(error: CellError, data_context: DataContext) -> tuple[str, ...]:
     """The columns of the tables that the failing line names; of all files where it names none."""
     named = set(re.findall(r"[^\W\d]\w*", failing_line(error)))
-    meant = [frame for frame in brief.frames if frame.variable in named]
+    meant = [frame for frame in data_context.frames if frame.variable in named]
     columns = dict.fromkeys(column for frame in meant for column in frame.columns)
-    return tuple(columns) if columns else brief.columns
+    return tuple(columns) if columns else data_context.columns
 
 
 _HINTS: tuple[tuple[str, str], ...] = (

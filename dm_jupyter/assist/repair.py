@@ -97,13 +97,17 @@ def repair_of(cell: RunCell, result: CellResult, trajectory: Trajectory) -> Find
     lines = lines_in_cell(error)
     if lines is None or result.state_lost or limit_met(result) or not _runs_again(tree, lines.last):
         return None
-    assists, earlier, brief = trajectory.assists, _earlier(trajectory), trajectory.brief
+    assists, earlier, data_context = (
+        trajectory.assists,
+        _earlier(trajectory),
+        trajectory.data_context,
+    )
     found = None
     if assists.imports:
         sources = [one.source for one in earlier]
-        found = missing_import(cell.source, error, sources, brief.variables)
+        found = missing_import(cell.source, error, sources, data_context.variables)
     if found is None and assists.columns:
-        found = misspelt_column(cell.source, error, lines.innermost, earlier, brief.frames)
+        found = misspelt_column(cell.source, error, lines.innermost, earlier, data_context.frames)
     if found is None:
         return None
     return replace(found, edit=f"# {found.suggestion}\n{found.edit}")

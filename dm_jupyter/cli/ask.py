@@ -222,8 +222,8 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
             _tell(str(analysis.fault))
         return
     _print_answer(analysis)
-    if analysis.rehearsal is not None:
-        _print_agreement(analysis.rehearsal, analysis.trajectory)
+    if analysis.best_of_n is not None:
+        _print_agreement(analysis.best_of_n, analysis.trajectory)
     if analysis.notebook.has_cells:
         print(f"notebook: {analysis.notebook.path}")
     elif analysis.fault is None:
@@ -248,12 +248,12 @@ def _print_answer(analysis: Analysis) -> None:
         _tell(f"no answer: {why_no_answer(trajectory)}")
 
 
-def _print_agreement(rehearsal: BestOfN, ended: Trajectory) -> None:
-    agreeing = rehearsal.agreeing_with(ended)
-    print(f"tries that agree: {agreeing} of {rehearsal.tries}")
+def _print_agreement(best_of_n: BestOfN, ended: Trajectory) -> None:
+    agreeing = best_of_n.agreeing_with(ended)
+    print(f"tries that agree: {agreeing} of {best_of_n.tries}")
     if agreeing > 1 or ended.answer is None:
         return
-    for other in rehearsal.differing_from(ended):
+    for other in best_of_n.differing_from(ended):
         print(harmless_text(f"another try says: {' '.join(other.split())}"))
     _tell("no two tries agree: check the answer, or say in the question what is meant")
 
@@ -285,14 +285,14 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
 
 
 def _tries(analysis: Analysis) -> dict[str, Any] | None:
-    if analysis.rehearsal is None:
+    if analysis.best_of_n is None:
         return None
-    rehearsal = analysis.rehearsal
+    best_of_n = analysis.best_of_n
     return {
-        "tries": rehearsal.tries,
-        "agreeing": rehearsal.agreeing_with(analysis.trajectory),
-        "others": list(rehearsal.differing_from(analysis.trajectory)),
-        "tokens": rehearsal.tokens,
+        "tries": best_of_n.tries,
+        "agreeing": best_of_n.agreeing_with(analysis.trajectory),
+        "others": list(best_of_n.differing_from(analysis.trajectory)),
+        "tokens": best_of_n.tokens,
     }
 
 

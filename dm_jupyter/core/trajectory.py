@@ -24,8 +24,8 @@ from kernel_sandbox.types import CellResult
 __all__ = [
     "Action",
     "Answer",
-    "Brief",
     "Completion",
+    "DataContext",
     "Fold",
     "RunCell",
     "Step",
@@ -35,7 +35,8 @@ __all__ = [
     "Void",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version 1 had other names for some fields; it is still read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Step:
     """What the cell did, when the action was one."""
     observation: str = ""
     """What the model is told next; empty when the turn ended the run."""
-    objection: str = ""
+    critique: str = ""
     """Why a cell that worked was sent back, if it was."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
@@ -130,11 +131,11 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class DataContext:
     """What the model is shown of the data before it writes anything."""
 
     text: str = ""
-    opening: str = ""
+    preamble: str = ""
     """Code that loads the data, to begin a python cell with."""
     columns: tuple[str, ...] = ()
     """Every column name, for hints after a misspelled one."""
@@ -170,7 +171,7 @@ class Trajectory:
 
     task: Task
     dialect: str
-    brief: Brief = field(default_factory=Brief)
+    data_context: DataContext = field(default_factory=DataContext)
     steps: tuple[Step, ...] = ()
     stop: StopReason | None = None
     """`None` while the run goes on."""
@@ -285,7 +286,7 @@ class Trajectory:
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
             "dialect": self.dialect,
-            "brief": encode_value(self.brief),
+            "data_context": encode_value(self.data_context),
             "steps": [_step_to_json(step) for step in self.steps],
             "stop": self.stop.value if self.stop else None,
             "stop_detail": self.stop_detail,
@@ -311,13 +312,13 @@ class Trajectory:
             TrajectoryError: another schema version, or a field is missing or of the wrong kind.
         """
         version = raw.get("schema_version")
-        if version != SCHEMA_VERSION:
+        if version not in {1, SCHEMA_VERSION}:
             raise TrajectoryError(
                 f"this trajectory has schema version {version!r}; this release reads "
-                f"version {SCHEMA_VERSION}"
+                f"versions 1 to {SCHEMA_VERSION}"
             )
         try:
-            return _trajectory_from_json(raw)
+            return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
         except KeyError as error:
             raise TrajectoryError(f"this trajectory is not whole: {error} is missing") from error
         except (TypeError, ValueError) as error:
@@ -331,7 +332,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         "action": {"kind": type(step.turn.action).__name__, **encode_value(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
         "observation": step.observation,
-        "objection": step.objection,
+        "critique": step.critique,
         "is_edited": step.is_edited,
         "written": encode_value(step.written),
         "findings": encode_value(step.findings),
@@ -355,18 +356,25 @@ def _step_from_json(raw: Mapping[str, Any], name: str) -> Step:
         turn=Turn(raw["thought"], action),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
-        objection=raw.get("objection", ""),
+        critique=raw.get("critique", ""),
         is_edited=raw.get("is_edited", False),
         written=decode_value(RunCell | None, raw.get("written"), f"{name}.written"),
         findings=decode_value(tuple[Finding, ...], raw.get("findings", ()), f"{name}.findings"),
     )
 
 
+def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trajectory of version 1 with the field names of version 2."""
+    data_context = {**raw["brief"], "preamble": raw["brief"]["opening"]}
+    steps = [{**step, "critique": step.get("objection", "")} for step in raw["steps"]]
+    return {**raw, "data_context": data_context, "steps": steps}
+
+
 def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
     return Trajectory(
         task=Task.from_json(raw["task"]),
         dialect=raw["dialect"],
-        brief=decode_value(Brief, raw["brief"], "brief"),
+        data_context=decode_value(DataContext, raw["data_context"], "data_context"),
         steps=tuple(_step_from_json(step, f"steps[{at}]") for at, step in enumerate(raw["steps"])),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
         stop_detail=raw["stop_detail"],

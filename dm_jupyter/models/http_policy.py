@@ -23,7 +23,7 @@ from dm_jupyter.models.capabilities import (
 from dm_jupyter.models.endpoint_client import Endpoint, EndpointClient
 from dm_jupyter.models.local.tickets import Need, RequestQueue, Ticket, tokens_of
 from dm_jupyter.models.protocols import SampleRequest, Urgency
-from dm_jupyter.models.sample_each import one_each, with_seed_of
+from dm_jupyter.models.sample_each import sample_each, with_seed_of
 
 __all__ = ["PROBE_OPENING", "TOOL_PROBE", "HttpPolicy"]
 
@@ -192,7 +192,7 @@ class HttpPolicy:
         known = self._capabilities
         for attempt in range(_ATTEMPTS):
             if count > 1 and not _draws_several(request, self._capabilities):
-                return await one_each(partial(self._single, logprobs=logprobs), request, count)
+                return await sample_each(partial(self._single, logprobs=logprobs), request, count)
             asked_with = self._capabilities
             call = build_call(self._endpoint.model, request, asked_with, count, logprobs)
             try:

@@ -58,8 +58,8 @@ def _endpoint(choice: ModelChoice) -> Endpoint:
 def known_context(choice: ModelChoice) -> int:
     """Returns the context of an endpoint's model in tokens, as far as earlier questions taught it.
 
-    Nothing is asked. 0 where nobody knows, and for a local model, whose brief is read ahead of the
-    question and so depends on nothing but the files.
+    Nothing is asked. 0 where nobody knows, and for a local model, whose data context is read
+    ahead of the question and so depends on nothing but the files.
 
     Args:
         choice: which model, and where.

@@ -11,13 +11,13 @@ from dm_jupyter.core.errors import PolicyError, first_fault
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
 
-__all__ = ["one_each", "with_seed_of"]
+__all__ = ["sample_each", "with_seed_of"]
 
 _SEED_STRIDE = 7_919
 """Between the seeds of two turns: far from those of later turns of the same run."""
 
 
-async def one_each(
+async def sample_each(
     sample: Callable[[SampleRequest], Coroutine[Any, Any, Completion]],
     request: SampleRequest,
     count: int,

@@ -31,7 +31,7 @@ from kernel_sandbox.forkserver.worker_process import WorkerOptions
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import Limits
 
-__all__ = ["BestOfN", "ReplayedPolicy", "rehearse"]
+__all__ = ["BestOfN", "ReplayedPolicy", "run_best_of_n"]
 
 _ENOUGH = 2
 """Attempts that agree and so end the vote: such answers are mostly right.
@@ -123,8 +123,8 @@ class BestOfN:
         return self.tokens + ended.tokens - self.policy.repeated_tokens
 
 
-async def rehearse(
-    arena_in: Callable[[Pool, Path], RolloutContext],
+async def run_best_of_n(
+    context_in: Callable[[Pool, Path], RolloutContext],
     policy: Policy,
     tries: int,
     limits: Limits | None = None,
@@ -138,7 +138,8 @@ async def rehearse(
     sees it; where a cell ends otherwise there, the model goes on from what it did.
 
     Args:
-        arena_in: returns the task, briefed, for a pool and a folder that go away afterwards.
+        context_in: returns the task, with its data context, for a pool and a folder that go away
+            afterwards.
         policy: the model.
         tries: how many at most: it begins with two, and is done when two agree.
         limits: of each try.
@@ -152,20 +153,20 @@ async def rehearse(
     """
     pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
     async with _folder() as folder, _opened(pool):
-        arena = arena_in(pool, folder)
-        solution = await Vote(tries, enough=_ENOUGH).solve(arena, Searching(policy))
-    return _rehearsal(solution, arena, policy)
+        context = context_in(pool, folder)
+        solution = await Vote(tries, enough=_ENOUGH).solve(context, Searching(policy))
+    return _best_of_n(solution, context, policy)
 
 
-def _rehearsal(solution: Solution, arena: RolloutContext, policy: Policy) -> BestOfN:
-    groups = groups_of(solution.candidates, arena.agree)
+def _best_of_n(solution: Solution, context: RolloutContext, policy: Policy) -> BestOfN:
+    groups = groups_of(solution.candidates, context.agree)
     return BestOfN(
-        policy=ReplayedPolicy(policy, solution.best.trajectory, arena.run),
+        policy=ReplayedPolicy(policy, solution.best.trajectory, context.run),
         tries=len(solution.candidates),
         agreeing=next((len(group) for group in groups if solution.chosen in group), 0),
         tokens=solution.tokens,
         candidates=solution.candidates,
-        agree=arena.agree,
+        agree=context.agree,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest, Urgency
-from dm_jupyter.models.sample_each import one_each
+from dm_jupyter.models.sample_each import sample_each
 
 __all__ = ["Presampled", "Searching", "sample_many"]
 
@@ -72,4 +72,4 @@ async def sample_many(policy: Policy, request: SampleRequest, count: int) -> lis
     """
     if isinstance(policy, BatchPolicy):
         return await policy.sample_many(request, count)
-    return await one_each(lambda one: policy.sample(one, lambda _: None), request, count)
+    return await sample_each(lambda one: policy.sample(one, lambda _: None), request, count)

@@ -23,7 +23,7 @@ class SearchState:
 
     node: TreeNode
     trajectory: Trajectory
-    episode: Rollout
+    rollout: Rollout
     errors: int = 0
     """Cells in a row, up to here, that raised."""
     folder: Path | None = None

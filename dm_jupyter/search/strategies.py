@@ -40,11 +40,11 @@ class Strategy(Protocol):
         """The name that records keep."""
         ...
 
-    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+    async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
         """Returns an answer, or the run that came closest.
 
         Args:
-            arena: the task and where its cells run.
+            context: the task and where its cells run.
             policy: the model.
 
         Raises:
@@ -61,9 +61,9 @@ class React:
 
     name: str = "react"
 
-    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+    async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
         """Returns the one run; see `Strategy`."""
-        candidate, notebook = await _attempt(arena, policy, arena.run, arena.folder)
+        candidate, notebook = await _attempt(context, policy, context.run, context.folder)
         return Solution(0, (candidate,), notebook, *_spent_on([candidate.trajectory]))
 
 
@@ -93,17 +93,19 @@ class Vote:
         if self.choose not in ("vote", "mode"):
             raise ValueError(f"Vote.choose must be vote or mode, got {self.choose!r}")
 
-    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+    async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
         """Returns the first of the runs that say what most say; see `Strategy`."""
         ended: list[tuple[Candidate, HeadlessNotebook]] = []
         settled = False
         while not settled and len(ended) < self.count:
             wave = 1 if ended else self.enough or self.count
-            ended += await self._wave(arena, policy, len(ended), min(wave, self.count - len(ended)))
+            ended += await self._wave(
+                context, policy, len(ended), min(wave, self.count - len(ended))
+            )
             candidates = tuple(candidate for candidate, _ in ended)
             # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
-            settled = await asyncio.to_thread(self._is_settled, candidates, arena.agree)
-        chosen, record = await asyncio.to_thread(self._voted, candidates, arena.agree)
+            settled = await asyncio.to_thread(self._is_settled, candidates, context.agree)
+        chosen, record = await asyncio.to_thread(self._voted, candidates, context.agree)
         return Solution(
             chosen,
             candidates,
@@ -113,14 +115,14 @@ class Vote:
         )
 
     async def _wave(
-        self, arena: RolloutContext, policy: Policy, first: int, count: int
+        self, context: RolloutContext, policy: Policy, first: int, count: int
     ) -> list[tuple[Candidate, HeadlessNotebook]]:
         """Runs at the same time, from place `first` on."""
-        policies, settings = await self._tries(arena, policy, range(first, first + count))
+        policies, settings = await self._tries(context, policy, range(first, first + count))
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(_attempt(arena, one, how, arena.folder / str(place)))
+                    group.create_task(_attempt(context, one, how, context.folder / str(place)))
                     for place, (one, how) in enumerate(zip(policies, settings, strict=True), first)
                 ]
         except* (DmJupyterError, SandboxError) as faults:
@@ -140,19 +142,19 @@ class Vote:
         return chosen, _votes_to_json(candidates, agree, chosen)
 
     async def _tries(
-        self, arena: RolloutContext, policy: Policy, places: range
+        self, context: RolloutContext, policy: Policy, places: range
     ) -> tuple[list[Policy], list[RunSettings]]:
         """The policies and settings of the runs at some places."""
-        hot = replace(arena.run, temperature=max(self.temperature, arena.run.temperature))
+        hot = replace(context.run, temperature=max(self.temperature, context.run.temperature))
         settings = [
-            replace(hot, seed=arena.run.seed + _SEEDS_A_TRY * place) if place else arena.run
+            replace(hot, seed=context.run.seed + _SEEDS_A_TRY * place) if place else context.run
             for place in places
         ]
         others = settings[0 if places.start else 1 :]
         policies: list[Policy] = [policy] * (len(settings) - len(others))
         if not others:
             return policies, settings
-        request = request_for(begin(arena.start, policy, arena.run), others[0])
+        request = request_for(begin(context.start, policy, context.run), others[0])
         try:
             drawn = await sample_many(policy, request, len(others))
         except ContextFullError:  # each try meets it by itself, and ends as a single one does
@@ -161,22 +163,22 @@ class Vote:
 
 
 async def _attempt(
-    arena: RolloutContext, policy: Policy, settings: RunSettings, folder: Path
+    context: RolloutContext, policy: Policy, settings: RunSettings, folder: Path
 ) -> tuple[Candidate, HeadlessNotebook]:
-    """One run from the beginning to its end, in an episode of its own."""
+    """One run from the beginning to its end, in a rollout of its own."""
     faults: list[Exception] = []
 
     def watch(event: Event) -> None:
         if isinstance(event, RunFinished) and event.fault is not None:
             faults.append(event.fault)
-        arena.emit(event)
+        context.emit(event)
 
-    async with arena.episode() as episode:
-        ended = await run(arena.start, policy, episode, settings, watch)
+    async with context.open_rollout() as rollout:
+        ended = await run(context.start, policy, rollout, settings, watch)
         if faults:
             raise faults[0]
-        finished = await episode.finish(ended, folder)
-    return Candidate(finished, folder), episode.notebook
+        finished = await rollout.finish(ended, folder)
+    return Candidate(finished, folder), rollout.notebook
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class SearchSettings:
 class Search:
     """The strategy; see `Strategy` for what `solve` takes.
 
-    Of the arena's run, `max_tokens` holds for each path, and after `max_seconds` nothing is
+    Of the context's run, `max_tokens` holds for each path, and after `max_seconds` nothing is
     expanded; turns and cells are limited by the settings of the search.
     """
 
@@ -106,10 +106,10 @@ class Search:
     """Rewards by the label, for collecting; `None` for inference."""
     name: str = "search"
 
-    async def solve(self, arena: RolloutContext, policy: Policy) -> Solution:
+    async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
         """Returns the answer that the search chose, and its tree."""
         async with AsyncExitStack() as stack:
-            growth = _Growth(self, arena, policy, stack)
+            growth = _Growth(self, context, policy, stack)
             await growth.grow()
             return await growth.solution()
 
@@ -117,8 +117,8 @@ class Search:
 class _Answers:
     """The paths of a search that have answered."""
 
-    def __init__(self, how: SearchSettings, arena: RolloutContext) -> None:
-        self._how, self._agree = how, arena.agree
+    def __init__(self, how: SearchSettings, context: RolloutContext) -> None:
+        self._how, self._agree = how, context.agree
         self.states: list[SearchState] = []
 
     def are_enough(self) -> bool:
@@ -145,15 +145,15 @@ class _Growth:
     """One search while it goes on."""
 
     def __init__(
-        self, search: Search, arena: RolloutContext, policy: Policy, stack: AsyncExitStack
+        self, search: Search, context: RolloutContext, policy: Policy, stack: AsyncExitStack
     ) -> None:
         how = search.settings
         self._search, self._how = search, how
-        self._arena, self._policy, self._stack = arena, policy, stack
-        self._run = _settings_of(arena.run, how)
-        self._tree = SearchTree(how.exploration, arena.run.seed)
+        self._context, self._policy, self._stack = context, policy, stack
+        self._run = _settings_of(context.run, how)
+        self._tree = SearchTree(how.exploration, context.run.seed)
         self._states: dict[TreeNode, SearchState] = {}
-        self._answers = _Answers(how, arena)
+        self._answers = _Answers(how, context)
         self._kept: AsyncExitStack | None = None
         """What closes the youngest path that was given up: its files are looked at in the end."""
         self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
@@ -161,9 +161,9 @@ class _Growth:
     async def grow(self) -> None:
         """Expands leaf after leaf until a limit or an early stop."""
         deadline = time.monotonic() + self._run.max_seconds
-        episode = await self._stack.enter_async_context(self._arena.episode())
-        start = begin(self._arena.start, self._policy, self._run)
-        self._states[self._tree.root] = SearchState(self._tree.root, start, episode)
+        rollout = await self._stack.enter_async_context(self._context.open_rollout())
+        start = begin(self._context.start, self._policy, self._run)
+        self._states[self._tree.root] = SearchState(self._tree.root, start, rollout)
         for number in range(self._how.iterations):
             leaf = self._tree.select()
             if leaf is None and self._how.draws_again and not self._tree.root.is_terminal:
@@ -193,14 +193,14 @@ class _Growth:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._follow(leaf, completion, episode))
-                    for completion, (episode, _) in zip(drawn, branches, strict=True)
+                    group.create_task(self._follow(leaf, completion, rollout))
+                    for completion, (rollout, _) in zip(drawn, branches, strict=True)
                 ]
         except* (DmJupyterError, SandboxError) as faults:
             raise first_fault(faults) from faults
         states = []
-        for task, (episode, own) in zip(tasks, branches, strict=True):
-            states.append(await self._added(leaf, task.result(), episode))
+        for task, (rollout, own) in zip(tasks, branches, strict=True):
+            states.append(await self._added(leaf, task.result(), rollout))
             if states[-1].node.is_terminal:
                 await self._let_go(states[-1], own)
         await self._evaluate(leaf, states)
@@ -208,16 +208,16 @@ class _Growth:
     async def _branch(self, leaf: SearchState) -> tuple[Rollout, AsyncExitStack]:
         """A branch, and what closes it before the search does."""
         own = await self._stack.enter_async_context(AsyncExitStack())
-        return await own.enter_async_context(leaf.episode.branch()), own
+        return await own.enter_async_context(leaf.rollout.branch()), own
 
     async def _follow(
-        self, leaf: SearchState, completion: Completion, episode: Rollout
+        self, leaf: SearchState, completion: Completion, rollout: Rollout
     ) -> Trajectory:
         """Takes one drawn turn in its branch."""
         policy = Presampled(self._policy, completion)
-        return await step(leaf.trajectory, policy, episode, self._run, self._arena.emit)
+        return await step(leaf.trajectory, policy, rollout, self._run, self._context.emit)
 
-    async def _added(self, leaf: SearchState, after: Trajectory, episode: Rollout) -> SearchState:
+    async def _added(self, leaf: SearchState, after: Trajectory, rollout: Rollout) -> SearchState:
         """Puts a turn into the tree, and its files into their place where it has answered."""
         errors = leaf.errors + 1 if _raised(after) else 0
         ended = _given_up(after, errors, self._how, self._run)
@@ -225,7 +225,7 @@ class _Growth:
         node = self._tree.add(
             leaf.node, 1.0 if prior is None else prior, is_terminal=ended.stop is not None
         )
-        state = self._states[node] = SearchState(node, ended, episode, errors)
+        state = self._states[node] = SearchState(node, ended, rollout, errors)
         self._count(ended)
         await self._keep_answer(state)
         return state
@@ -253,8 +253,8 @@ class _Growth:
 
     async def _finish(self, state: SearchState) -> None:
         """Keeps the files of a path and what it was confined by."""
-        state.folder = self._arena.folder / str(state.node.number)
-        state.trajectory = await state.episode.finish(state.trajectory, state.folder)
+        state.folder = self._context.folder / str(state.node.number)
+        state.trajectory = await state.rollout.finish(state.trajectory, state.folder)
 
     def _count(self, trajectory: Trajectory) -> None:
         last = trajectory.steps[-1]
@@ -296,7 +296,7 @@ class _Growth:
         return Solution(
             chosen,
             candidates,
-            best.episode.notebook,
+            best.rollout.notebook,
             self._tokens,
             self._prompt_tokens,
             self._cells,

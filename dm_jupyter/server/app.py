@@ -1,7 +1,7 @@
 """The Jupyter server extension `dm_jupyter`: its settings, its start and its end.
 
-The analyst is built when it is first needed: no start of a server waits for its parts to load. The
-app, the handlers and what they import at their top are all that a server loads at its start;
+The run service is built when it is first needed: no start of a server waits for its parts to load.
+The app, the handlers and what they import at their top are all that a server loads at its start;
 `tests/dm_jupyter/server/test_start.py` names what must not be among it.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dm_jupyter.server.run_service import RunService
 
-__all__ = ["AnalystAtFirstUse", "DmJupyterApp"]
+__all__ = ["DmJupyterApp", "LazyRunService"]
 
 _POSITIVE = ("max_turns", "max_tokens", "max_seconds", "cell_seconds", "output_bytes")
 
@@ -58,7 +58,7 @@ class DmJupyterApp(ExtensionApp):
     )
     cell_seconds = Float(120.0, help="Clock time of one cell of a run.").tag(config=True)
     output_bytes = Int(4 * 2**20, help="Output kept of one cell of a run.").tag(config=True)
-    absence_s = Float(
+    reconnect_grace_s = Float(
         5.0, help="How long a run waits for a lost tab before it writes the file itself."
     ).tag(config=True)
     history_dir = Unicode(help="Where runs are kept.").tag(config=True)
@@ -126,8 +126,8 @@ class DmJupyterApp(ExtensionApp):
         self.settings["kernel_websocket_connection_class"] = filtered(connection, is_watched)
         packages = self._packages(server.kernel_manager)
         build = partial(self._build, server, choice, packages)
-        self._analyst = AnalystAtFirstUse(build, Path(self.history_dir))
-        self.settings["dm_jupyter_analyst"] = self._analyst
+        self._run_service = LazyRunService(build, Path(self.history_dir))
+        self.settings["dm_jupyter_run_service"] = self._run_service
 
     def _build(
         self, server: ServerApp, choice: ModelChoice, packages: Packages | None
@@ -142,35 +142,35 @@ class DmJupyterApp(ExtensionApp):
         self.handlers.extend(HANDLERS)
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
-        self._analyst.start()
+        self._run_service.start()
 
     async def stop_extension(self) -> None:
         """Ends all runs and keeps what they did."""
-        await self._analyst.close()
+        await self._run_service.close()
 
 
-class AnalystAtFirstUse:
-    """Stands in the server's settings for the analyst, from the server's start to its end."""
+class LazyRunService:
+    """Stands in the server's settings for the run service, from the server's start to its end."""
 
     def __init__(self, build: Callable[[], RunService], history_dir: Path) -> None:
         """Builds nothing yet.
 
         Args:
-            build: makes the analyst; called once, by the server's event loop.
+            build: makes the run service; called once, by the server's event loop.
             history_dir: where runs are kept.
         """
         self._build = build
         self._history_dir = history_dir
-        self._analyst: RunService | None = None
+        self._run_service: RunService | None = None
 
     def get(self) -> RunService:
-        """Returns the analyst."""
-        if self._analyst is None:
-            self._analyst = self._build()
-        return self._analyst
+        """Returns the run service."""
+        if self._run_service is None:
+            self._run_service = self._build()
+        return self._run_service
 
     def start(self) -> None:
-        """Ends the runs that an earlier server left open: needs the analyst only if there are any.
+        """Ends runs that an earlier server left open: needs the run service only if there are any.
 
         Not at first use: a run that is open by then may be another server's that shares the folder.
         """
@@ -178,6 +178,6 @@ class AnalystAtFirstUse:
             self.get().end_cut_off()
 
     async def close(self) -> None:
-        """Closes the analyst, if it was ever needed."""
-        if self._analyst is not None:
-            await self._analyst.close()
+        """Closes the run service, if it was ever needed."""
+        if self._run_service is not None:
+            await self._run_service.close()

@@ -43,13 +43,13 @@ def build(
     redaction = Redaction((root, Path.home()), (choice.api_key, token))
     training_file = Path(app.training_file) if app.training_file else None
     contents = server.contents_manager
-    desks = OpenNotebooks(contents, app.absence_s)
-    desks.shared = SharedDocuments.of(server.extension_manager.extension_apps)
+    open_notebooks = OpenNotebooks(contents, app.reconnect_grace_s)
+    open_notebooks.shared = SharedDocuments.of(server.extension_manager.extension_apps)
     kernels = KernelRegistry(server.session_manager, server.kernel_manager, limits, packages)
     kernels.on_run = app.kernels_of_runs.add
     return RunService(
         files=DataFiles(root, allows_hidden=bool(getattr(contents, "allow_hidden", False))),
-        desks=desks,
+        open_notebooks=open_notebooks,
         kernels=kernels,
         setup=ModelSetup(
             ModelPool(choice, app.model_idle_s),

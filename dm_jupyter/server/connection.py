@@ -18,14 +18,14 @@ __all__ = ["Connection"]
 class Connection:
     """One connection. It may serve several notebooks of the same tab."""
 
-    def __init__(self, analyst: RunService, send: Callable[[str], None]) -> None:
+    def __init__(self, run_service: RunService, send: Callable[[str], None]) -> None:
         """Begins with an unnamed tab; its first `attach` or `renamed` names it.
 
         Args:
-            analyst: takes the messages.
+            run_service: takes the messages.
             send: sends a JSON text to the tab.
         """
-        self._analyst = analyst
+        self._run_service = run_service
         self._tab = Tab("", lambda message: send(encode_json(message)))
 
     def take(self, text: str | bytes) -> None:
@@ -39,9 +39,9 @@ class Connection:
             self._tab.client_id = message.client_id
         elif not self._tab.client_id and not isinstance(message, Tells):
             return
-        self._analyst.receive(message, self._tab)
+        self._run_service.receive(message, self._tab)
 
     def close(self) -> None:
         """Lets the tab go: it may be gone, or come back on another connection."""
         if self._tab.client_id:
-            self._analyst.desks.disconnected(self._tab)
+            self._run_service.open_notebooks.disconnected(self._tab)

@@ -18,7 +18,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from dm_jupyter import __version__
 
 if TYPE_CHECKING:
-    from dm_jupyter.server.app import AnalystAtFirstUse
+    from dm_jupyter.server.app import LazyRunService
     from dm_jupyter.server.connection import Connection
     from dm_jupyter.server.run_service import RunService
 
@@ -28,14 +28,14 @@ _MOST_CHARS = 300
 _RUN_ID = r"(?P<run_id>[0-9a-z-]+)"
 
 
-class _AnalystHandler(APIHandler):
+class _RunServiceHandler(APIHandler):
     auth_resource = "dm_jupyter"
 
     @property
-    def analyst(self) -> RunService:
+    def run_service(self) -> RunService:
         """The service."""
-        analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
-        return analyst.get()
+        run_service: LazyRunService = self.settings["dm_jupyter_run_service"]
+        return run_service.get()
 
     def given(self, *names: str) -> list[Any]:
         """Returns what the request's JSON object has under these names; else an empty text."""
@@ -47,17 +47,17 @@ class _AnalystHandler(APIHandler):
         self.finish(json.dumps(value, ensure_ascii=False))
 
 
-class StatusHandler(_AnalystHandler):
+class StatusHandler(_RunServiceHandler):
     """What would answer, what holds the kernel in, and what is missing."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """`{version, models, default_model, containment, is_shared, problems}`."""
-        self.finish_json({"version": __version__, **await self.analyst.status()})
+        self.finish_json({"version": __version__, **await self.run_service.status()})
 
 
-class RunsHandler(_AnalystHandler):
+class RunsHandler(_RunServiceHandler):
     """The runs of the past."""
 
     @web.authenticated
@@ -65,11 +65,11 @@ class RunsHandler(_AnalystHandler):
     def get(self) -> None:
         """`{runs}`, newest first, of `?notebook=` and with the words of `?query=`."""
         notebook, query = self.get_argument("notebook", ""), self.get_argument("query", "")
-        found = self.analyst.history.summaries(notebook, query)
+        found = self.run_service.history.summaries(notebook, query)
         self.finish_json({"runs": [summary.to_json() for summary in found]})
 
 
-class RunHandler(_AnalystHandler):
+class RunHandler(_RunServiceHandler):
     """One run."""
 
     @web.authenticated
@@ -77,7 +77,7 @@ class RunHandler(_AnalystHandler):
     def get(self, run_id: str) -> None:
         """`{messages}` of its journal."""
         try:
-            messages = self.analyst.history.journal(run_id).to_json()
+            messages = self.run_service.history.journal(run_id).to_json()
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
         self.finish_json({"messages": messages})
@@ -86,24 +86,24 @@ class RunHandler(_AnalystHandler):
     @authorized
     def delete(self, run_id: str) -> None:
         """Deletes all that is kept of it; the notebook stays as it is."""
-        if run_id in self.analyst.runs:
+        if run_id in self.run_service.runs:
             raise web.HTTPError(409, "the run goes on: stop it first")
         try:
-            self.analyst.history.delete(run_id)
+            self.run_service.history.delete(run_id)
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
         self.set_status(204)
         self.finish()
 
 
-class ExportHandler(_AnalystHandler):
+class ExportHandler(_RunServiceHandler):
     """A run as a file to take away."""
 
     @web.authenticated
     @authorized
     def get(self, run_id: str) -> None:
         """As `?as=notebook`, or as `?as=trajectory`: JSONL without secrets and paths."""
-        history = self.analyst.history
+        history = self.run_service.history
         form = self.get_argument("as", "notebook")
         if form not in ("notebook", "trajectory"):
             raise web.HTTPError(400, "as=notebook or as=trajectory")
@@ -118,18 +118,18 @@ class ExportHandler(_AnalystHandler):
         self.finish(text, set_content_type=kind)
 
 
-class VariablesHandler(_AnalystHandler):
+class VariablesHandler(_RunServiceHandler):
     """The tables that a notebook's kernel holds."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """`{variables}` of `?notebook=`; none while the kernel is busy."""
-        found = await self.analyst.kernels.variables(self.get_argument("notebook"))
+        found = await self.run_service.kernels.variables(self.get_argument("notebook"))
         self.finish_json({"variables": found})
 
 
-class FilesHandler(_AnalystHandler):
+class FilesHandler(_RunServiceHandler):
     """The data files below the server's root."""
 
     @web.authenticated
@@ -139,13 +139,13 @@ class FilesHandler(_AnalystHandler):
 
         `is_whole` is false where there was more to look at than a search may.
         """
-        search = self.analyst.files.search
+        search = self.run_service.files.search
         match, near = self.get_argument("match", ""), self.get_argument("near", "")
         found = await asyncio.to_thread(search.matching, match[:_MOST_CHARS], near)
         self.finish_json({"files": found.paths, "is_whole": found.is_whole})
 
 
-class MeaningHandler(_AnalystHandler):
+class MeaningHandler(_RunServiceHandler):
     """What a question names, before it is asked."""
 
     @web.authenticated
@@ -161,12 +161,12 @@ class MeaningHandler(_AnalystHandler):
             str(given.get(name, "")) for name in ("question", "notebook", "near")
         )
         files = [str(name) for name in given.get("files", [])]
-        found = await self.analyst.meaning(question, notebook, near, files)
+        found = await self.run_service.meaning(question, notebook, near, files)
         unclear = [{**asdict(one), "sentence": one.sentence} for one in found.unclear]
         self.finish_json({"files": found.files, "variables": found.variables, "unclear": unclear})
 
 
-class ContextHandler(_AnalystHandler):
+class ContextHandler(_RunServiceHandler):
     """What a question would tell the model of its notebook; nothing is sent."""
 
     @web.authenticated
@@ -180,10 +180,10 @@ class ContextHandler(_AnalystHandler):
             ask = decode_json(Ask, self.request.body, "question")
         except ValueError as error:
             raise web.HTTPError(400, str(error)) from None
-        self.finish_json({"parts": await self.analyst.preview(ask)})
+        self.finish_json({"parts": await self.run_service.preview(ask)})
 
 
-class TidyHandler(_AnalystHandler):
+class TidyHandler(_RunServiceHandler):
     """The tidy copy of a notebook; a client that hangs up cancels it."""
 
     _work: asyncio.Task[dict[str, Any]] | None = None
@@ -197,7 +197,7 @@ class TidyHandler(_AnalystHandler):
         """
         path, run_id = map(str, self.given("notebook", "run_id"))
         self.set_header("Content-Type", "application/x-ndjson")
-        self._work = asyncio.ensure_future(self.analyst.tidied(path, run_id, self._progress))
+        self._work = asyncio.ensure_future(self.run_service.tidied(path, run_id, self._progress))
         with suppress(asyncio.CancelledError):
             self._line(await self._work)
 
@@ -216,18 +216,18 @@ class TidyHandler(_AnalystHandler):
         sent.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-class ExamplesHandler(_AnalystHandler):
+class ExamplesHandler(_RunServiceHandler):
     """Questions to begin with."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """`{examples}`: `{question, file}` about a data file of the folder `?near=`."""
-        found = await self.analyst.examples(self.get_argument("near", ""))
+        found = await self.run_service.examples(self.get_argument("near", ""))
         self.finish_json({"examples": found})
 
 
-class ModelHandler(_AnalystHandler):
+class ModelHandler(_RunServiceHandler):
     """The model that answers, and what it lacks."""
 
     @web.authenticated
@@ -241,7 +241,7 @@ class ModelHandler(_AnalystHandler):
     async def post(self) -> None:
         """Sets the endpoint `{base_url, model, api_key}`, once it has answered."""
         with _refusals():
-            await self.analyst.setup.set_endpoint(*self.given("base_url", "model", "api_key"))
+            await self.run_service.setup.set_endpoint(*self.given("base_url", "model", "api_key"))
         await self.finish_state()
 
     @web.authenticated
@@ -249,12 +249,12 @@ class ModelHandler(_AnalystHandler):
     async def delete(self) -> None:
         """Forgets the endpoint `{base_url, model}` that was set here, with its key."""
         with _refusals():
-            await self.analyst.setup.forget_endpoint(*self.given("base_url", "model"))
+            await self.run_service.setup.forget_endpoint(*self.given("base_url", "model"))
         await self.finish_state()
 
     async def finish_state(self) -> None:
         """Answers with what `get` does."""
-        setup, name = self.analyst.setup, self.get_argument("name", "")
+        setup, name = self.run_service.setup, self.get_argument("name", "")
         self.finish_json(await asyncio.to_thread(setup.state, name))
 
 
@@ -266,11 +266,11 @@ class ModelUseHandler(ModelHandler):
     async def post(self) -> None:
         """Has the kept endpoint `{base_url, model}` answer whoever chooses none."""
         with _refusals():
-            await self.analyst.setup.use_endpoint(*self.given("base_url", "model"))
+            await self.run_service.setup.use_endpoint(*self.given("base_url", "model"))
         await self.finish_state()
 
 
-class ModelListHandler(_AnalystHandler):
+class ModelListHandler(_RunServiceHandler):
     """The names that an endpoint lists."""
 
     @web.authenticated
@@ -278,11 +278,11 @@ class ModelListHandler(_AnalystHandler):
     async def post(self) -> None:
         """`{models}` at `{base_url, api_key}`; an empty key is the kept one of that address."""
         with _refusals():
-            names = await self.analyst.setup.list_models(*self.given("base_url", "api_key"))
+            names = await self.run_service.setup.list_models(*self.given("base_url", "api_key"))
         self.finish_json({"models": names})
 
 
-class ModelTestHandler(_AnalystHandler):
+class ModelTestHandler(_RunServiceHandler):
     """What an endpoint can do."""
 
     @web.authenticated
@@ -291,7 +291,7 @@ class ModelTestHandler(_AnalystHandler):
         """`{rows}` of `{name, is_there, how}` for `{base_url, model, api_key}`."""
         given = self.given("base_url", "model", "api_key")
         with _refusals():
-            rows = await self.analyst.setup.test_endpoint(*given)
+            rows = await self.run_service.setup.test_endpoint(*given)
         self.finish_json({"rows": rows})
 
 
@@ -303,14 +303,14 @@ class DownloadHandler(ModelHandler):
     async def post(self) -> None:
         """Begins, or goes on where an earlier one stopped, with the model of `?name=`."""
         with _refusals():
-            self.analyst.setup.start_download(self.get_argument("name", ""))
+            self.run_service.setup.start_download(self.get_argument("name", ""))
         await self.finish_state()
 
     @web.authenticated
     @authorized
     async def delete(self) -> None:
         """Cancels; what has arrived is kept."""
-        self.analyst.setup.cancel_download()
+        self.run_service.setup.cancel_download()
         await self.finish_state()
 
 
@@ -340,10 +340,10 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             await result
 
     def open(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the tab's connection to the analyst."""
+        """Makes the tab's connection to the run service."""
         super().open(*args, **kwargs)
-        analyst: AnalystAtFirstUse = self.settings["dm_jupyter_analyst"]
-        self._connection = analyst.get().connect(self._send_text)
+        run_service: LazyRunService = self.settings["dm_jupyter_run_service"]
+        self._connection = run_service.get().connect(self._send_text)
 
     def on_message(self, message: str | bytes) -> None:
         """Passes one message on."""

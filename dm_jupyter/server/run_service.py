@@ -65,7 +65,7 @@ class RunService:
     def __init__(
         self,
         files: DataFiles,
-        desks: OpenNotebooks,
+        open_notebooks: OpenNotebooks,
         kernels: KernelRegistry,
         setup: ModelSetup,
         history: RunHistory,
@@ -75,13 +75,13 @@ class RunService:
 
         Args:
             files: the data files of the server.
-            desks: the open notebooks.
+            open_notebooks: the open notebooks.
             kernels: the kernels of open notebooks.
             setup: of the models that answer.
             history: where runs are kept.
             settings: limits of each run.
         """
-        self.desks = desks
+        self.open_notebooks = open_notebooks
         self.kernels = kernels
         self.setup = setup
         self.models = models = setup.models
@@ -92,23 +92,27 @@ class RunService:
         self._preparation = RunPreparer(
             kernels, models, files, history, settings, self._ahead.cancel_prefetch
         )
-        self.runs = ActiveRuns(self._preparation, desks, kernels, models, history, self._tasks)
-        self._monitor = KernelMonitor(desks, kernels)
-        self._questions = KernelQuestions(self.runs, files, desks, kernels, models, self._tasks)
+        self.runs = ActiveRuns(
+            self._preparation, open_notebooks, kernels, models, history, self._tasks
+        )
+        self._monitor = KernelMonitor(open_notebooks, kernels)
+        self._questions = KernelQuestions(
+            self.runs, files, open_notebooks, kernels, models, self._tasks
+        )
         self._tidy = TidyService(files, kernels.directory)
 
     def end_cut_off(self) -> None:
         """Ends the runs that an earlier server left open; called at the start of this one."""
         for summary in self.history.close_cut_off():
             journal = self.history.journal(summary.run_id)
-            self.desks.follow(summary.notebook_path, journal)
-            self.desks.settle(summary.notebook_path)
+            self.open_notebooks.follow(summary.notebook_path, journal)
+            self.open_notebooks.settle(summary.notebook_path)
 
     async def close(self) -> None:
         """Ends all runs, writes what no tab has written, lets go of kernels and models."""
         await self.runs.end("the server was stopped")
         self._ahead.end()
-        await self.desks.close()
+        await self.open_notebooks.close()
         await self._monitor.close()
         await self._tasks.close()
         await self.kernels.close()
@@ -119,7 +123,7 @@ class RunService:
         """Returns what a person should know before the first question."""
         return _status(
             self.models,
-            is_shared=self.desks.shared is not None,
+            is_shared=self.open_notebooks.shared is not None,
             are_confined=self.kernels.directory.are_confined,
             expected=await asyncio.to_thread(self.kernels.directory.expected),
         )
@@ -181,15 +185,15 @@ class RunService:
         """Takes one message of a tab; the answer, if any, goes through the tab."""
         match message:
             case Attach() | Renamed() | Detach() | TakeOver():
-                self._seat(message, tab)
+                self._move_tab(message, tab)
             case Ask():
                 self._ask_for(message, tab.send)
             case ReadAhead() if not self.runs:  # a run needs the model for itself
                 self._ahead.begin(message)
             case Tells():
-                self.desks.tell(message, tab)
+                self.open_notebooks.tell(message, tab)
             case Ack():
-                self.desks.acknowledge(message)
+                self.open_notebooks.acknowledge(message)
             case Rebuild(run_id=run_id):
                 self._tasks.spawn(self._rebuild(run_id, tab.send))
             case Undo(run_id=run_id):
@@ -201,27 +205,27 @@ class RunService:
             case _:
                 pass  # a run works in the notebook
 
-    def _seat(self, message: Attach | Renamed | Detach | TakeOver, tab: Tab) -> None:
+    def _move_tab(self, message: Attach | Renamed | Detach | TakeOver, tab: Tab) -> None:
         match message:
             case Attach():
                 self._attach(message, tab)
             case Renamed():
                 self._rename(message, tab)
             case Detach(notebook_path=path):
-                self.desks.leave(path, tab.client_id)
+                self.open_notebooks.leave(path, tab.client_id)
             case TakeOver(notebook_path=path):
-                self.desks.take_over(path, tab.client_id)
+                self.open_notebooks.take_over(path, tab.client_id)
 
     def _attach(self, message: Attach, tab: Tab) -> None:
-        desk = self.desks.attach(message, tab)
-        self._monitor.watch(desk)
+        open_notebook = self.open_notebooks.attach(message, tab)
+        self._monitor.watch(open_notebook)
         for run in self.runs.within(message.notebook_path):
-            if run.passing is not None:
-                tab.send(run.passing)
+            if run.ephemeral is not None:
+                tab.send(run.ephemeral)
 
     def _rename(self, message: Renamed, tab: Tab) -> None:
         self.runs.rename(message.old_path, message.new_path)
-        self.desks.rename(message, tab)
+        self.open_notebooks.rename(message, tab)
         try:
             self.history.rename(message.old_path, message.new_path)
         except OSError as error:
@@ -252,23 +256,23 @@ class RunService:
         if run_id in self.runs:
             send(Refused(run_id, "busy", "the run goes on: stop it first"))
             return
-        journal = self.desks.follow(summary.notebook_path, journal)
+        journal = self.open_notebooks.follow(summary.notebook_path, journal)
         try:
             undo(journal)
         except NotebookError as error:
             send(Refused(run_id, "notebook", str(error)))
-        self.desks.settle(summary.notebook_path)
+        self.open_notebooks.settle(summary.notebook_path)
 
     async def _rebuild(self, run_id: str, send: Send) -> None:
         try:
             path = self.history.summary(run_id).notebook_path
             self.runs.refuse_busy(path)
-            if self.desks.is_elsewhere(path):
+            if self.open_notebooks.is_elsewhere(path):
                 raise RefusedError("notebook", f"{path}: a link has taken its place; remove it")
             with self.runs.hold(path):
                 send(Phase(run_id, 0, "waiting for the kernel"))
                 kernel = await self.kernels.attach(await self.kernels.directory.kernel_of(path))
-                async for line in rebuild(self.desks.contents, path, kernel):
+                async for line in rebuild(self.open_notebooks.contents, path, kernel):
                     send(Phase(run_id, 0, line))
         except RefusedError as refusal:
             send(Refused(run_id, refusal.reason, str(refusal)))
@@ -281,17 +285,17 @@ def _refused(ask: Ask, refusal: RefusedError) -> Refused:
 
 
 def _status(
-    house: ModelPool, *, is_shared: bool, are_confined: bool, expected: Containment
+    pool: ModelPool, *, is_shared: bool, are_confined: bool, expected: Containment
 ) -> dict[str, Any]:
     """Returns the models, the layers that a restricted kernel would have, and what is missing.
 
     Args:
-        house: the models that answer.
+        pool: the models that answer.
         is_shared: whether notebooks are shared documents.
         are_confined: whether the server's settings leave the sandbox on.
         expected: the layers of a new restricted kernel, those that are missing among them.
     """
-    models = house.listed()
+    models = pool.listed()
     problems = _weak_spots(expected) if are_confined else [_OFF]
     names = [layer.name for layer in expected.layers]
     active = [name for name in names if are_confined and expected.is_active(name)]

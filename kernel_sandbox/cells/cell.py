@@ -42,7 +42,7 @@ class RunningKernel(Protocol):
     """A kernel that takes cells; used by one `CellRun` at a time."""
 
     @property
-    def wire(self) -> CellChannel:
+    def channel(self) -> CellChannel:
         """Its channels."""
         ...
 
@@ -52,7 +52,7 @@ class RunningKernel(Protocol):
         ...
 
     @property
-    def breach(self) -> LimitViolation | None:
+    def violation(self) -> LimitViolation | None:
         """The limit that it was ended for."""
         ...
 
@@ -115,7 +115,7 @@ class CellRun:
         """
         started = asyncio.get_running_loop().time()
         self._kernel.begin_cell()
-        self._work = asyncio.create_task(self._kernel.wire.execute(source, self._execution))
+        self._work = asyncio.create_task(self._kernel.channel.execute(source, self._execution))
         try:
             status, message, ended_by = await self._outcome(self._work)
         except asyncio.CancelledError:
@@ -140,8 +140,8 @@ class CellRun:
 
     def _peak(self, seen: int | None) -> int | None:
         """What it needed at least: the system may end a kernel between two looks at it."""
-        breach = self._kernel.breach
-        return max(seen or 0, breach.needed_bytes if breach else 0) or None
+        violation = self._kernel.violation
+        return max(seen or 0, violation.needed_bytes if violation else 0) or None
 
     async def interrupt(self) -> None:
         """Interrupts the cell; returns when it has ended or plainly won't."""
@@ -159,7 +159,7 @@ class CellRun:
             return self._end()
         if flood.is_set():
             was_killed = await self._stop()
-            late = dead.is_set() and (self._kernel.breach is not None or not was_killed)
+            late = dead.is_set() and (self._kernel.violation is not None or not was_killed)
             return self._death() if late else self._flooded()  # late on a busy machine
         await self._stop()
         how = "killed: its variables are gone" if dead.is_set() else "interrupted"
@@ -182,7 +182,7 @@ class CellRun:
         work, dead = self._work, self._kernel.dead
         if work is None or dead.is_set():
             return True
-        settled = asyncio.create_task(self._kernel.wire.settle())
+        settled = asyncio.create_task(self._kernel.channel.settle())
         try:
             await _any(_PRESS_AGAIN_S, self._execution.started.wait(), settled, dead.wait())
             for _ in range(round(INTERRUPT_GRACE_S / _PRESS_AGAIN_S)):
@@ -223,10 +223,10 @@ class CellRun:
         return CellStatus.ERROR, f"{self._cut()} The cell was interrupted.", "output"
 
     def _death(self) -> _Outcome:
-        breach = self._kernel.breach
-        if breach is not None:
-            kind = CellStatus.MEMORY if breach.kind == "memory" else CellStatus.KILLED
-            return kind, f"{breach.message} Its variables are gone.", breach.kind
+        violation = self._kernel.violation
+        if violation is not None:
+            kind = CellStatus.MEMORY if violation.kind == "memory" else CellStatus.KILLED
+            return kind, f"{violation.message} Its variables are gone.", violation.kind
         status = self._kernel.exit_status
         ended_by = "processor" if _signal_name(status) == "SIGXCPU" else "death"
         return CellStatus.KILLED, describe_death(status, self._limits), ended_by

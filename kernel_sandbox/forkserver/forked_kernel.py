@@ -26,22 +26,22 @@ class ForkedKernel(WatchedKernel):
         """Connects nothing yet."""
         super().__init__()
         self._handle = -1
-        self._wire: WorkerClient | None = None
+        self._channel: WorkerClient | None = None
         self.kernel_pid: int | None = None
         """Its own process id on this machine, not its monitor's."""
         self.exit_status: int | None = None
         """How it ended; 128 and more stand for a signal; `None` where nobody could tell."""
 
     @property
-    def wire(self) -> WorkerClient:
+    def channel(self) -> WorkerClient:
         """Its channel.
 
         Raises:
             SandboxError: it was not started.
         """
-        if self._wire is None:
+        if self._channel is None:
             raise SandboxError("the worker was not started")
-        return self._wire
+        return self._channel
 
     @property
     def is_alive(self) -> bool:
@@ -69,22 +69,22 @@ class ForkedKernel(WatchedKernel):
                 os.set_blocking(source, False)
                 reading[source] = name
                 writing.append(target)
-            self._wire = WorkerClient(connection, reading)
-            self._wire.on_fault = self._take_fault
-            ours.pop_all()  # the wire closes them
+            self._channel = WorkerClient(connection, reading)
+            self._channel.on_fault = self._take_fault
+            ours.pop_all()  # the channel closes them
             yield [other.fileno(), *writing]
 
-    async def _await_ready(self, wire: WorkerClient) -> dict[str, Any]:
+    async def _await_ready(self, channel: WorkerClient) -> dict[str, Any]:
         """Returns the layers that it reports, and knows its number from then on."""
         dying = asyncio.create_task(self.dead.wait())
         try:
-            await asyncio.wait((wire.ready, dying), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((channel.ready, dying), return_when=asyncio.FIRST_COMPLETED)
         finally:
             dying.cancel()
-        if not wire.ready.done():
-            text = f"; its last words:\n{wire.log.strip()}" if wire.log.strip() else ""
+        if not channel.ready.done():
+            text = f"; its last words:\n{channel.log.strip()}" if channel.log.strip() else ""
             raise KernelStartError(f"the worker ended with status {self.exit_status}{text}")
-        pid, layers = wire.ready.result()
+        pid, layers = channel.ready.result()
         try:
             self._handle = os.pidfd_open(pid)
         except OSError as error:
@@ -98,7 +98,7 @@ class ForkedKernel(WatchedKernel):
         """Ends a process whose connection is gone or broken: it can take no more cells."""
         if reason and not self.dead.is_set():
             text = f"the kernel broke the rules of its connection and was ended: {reason}."
-            self.breach = self.breach or LimitViolation("connection", text)
+            self.violation = self.violation or LimitViolation("connection", text)
         self._signal()
 
     def _signal(self) -> None:
@@ -108,16 +108,16 @@ class ForkedKernel(WatchedKernel):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def _died(self) -> None:
-        if self._wire is not None:
-            self._wire.finish()
+        if self._channel is not None:
+            self._channel.finish()
         self.dead.set()
 
     async def _release(self) -> None:
         """Closes what belongs to it; it has ended."""
         await self._end_tasks()
         self.dead.set()
-        if self._wire is not None:
-            self._wire.close()
+        if self._channel is not None:
+            self._channel.close()
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -92,17 +92,17 @@ class SnapshotContext:
         if is_deep:
             self._deep_at = now
         closed = {pid, *self._busy} if is_deep else self._states | self._busy.keys()
-        return chain(process_tree.walk((pid,), self._states - {pid}), self._strays(closed))
+        return chain(process_tree.walk((pid,), self._states - {pid}), self._orphans(closed))
 
     def leaves_programs(self, pid: int) -> bool:
         """Returns whether a state has started what goes on, or there is any that is nobody's."""
-        return any(chain(self.programs(pid), self._strays(self._states | self._busy.keys())))
+        return any(chain(self.programs(pid), self._orphans(self._states | self._busy.keys())))
 
     def programs(self, pid: int) -> list[int]:
         """Returns the processes below a state that are no states."""
         return [found for found in process_tree.walk((pid,), self._states - {pid}) if found != pid]
 
-    def _strays(self, closed: Collection[int] = ()) -> Iterator[int]:
+    def _orphans(self, closed: Collection[int] = ()) -> Iterator[int]:
         # The sets as they are now: a thread may go through the processes.
         return _running(process_tree.walk(self._roots, frozenset(closed)), self._own | self._states)
 
@@ -110,17 +110,17 @@ class SnapshotContext:
         """Ends what cells left behind, but for `kill_reparented`; while no state is at work."""
         near = frozenset(self._states)
         with contextlib.suppress(OSError):  # what can't be looked for now counts until it is found
-            if not process_tree.end_all(lambda: self._strays(near)):
+            if not process_tree.end_all(lambda: self._orphans(near)):
                 return
             for _ in range(round(_GONE_S / _POLL_S)):
-                if not any(self._strays(near)):
+                if not any(self._orphans(near)):
                     return
                 await asyncio.sleep(_POLL_S)
 
     def kill_reparented(self) -> None:
         """Ends what is below states that wait, too; while no state is at work."""
         with contextlib.suppress(OSError):
-            process_tree.end_all(self._strays)
+            process_tree.end_all(self._orphans)
 
     def tidy_home(self, limit_bytes: int) -> None:
         """Makes the home folder as new if it takes more than half of the limit on disk.
@@ -142,25 +142,25 @@ def _running(pids: Iterable[int], known: Collection[int]) -> Iterator[int]:
 class SnapshotProcess(ForkedKernel):
     """A running state; ended by `stop`, or with the first state of its tree."""
 
-    def __init__(self, folder: Path, ground: SnapshotContext) -> None:
+    def __init__(self, folder: Path, context: SnapshotContext) -> None:
         """Starts nothing; `fork` does.
 
         Args:
             folder: where it works; it is made by the process itself.
-            ground: of its tree.
+            context: of its tree.
         """
         super().__init__()
         self._cell = ExitStack()
         self._limits = Limits()
-        self._before = ground.before
+        self._before = context.before
         self.folder = folder
         """Its working folder."""
-        self.ground = ground
+        self.context = context
         """What it shares with the other states of its tree."""
 
     @classmethod
     async def fork(
-        cls, parent: ForkedKernel, folder: Path, limits: Limits, ground: SnapshotContext
+        cls, parent: ForkedKernel, folder: Path, limits: Limits, context: SnapshotContext
     ) -> SnapshotProcess | None:
         """Returns a fork of a process; `None` where that one is gone or can't be forked.
 
@@ -168,15 +168,15 @@ class SnapshotProcess(ForkedKernel):
             parent: nothing runs in it, and nothing is asked of it meanwhile.
             folder: for the new one to work in.
             limits: what the new one may use.
-            ground: of their tree.
+            context: of their tree.
 
         Raises:
             KernelStartError: this process can open no connection to it.
         """
-        state = cls(folder, ground)
+        state = cls(folder, context)
         try:
             async with asyncio.timeout(FORK_TIMEOUT_S):
-                with ground.busy(parent.kernel_pid or 0):
+                with context.busy(parent.kernel_pid or 0):
                     if await state._start(parent, limits):
                         return state
         except TimeoutError:
@@ -194,7 +194,7 @@ class SnapshotProcess(ForkedKernel):
         if not parent.is_alive:
             return False
         with self._connection() as descriptors:
-            asking = asyncio.create_task(parent.wire.fork(str(self.folder), descriptors))
+            asking = asyncio.create_task(parent.channel.fork(str(self.folder), descriptors))
             dying = asyncio.create_task(parent.dead.wait())
             try:
                 await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
@@ -204,14 +204,14 @@ class SnapshotProcess(ForkedKernel):
                 asking.cancel()
                 dying.cancel()
         try:
-            await self._await_ready(self.wire)
+            await self._await_ready(self.channel)
         except KernelStartError:
             return False
         asyncio.get_running_loop().add_reader(self._handle, self._ended)
-        self.ground.add(self.kernel_pid or 0)
+        self.context.add(self.kernel_pid or 0)
         self._limits = limits
         copied = await asyncio.to_thread(disk_use, (self.folder,), threading.Event())
-        self._before = self.ground.before.plus(copied)
+        self._before = self.context.before.plus(copied)
         return True
 
     def begin_cell(self) -> None:
@@ -221,10 +221,10 @@ class SnapshotProcess(ForkedKernel):
         it, and how the home folder has since the tree began.
         """
         if self.kernel_pid is not None:
-            pid, ground = self.kernel_pid, self.ground
-            self._cell.enter_context(ground.busy(pid))
-            folders = (self.folder, ground.home)
-            find = partial(ground.of_cell, pid)
+            pid, context = self.kernel_pid, self.context
+            self._cell.enter_context(context.busy(pid))
+            folders = (self.folder, context.home)
+            find = partial(context.of_cell, pid)
             self._watch(Watchdog(find, pid, self._limits, folders, before=self._before))
         super().begin_cell()
 
@@ -249,7 +249,7 @@ class SnapshotProcess(ForkedKernel):
         if self.kernel_pid is None:
             return False
         try:
-            return self.ground.leaves_programs(self.kernel_pid)
+            return self.context.leaves_programs(self.kernel_pid)
         except OSError:  # it can't be seen that there are none
             return True
 
@@ -258,7 +258,7 @@ class SnapshotProcess(ForkedKernel):
         self._died()
 
     def _died(self) -> None:
-        self.ground.remove(self.kernel_pid or 0)
+        self.context.remove(self.kernel_pid or 0)
         super()._died()
 
     async def kill(self) -> None:
@@ -266,8 +266,8 @@ class SnapshotProcess(ForkedKernel):
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
-            with contextlib.suppress(OSError):  # what can't be found now is ended with the strays
-                process_tree.end_all(partial(self.ground.programs, self.kernel_pid or 0))
+            with contextlib.suppress(OSError):  # what can't be found now is ended with the orphans
+                process_tree.end_all(partial(self.context.programs, self.kernel_pid or 0))
             self._signal()
             await self.dead.wait()
 

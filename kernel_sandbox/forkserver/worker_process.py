@@ -115,7 +115,7 @@ class WorkerProcess(ForkedKernel):
         with self._connection() as descriptors:
             self._process = await self._zygote.spawn(policy, variables, descriptors)
         self._tasks.append(asyncio.create_task(self._await_death(self._process)))
-        reported = Containment.from_json(await self._await_ready(self.wire))
+        reported = Containment.from_json(await self._await_ready(self.channel))
         # Its monitor may have forked it before anybody knew of either: each is put there by itself.
         for pid in (self._process.pid, self.kernel_pid or 0):
             fence.add(pid)
@@ -162,8 +162,8 @@ class WorkerProcess(ForkedKernel):
 
     async def _await_death(self, process: ForkedWorker) -> None:
         self.exit_status = await asyncio.shield(process.ended)
-        if self.breach is None and self._fence is not None and self._fence.ran_out():
-            self.breach = out_of_memory(self._limits)
+        if self.violation is None and self._fence is not None and self._fence.ran_out():
+            self.violation = out_of_memory(self._limits)
         self._died()
 
     def _signal(self) -> None:

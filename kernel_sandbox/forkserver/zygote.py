@@ -175,7 +175,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         self._selector.unregister(handle)
         os.close(handle)
         worker.status = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
-        self._end_strays()
+        self._reap_orphans()
         if worker.first < 0:
             self._tell(event="ended", id=worker.number, status=worker.status)
             return
@@ -189,11 +189,11 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         os.close(worker.first)
         self._tell(event="ended", id=worker.number, status=worker.status)
 
-    def _end_strays(self) -> None:
+    def _reap_orphans(self) -> None:
         """Ends what is a child of this process, and no worker: its own parent let go of it."""
         known = {worker.pid for worker in self._workers.values()}
-        while strays := children_here() - known:
-            for pid in strays:
+        while orphans := children_here() - known:
+            for pid in orphans:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)

@@ -85,7 +85,7 @@ class AttachedKernel(WatchedKernel):
         self.limits = limits
         self._tells_figures = False
         self._context = new_context()
-        self._wire = ZmqChannels(
+        self._channel = ZmqChannels(
             manager.client(session=new_session(manager.session.key), context=self._context)
         )
         self._lock = asyncio.Lock()
@@ -101,9 +101,9 @@ class AttachedKernel(WatchedKernel):
         return self._sandbox.layer if self._sandbox is not None else None
 
     @property
-    def wire(self) -> ZmqChannels:
+    def channel(self) -> ZmqChannels:
         """The channels."""
-        return self._wire
+        return self._channel
 
     @property
     def exit_status(self) -> int | None:
@@ -119,7 +119,7 @@ class AttachedKernel(WatchedKernel):
         if self._process is None:
             raise KernelStartError("the notebook's kernel is not running: start it")
         self._tasks.append(asyncio.create_task(self._await_death()))
-        await self._unless_dead(self._wire.open())
+        await self._unless_dead(self._channel.open())
         kernel_pid = self._sandbox.kernel_pid if self._sandbox is not None else None
         if self._sandbox is not None and kernel_pid is not None:
             folders = self._sandbox.written_folders
@@ -142,7 +142,7 @@ class AttachedKernel(WatchedKernel):
         async with self._lock:
             if self.dead.is_set():  # its channels may be closed already
                 raise KernelStartError("the notebook's kernel ended")
-            await self._unless_dead(self._wire.settle())
+            await self._unless_dead(self._channel.settle())
             return await CellRun(self, self.limits, on_change).run(source)
 
     async def evaluate(self, source: str, expression: str, timeout_s: float) -> str | None:
@@ -155,7 +155,7 @@ class AttachedKernel(WatchedKernel):
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                content = await self._wire.evaluate(source, expression)
+                content = await self._channel.evaluate(source, expression)
         except TimeoutError:
             return None
         return value_text(content)
@@ -188,7 +188,7 @@ class AttachedKernel(WatchedKernel):
     async def close(self) -> None:
         """Lets go of the kernel, which runs on. Safe to call again."""
         await self._end_tasks()
-        await self._wire.close()
+        await self._channel.close()
         self._context.destroy(linger=0)
 
     async def _unless_dead(self, work: Any) -> None:
@@ -211,6 +211,6 @@ class AttachedKernel(WatchedKernel):
     async def _await_death(self) -> None:
         if self._process is not None:
             await processes.exited(self._process)
-        if self._sandbox is not None and self._ran_out() and not self.breach:
-            self.breach = out_of_memory(self._sandbox.limits)
+        if self._sandbox is not None and self._ran_out() and not self.violation:
+            self.violation = out_of_memory(self._sandbox.limits)
         self.dead.set()

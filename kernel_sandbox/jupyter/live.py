@@ -53,18 +53,18 @@ class LiveKernel(WatchedKernel):
         self.provisioner.overlay = "" if overlay is None else str(overlay)
         self._manager.provisioner = self.provisioner
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the kernel)
-        self._wire: ZmqChannels | None = None
+        self._channel: ZmqChannels | None = None
 
     @property
-    def wire(self) -> ZmqChannels:
+    def channel(self) -> ZmqChannels:
         """The channels of the started kernel.
 
         Raises:
             SandboxError: it was not started.
         """
-        if self._wire is None:
+        if self._channel is None:
             raise SandboxError("the kernel was not started")
-        return self._wire
+        return self._channel
 
     @property
     def exit_status(self) -> int | None:
@@ -116,10 +116,10 @@ class LiveKernel(WatchedKernel):
         except OSError as error:
             raise KernelStartError(f"the kernel's process could not be started: {error}") from error
         self._tasks.append(asyncio.create_task(self._await_death()))
-        self._wire = ZmqChannels(
+        self._channel = ZmqChannels(
             self._manager.client(session=new_session(self._manager.session.key))
         )
-        opening = asyncio.create_task(self._wire.open())
+        opening = asyncio.create_task(self._channel.open())
         dying = asyncio.create_task(self.dead.wait())
         try:
             await asyncio.wait((opening, dying), return_when=asyncio.FIRST_COMPLETED)
@@ -148,8 +148,8 @@ class LiveKernel(WatchedKernel):
 
     async def _await_death(self) -> None:
         await self.provisioner.wait()
-        if self.breach is None and self.provisioner.out_of_memory()():
-            self.breach = out_of_memory(self._limits)
+        if self.violation is None and self.provisioner.out_of_memory()():
+            self.violation = out_of_memory(self._limits)
         self.dead.set()
 
     async def kill(self) -> None:
@@ -162,8 +162,8 @@ class LiveKernel(WatchedKernel):
         await self.provisioner.kill()
         await self._end_tasks()
         self.dead.set()
-        if self._wire is not None:
-            await self._wire.close()
+        if self._channel is not None:
+            await self._channel.close()
         await self._manager.cleanup_resources(restart=False)
         self._context.destroy(linger=0)
         self._log.close()

@@ -318,7 +318,7 @@ class KernelSession(CellSession):
             return None
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                return value_text(await kernel.wire.evaluate(source, expression))
+                return value_text(await kernel.channel.evaluate(source, expression))
         except TimeoutError:
             return None
 

@@ -104,7 +104,7 @@ class SnapshotTree(AsyncResource):
         self._options = options or WorkerOptions()
         self._workspace: Workspace | None = None
         self._first: WorkerProcess | None = None
-        self._ground: SnapshotContext | None = None
+        self._context: SnapshotContext | None = None
         self._at_work = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._live: set[Snapshot] = set()
@@ -132,7 +132,7 @@ class SnapshotTree(AsyncResource):
         )
         self._first = WorkerProcess(self._zygote, roomy, self._workspace, unwatched)
         await self._first.start()
-        self._ground = SnapshotContext(self._first.roots, self._first.home)
+        self._context = SnapshotContext(self._first.roots, self._first.home)
         self.containment = self._first.containment
 
     async def close(self) -> None:
@@ -204,20 +204,20 @@ class SnapshotTree(AsyncResource):
                 yield
         finally:
             self._at_work -= 1
-            await run_shielded(self._end_strays())
+            await run_shielded(self._reap_orphans())
 
-    async def _end_strays(self) -> None:
-        if self._ground is None or not self._is_at_rest:
+    async def _reap_orphans(self) -> None:
+        if self._context is None or not self._is_at_rest:
             return
         if self._sweep is None:  # not after each cell: it looks at all of the tree
             loop = asyncio.get_running_loop()
-            self._sweep = loop.call_later(SWEEP_S, self._end_fostered, self._ground)
-        await self._ground.reap_orphans()
+            self._sweep = loop.call_later(SWEEP_S, self._kill_reparented, self._context)
+        await self._context.reap_orphans()
 
-    def _end_fostered(self, ground: SnapshotContext) -> None:
+    def _kill_reparented(self, context: SnapshotContext) -> None:
         self._sweep = None
         if self._is_at_rest:
-            ground.kill_reparented()
+            context.kill_reparented()
 
     @property
     def _is_at_rest(self) -> bool:
@@ -227,8 +227,8 @@ class SnapshotTree(AsyncResource):
     async def _dropped(self, state: SnapshotProcess) -> None:
         """Ends a state that is not kept, and makes room where its cell had left none."""
         await state.stop()
-        if state.breach is not None and state.breach.kind == "disk":
-            await asyncio.to_thread(state.ground.tidy_home, self._limits.disk_bytes)
+        if state.violation is not None and state.violation.kind == "disk":
+            await asyncio.to_thread(state.context.tidy_home, self._limits.disk_bytes)
 
     async def collect(self, node: Snapshot, folder: Path) -> tuple[Path, ...]:
         """Copies the files of a state; returns where the copies lie.
@@ -304,14 +304,14 @@ class SnapshotTree(AsyncResource):
         raise KernelStartError("the first state of the tree has ended")
 
     async def _fork(self, node: Snapshot, made: Snapshot) -> SnapshotProcess | None:
-        if self._first is None or self._ground is None:
+        if self._first is None or self._context is None:
             raise SessionClosedError("the tree is closed, or was not started")
         parent = self._first if node.parent is None else node.state
         if parent is None:
             return None
         folder = self._folder(node) / BRANCHES / str(made.number)
         with self._budget.using(node):  # it may be one before those that are in use
-            return await SnapshotProcess.fork(parent, folder, self._limits, self._ground)
+            return await SnapshotProcess.fork(parent, folder, self._limits, self._context)
 
     def _folder(self, node: Snapshot) -> Path:
         if self._workspace is None:

@@ -139,12 +139,12 @@ class Watchdog:
         while True:
             started = time.perf_counter()
             try:
-                breach = await self._look()
+                violation = await self._look()
                 sight.clear()
             except OSError as error:
-                breach = sight.lost(error)
-            if breach is not None:
-                return breach
+                violation = sight.lost(error)
+            if violation is not None:
+                return violation
             cost_s = COST_FACTOR * (time.perf_counter() - started)
             await self._pause(min(cost_s, LONGEST_PAUSE_S))
 
@@ -217,12 +217,12 @@ class Watchdog:
                 try:
                     if before is None:
                         before = await asyncio.to_thread(disk_use, self._folders, stop)
-                    breach = await self._look_at_folders(before, stop)
+                    violation = await self._look_at_folders(before, stop)
                     sight.clear()
                 except OSError as error:
-                    breach = sight.lost(error)
-                if breach is not None:
-                    return breach
+                    violation = sight.lost(error)
+                if violation is not None:
+                    return violation
                 cost_s = time.perf_counter() - started
                 await asyncio.sleep(max(DISK_INTERVAL_S, COST_FACTOR * cost_s))
         finally:
@@ -254,7 +254,7 @@ class _Sight:
         self._lost_at = None
 
     def lost(self, error: OSError) -> LimitViolation | None:
-        """A look failed, which is not one that found nothing; for too long, that is a breach."""
+        """A look failed, which is not one that found nothing; for too long, that is a violation."""
         now = time.monotonic()
         if self._lost_at is None:
             self._lost_at = now
@@ -276,7 +276,7 @@ def _too_many(limits: Limits) -> LimitViolation:
 
 
 def out_of_memory(limits: Limits) -> LimitViolation:
-    """Returns the breach of a kernel that the system itself ended at its memory limit.
+    """Returns the violation of a kernel that the system itself ended at its memory limit.
 
     Args:
         limits: of the kernel.

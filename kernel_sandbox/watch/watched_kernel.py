@@ -20,7 +20,7 @@ class WatchedKernel(ABC):
         self._watchdog: Watchdog | None = None
         self.dead = asyncio.Event()
         """Set when the process has ended, for whatever reason."""
-        self.breach: LimitViolation | None = None
+        self.violation: LimitViolation | None = None
         """The limit that it was ended for."""
 
     def begin_cell(self) -> None:
@@ -41,7 +41,7 @@ class WatchedKernel(ABC):
         self._tasks.append(asyncio.create_task(self._guard(watchdog)))
 
     async def _guard(self, watchdog: Watchdog) -> None:
-        self.breach = await watchdog.guard()
+        self.violation = await watchdog.guard()
         await self.kill()
 
     async def _end_tasks(self) -> None:

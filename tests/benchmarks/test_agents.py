@@ -102,7 +102,7 @@ async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_a
         records = await command(words).measure(policy, pool)
         assert tuple(records) == SHAPES
         assert [[one.id for one in run] for run in records.values()] == [["q0", "q1"]] * 4
-        assert [[one.strict for one in run] for run in records.values()] == [
+        assert [[one.strict_correct for one in run] for run in records.values()] == [
             *[[True, True]] * 3,
             [False, False],
         ]
@@ -182,9 +182,9 @@ def test_records_that_are_not_there_are_a_fault(
 
 
 RECORD = EvalRecord(
-    id="", trial=0, groups={}, right=True, strict=True, parts={}, strict_parts={}, grades={},
-    failure="", answer="@n[3]", turns=2, cells=1, is_mended=None, tokens=100, prompt_tokens=900,
-    sampled_cells=1, seconds=5.0,
+    id="", trial=0, groups={}, correct=True, strict_correct=True, parts={}, strict_parts={},
+    grades={}, failure="", answer="@n[3]", turns=2, cells=1, self_corrected=None, tokens=100,
+    prompt_tokens=900, sampled_cells=1, seconds=5.0,
 )  # fmt: skip
 
 
@@ -192,7 +192,10 @@ def _run(verdicts: str) -> list[EvalRecord]:
     """A record a letter: `r` right, `w` wrong, `-` none."""
     return [
         replace(
-            RECORD, id=f"q{place}", strict=letter == "r", failure="" if letter == "r" else "void"
+            RECORD,
+            id=f"q{place}",
+            strict_correct=letter == "r",
+            failure="" if letter == "r" else "void",
         )
         for place, letter in enumerate(verdicts)
         if letter != "-"

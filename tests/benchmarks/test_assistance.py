@@ -63,7 +63,7 @@ async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     words += ["--compact", str(tmp_path / "kept"), "--rules", "columns", "hints"]
     policy = Misspelling()
     records = await command(words).measure(policy, pool)
-    right = {name: sum(one.strict for one in run) for name, run in records.items()}
+    right = {name: sum(one.strict_correct for one in run) for name, run in records.items()}
     assert right == {"default": 2, "columns": 0, "hints": 2, "none": 0}
     asked = policy.asked
     assert await command(words).measure(policy, pool)

@@ -16,7 +16,7 @@ from dm_jupyter.core.errors import DataFileError, NotebookError
 from dm_jupyter.core.events import CellFinished, CellStarted, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from dm_jupyter.data.brief import names_for
+from dm_jupyter.data.data_context import names_for
 from tests.fakes import ScriptedPolicy
 from tests.kernel_sandbox.running import BEGIN, places_of
 from tests.waiting import until
@@ -69,8 +69,8 @@ async def test_a_question_is_answered_and_the_notebook_kept(folder: Path) -> Non
 async def test_of_several_tries_the_best_is_taken_again_in_the_notebook(folder: Path) -> None:
     settings = replace(_settings(folder), tries=3)
     done = await analyze(_task(folder), ScriptedPolicy([COUNT] * 2 + [SAID]), settings, _ignore)
-    assert done.rehearsal is not None
-    assert (done.rehearsal.tries, done.rehearsal.agreeing) == (2, 2)
+    assert done.best_of_n is not None
+    assert (done.best_of_n.tries, done.best_of_n.agreeing) == (2, 2)
     assert done.trajectory.answer == SAID
     document = _read(folder / "n.ipynb")
     assert [cell.cell_type for cell in document.cells] == ["markdown", "code", "markdown"]

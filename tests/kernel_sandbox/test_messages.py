@@ -109,14 +109,14 @@ LIKELY = {
 @settings(max_examples=400)
 @given(KINDS, st.dictionaries(st.sampled_from(sorted(LIKELY)), JSON, max_size=4), JSON)
 def test_whatever_a_kernel_says_is_taken_or_refused(kind, changes, parent):
-    wire = ZmqChannels(None)
+    channel = ZmqChannels(None)
     heard = []
-    wire.on_comm = lambda kind, content: heard.append((kind, content["comm_id"]))
+    channel.on_comm = lambda kind, content: heard.append((kind, content["comm_id"]))
     execution = Execution(OutputCollector(1000))
-    wire._running = ("m", execution)
+    channel._running = ("m", execution)
     for header in ({"msg_id": "m"}, parent):
         message = {"msg_type": kind, "parent_header": header, "content": {**LIKELY, **changes}}
-        for handle in (wire._iopub, wire._shell):
+        for handle in (channel._iopub, channel._shell):
             try:
                 handle(decode(json.dumps(message).encode()))
             except MALFORMED:
@@ -191,9 +191,9 @@ def test_a_message_without_its_parts_is_refused():
 def test_output_that_is_too_long_to_unpack_is_counted_as_cut():
     session = new_session(b"key")
     content = {"name": "stdout", "text": "x" * MESSAGE_BYTES}
-    wire, execution = ZmqChannels(None), Execution(OutputCollector(4_000_000))
-    wire._running = ("m", execution)
-    wire._iopub(session.deserialize(signed(session, {"msg_type": "stream"}, content)))
+    channel, execution = ZmqChannels(None), Execution(OutputCollector(4_000_000))
+    channel._running = ("m", execution)
+    channel._iopub(session.deserialize(signed(session, {"msg_type": "stream"}, content)))
     assert execution.collector.outputs == ()
     assert execution.collector.cut_bytes > MESSAGE_BYTES
     assert not execution.flood.is_set()
@@ -202,11 +202,11 @@ def test_output_that_is_too_long_to_unpack_is_counted_as_cut():
 @pytest.mark.parametrize("kind", ["display_data", "execute_result"])
 @pytest.mark.parametrize("count", [[], "1", -1, True, 2**60])
 def test_the_number_of_a_cell_is_one(kind, count):
-    wire, execution = ZmqChannels(None), Execution(OutputCollector(1000))
-    wire._running = ("m", execution)
+    channel, execution = ZmqChannels(None), Execution(OutputCollector(1000))
+    channel._running = ("m", execution)
     content = {"data": {}, "metadata": {}, "execution_count": count}
     with pytest.raises(ValueError, match="execution_count"):
-        wire._iopub({"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": content})
+        channel._iopub({"msg_type": kind, "parent_header": {"msg_id": "m"}, "content": content})
 
 
 def test_a_number_that_no_notebook_can_hold_is_no_output():
@@ -219,14 +219,14 @@ def test_a_number_that_no_notebook_can_hold_is_no_output():
 
 @pytest.mark.parametrize("name", [[], {}, 5])
 def test_an_odd_name_of_an_error_is_refused(name):
-    wire = ZmqChannels(None)
-    wire._replies["m"] = asyncio.new_event_loop().create_future()
+    channel = ZmqChannels(None)
+    channel._replies["m"] = asyncio.new_event_loop().create_future()
     content = {"status": "error", "ename": name}
     with pytest.raises(ValueError, match="ename"):
-        wire._shell(
+        channel._shell(
             {"msg_type": "execute_reply", "parent_header": {"msg_id": "m"}, "content": content}
         )
-    wire._replies["m"].get_loop().close()
+    channel._replies["m"].get_loop().close()
 
 
 LAYER = '{"name": "seccomp", "state": "active", "reason": ""}'

@@ -10,16 +10,18 @@ from typing import Any
 from training.records.records import EvalRecord, RecordLog
 
 _PLAIN = EvalRecord(
-    id="q", trial=0, groups={}, right=True, strict=True, parts={}, strict_parts={}, grades={},
-    failure="", answer="x", turns=2, cells=1, is_mended=None, tokens=100, prompt_tokens=1000,
-    sampled_cells=1, seconds=3.0,
+    id="q", trial=0, groups={}, correct=True, strict_correct=True, parts={}, strict_parts={},
+    grades={}, failure="", answer="x", turns=2, cells=1, self_corrected=None, tokens=100,
+    prompt_tokens=1000, sampled_cells=1, seconds=3.0,
 )  # fmt: skip
 
 
 def tried(name: str, right: bool, trial: int = 0, **changes: Any) -> EvalRecord:
     """Returns the record of a try that is right, or wrong, by both rules."""
     failure = "" if right else "wrong value"
-    plain = replace(_PLAIN, id=name, trial=trial, right=right, strict=right, failure=failure)
+    plain = replace(
+        _PLAIN, id=name, trial=trial, correct=right, strict_correct=right, failure=failure
+    )
     return replace(plain, **changes)
 
 

@@ -33,7 +33,12 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def _records(rights: str, names: str = "abcdefghijklmnopqrstuvwx") -> list[EvalRecord]:
     """One try a question: `+` is right, `-` wrong, `~` right by our rules alone."""
     return [
-        tried(name, right != "-", strict=right == "+", failure="" if right == "+" else "format")
+        tried(
+            name,
+            right != "-",
+            strict_correct=right == "+",
+            failure="" if right == "+" else "format",
+        )
         for name, right in zip(names, rights, strict=False)
     ]
 
@@ -85,7 +90,7 @@ def test_the_rules_can_be_chosen() -> None:
     ours = comparison_of(first, second, "ours")
     assert ours["difference"]["points"] == 50.0
     assert [one["id"] for one in ours["changed"]] == ["b"]
-    mixed = [tried("a", True, 0, strict=False, failure="format"), tried("a", False, 1)]
+    mixed = [tried("a", True, 0, strict_correct=False, failure="format"), tried("a", False, 1)]
     change = comparison_of(mixed, tries("a", [True, True]), "ours")["changed"][0]
     assert change["a"] == {"share": 0.5, "runs": 2, "failures": ["wrong value"]}
 
@@ -165,7 +170,8 @@ def _line(**changes: object) -> str:
         (["", " "], "holds no records"),
         ([_line(), _line()[:40]], "line 2: not JSON"),
         (["[1]"], "line 1: expected a JSON object, found list"),
-        ([_line(right="yes")], "line 1, field 'right': expected true or false, found str"),
+        ([_line(correct="yes")], "field 'correct': expected true or false, found str"),
+        ([_line(right="yes")], "field 'correct': expected true or false, found str"),
         ([_line(trial=True)], "line 1, field 'trial': expected a whole number, found bool"),
         ([_line(id=3)], "line 1, field 'id': expected a string, found int"),
         (['{"id": "a"}'], "line 1, field 'trial': is missing"),
@@ -181,7 +187,10 @@ def _line(**changes: object) -> str:
         ([_line(groups={"level": ["x", 1]})], "'groups.level.1': expected a string, found int"),
         ([_line(parts={"a": "x"})], "field 'parts.a': expected true or false, found str"),
         ([_line(strict_parts={"a": 1})], "'strict_parts.a': expected true or false, found int"),
-        ([_line(is_mended="no")], "'is_mended': expected true or false or null, found str"),
+        (
+            [_line(self_corrected="no")],
+            "'self_corrected': expected true or false or null, found str",
+        ),
         ([_line(trajectory=None)], "'trajectory': expected an object, found NoneType"),
         ([_line(level="easy")], "line 1: not a record of this release"),
         ([_line(), _line()], "line 2: a, try 0, stands twice"),

@@ -63,7 +63,7 @@ def test_each_try_becomes_a_record_and_the_first_is_the_single_try(
     run = write_run(tmp_path / "run", [_vote(["@n[4]", "@n[3]", None], chosen=1)])
     assert _main(monkeypatch, run, "--split", split) == 0
     found = [read_run(run / "tries" / f"{place}.jsonl")[0] for place in range(3)]
-    assert [(one.strict, one.answer) for one in found] == [
+    assert [(one.strict_correct, one.answer) for one in found] == [
         (False, "@n[4]"), (True, "@n[3]"), (False, None),
     ]  # fmt: skip
     printed = capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_a_question_whose_data_could_not_be_read_is_wrong_in_every_row(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     vote = _vote(["@n[4]", "@n[3]"], chosen=1)
-    unread = replace(vote, trial=1, strict=False, right=False, failure="fault", search={})
+    unread = replace(vote, trial=1, strict_correct=False, correct=False, failure="fault", search={})
     run = write_run(tmp_path / "run", [vote, unread])
     assert _main(monkeypatch, run, "--split", split) == 0
     printed = capsys.readouterr().out
@@ -105,7 +105,7 @@ def test_a_question_whose_data_could_not_be_read_is_wrong_in_every_row(
 def test_files_that_are_gone_are_named_where_they_are_what_is_scored(
     tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unlike = replace(_vote(["@n[4]", "@n[4]"]), right=True, strict=True)
+    unlike = replace(_vote(["@n[4]", "@n[4]"]), correct=True, strict_correct=True)
     run = write_run(tmp_path / "run", [unlike])
     assert _main(monkeypatch, run, "--split", split) == 1
     assert "its files are gone, so it can't be scored again" in capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_the_answers_of_a_search_are_put_to_the_vote_again(
         assert sorted(one.name for one in (run / "tries").iterdir()) == ["any.jsonl", "vote.jsonl"]
         for name in ("any", "vote"):
             found = read_run(run / "tries" / f"{name}.jsonl")
-            assert [(one.answer, one.strict, one.tokens) for one in found] == [
+            assert [(one.answer, one.strict_correct, one.tokens) for one in found] == [
                 ("@n[3]", True, 99), ("x", False, 100),
             ]  # fmt: skip
         assert "as it was run" in capsys.readouterr().out

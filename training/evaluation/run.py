@@ -55,7 +55,7 @@ __all__ = [
     "evaluate",
     "item_folder",
     "outcome_of",
-    "standing_of",
+    "resume_state_of",
     "write_results",
 ]
 
@@ -63,8 +63,8 @@ _SEEDS_A_TRIAL = 100_000
 """Between the seeds of two tries at a question: more than a strategy uses."""
 _BREAKS = 2
 """Answers of the model that may break off in a try; one more ends the run, which can go on."""
-_RESULT = ("id", "trial", "right", "strict", "parts", "strict_parts", "grades", "failure",
-           "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
+_RESULT = ("id", "trial", "correct", "strict_correct", "parts", "strict_parts", "grades",
+           "failure", "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
@@ -140,7 +140,7 @@ class ResumeState:
         return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
 
 
-def standing_of(options: EvalOptions) -> ResumeState:
+def resume_state_of(options: EvalOptions) -> ResumeState:
     """Returns where a run stands; damaged records are set aside where the options say so.
 
     Raises:
@@ -201,9 +201,9 @@ async def evaluate(
         JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
     """
     with _alone_in(options.out):
-        standing = standing_of(options)
-        on_start(standing)
-        return await _evaluate(options, policy, pool, on_record, standing)
+        resume_state = resume_state_of(options)
+        on_start(resume_state)
+        return await _evaluate(options, policy, pool, on_record, resume_state)
 
 
 @contextmanager
@@ -225,9 +225,9 @@ async def _evaluate(
     policy: Policy,
     pool: Pool,
     on_record: Callable[[EvalRecord], None],
-    standing: ResumeState,
+    resume_state: ResumeState,
 ) -> list[EvalRecord]:
-    done, to_do = dict(standing.done), standing.to_do
+    done, to_do = dict(resume_state.done), resume_state.to_do
     log = RecordLog(options.out / "records.jsonl")
     waiting = iter(to_do)
     scorer = ScoringPool(options.suite, options.score_seconds, _scores_at_once(options.at_once))
@@ -246,7 +246,7 @@ async def _evaluate(
                 group.create_task(work(_Means(policy, pool, reader, scorer)))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
-    return [done[item.task.id, trial] for item, trial in standing.tries]
+    return [done[item.task.id, trial] for item, trial in resume_state.tries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     folder = item_folder(options.out, item.task.id, trial)
     shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
     folder.mkdir(parents=True)
-    arena = RolloutContext(
+    context = RolloutContext(
         item.task,
         means.pool,
         folder,
@@ -302,15 +302,15 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     started = time.monotonic()
     fault, is_scored, restating = "", True, Completion("")
     if options.simplifies:
-        restated = await simplified(item.task, means.policy, arena.run.seed)
-        arena, restating = replace(arena, task=restated.task), restated.completion
+        restated = await simplified(item.task, means.policy, context.run.seed)
+        context, restating = replace(context, task=restated.task), restated.completion
     try:
-        arena = await arena.briefed(means.reader)
+        context = await context.with_data_context(means.reader)
         strategy = _strategy(item, options, folder, means.scorer)
-        solution = await strategy.solve(arena, means.policy)
+        solution = await strategy.solve(context, means.policy)
     except (DataFileError, ScoringError) as error:
         fault, is_scored = str(error), not isinstance(error, ScoringError)
-        solution = _unread(arena, fault)
+        solution = _unread(context, fault)
     seconds = time.monotonic() - started
     if solution.notebook is not None:
         solution.notebook.path = _place_for(folder / "notebook.ipynb")
@@ -349,15 +349,15 @@ def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringP
         return options.strategy
 
     def reward(candidate: Candidate) -> float:
-        return 1.0 if scorer.score_now(item, outcome_of(candidate, folder)).right else -1.0
+        return 1.0 if scorer.score_now(item, outcome_of(candidate, folder)).correct else -1.0
 
     return replace(options.strategy, reward=reward)
 
 
-def _unread(arena: RolloutContext, why: str) -> Solution:
+def _unread(context: RolloutContext, why: str) -> Solution:
     """What remains of a try whose data can't be read, or whose answers can't be compared."""
-    ended = replace(arena.start, stop=StopReason.FAULT, stop_detail=why)
-    return Solution(0, (Candidate(ended, arena.folder),), None, 0, 0, 0)
+    ended = replace(context.start, stop=StopReason.FAULT, stop_detail=why)
+    return Solution(0, (Candidate(ended, context.folder),), None, 0, 0, 0)
 
 
 def outcome_of(candidate: Candidate, folder: Path) -> Outcome:

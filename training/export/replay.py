@@ -63,8 +63,10 @@ async def replay(
     """
     told = exported.trajectory
     start = begun(told, told.dialect)
-    context = RolloutContext(told.task, pool, folder, files, start.brief, dialect=told.dialect)
-    async with context.episode() as rollout:
+    context = RolloutContext(
+        told.task, pool, folder, files, start.data_context, dialect=told.dialect
+    )
+    async with context.open_rollout() as rollout:
         scripted = ScriptedRun(start, told.assists)
         for text in exported.texts:
             await scripted.say(text, rollout)

@@ -118,8 +118,8 @@ def _figures(agreement: Agreement) -> tuple[str, str]:
 
 def _right_counts(rows: Sequence[JudgedRecord], records: Sequence[EvalRecord]) -> str:
     silent = len(records) - len(rows)
-    strict = sum(record.strict for record in records)
-    ours = sum(record.right for record in records)
+    strict = sum(record.strict_correct for record in records)
+    ours = sum(record.correct for record in records)
     judged = sum(row.judged is True for row in rows)
     return (
         f"strict {strict}, ours {ours}, judge {judged} of {len(records)} "

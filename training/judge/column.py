@@ -112,7 +112,8 @@ def _is_done(row: JudgedRecord | None, record: EvalRecord, options: ColumnOption
     if row is None or row.error or row.reformat_error:
         return False
     return (
-        (row.answer, row.right, row.strict) == (record.answer, record.right, record.strict)
+        (row.answer, row.right, row.strict)
+        == (record.answer, record.correct, record.strict_correct)
         and (row.judge, row.prompt) == (options.judge.name, load_prompt(REWARD_PROMPT).fingerprint)
         and (options.reformat is None or row.reformat == load_prompt(_PROMPT).fingerprint)
     )
@@ -127,8 +128,8 @@ async def _row(record: EvalRecord, options: ColumnOptions) -> JudgedRecord:
         answer=answer,
         judge=options.judge.name,
         prompt=load_prompt(REWARD_PROMPT).fingerprint,
-        right=record.right,
-        strict=record.strict,
+        right=record.correct,
+        strict=record.strict_correct,
         judged=None,
         reason="",
         error="",
@@ -178,7 +179,7 @@ def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
             f"{second.suite.name} can't score {item.task.id} by the label in its record ({error}); "
             "add --split with the folder of the split"
         ) from error
-    return score.right, score.strict
+    return score.correct, score.strict_correct
 
 
 def _question(task: Task) -> str:

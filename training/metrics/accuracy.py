@@ -96,7 +96,7 @@ def share_of(records: Sequence[EvalRecord], value: Callable[[EvalRecord], float]
 
 def is_right(record: EvalRecord, rules: Rules) -> bool:
     """Returns whether the answer is right by these rules."""
-    return record.strict if rules == "strict" else record.right
+    return record.strict_correct if rules == "strict" else record.correct
 
 
 def parts_of(record: EvalRecord, rules: Rules) -> Mapping[str, bool]:
@@ -154,7 +154,7 @@ def _counts_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[tuple[i
 
 def _are_answers(record: EvalRecord) -> bool:
     if record.has_sub_answers is None:  # an older record
-        return record.right == _all_right(record.parts)
+        return record.correct == _all_right(record.parts)
     return record.has_sub_answers
 
 

@@ -145,8 +145,8 @@ def self_debugging(records: Sequence[EvalRecord]) -> Share | None:
     Among the runs that met an error in a cell, the share whose last cell ran. Own definition: what
     it ended with may still be wrong. Test: `test_self_debugging_by_hand`.
     """
-    met = [record for record in records if record.is_mended is not None]
-    return share_of(met, lambda record: bool(record.is_mended)) if met else None
+    met = [record for record in records if record.self_corrected is not None]
+    return share_of(met, lambda record: bool(record.self_corrected)) if met else None
 
 
 def _place(value: str, found: dict[str, list[EvalRecord]]) -> tuple[bool, int, int, str]:

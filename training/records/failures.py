@@ -8,7 +8,7 @@ from dm_jupyter.core.closed_form import answer_names, find_answers
 from dm_jupyter.core.trajectory import StopReason, Trajectory, Void
 from kernel_sandbox.types import CellStatus
 
-__all__ = ["Failure", "failure_of", "was_mended"]
+__all__ = ["Failure", "failure_of", "self_corrected_in"]
 
 
 class Failure(StrEnum):
@@ -66,7 +66,7 @@ def failure_of(trajectory: Trajectory, *, is_right_by_ours: bool = False) -> Fai
     return _BY_STATUS.get(last.result.status, Failure.TURNS)
 
 
-def was_mended(trajectory: Trajectory) -> bool | None:
+def self_corrected_in(trajectory: Trajectory) -> bool | None:
     """Returns whether a run that met an error in a cell ended with one that ran.
 
     `None` where no cell raised. The share of `True` among the others is the success rate of

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from dm_jupyter.core.trajectory import Trajectory
 from training.atomic import write_whole
-from training.records.failures import failure_of, was_mended
+from training.records.failures import failure_of, self_corrected_in
 from training.suites.suite import ItemScore, Sample
 
 __all__ = [
@@ -54,9 +54,9 @@ class EvalRecord:
     """Counted from 0."""
     groups: Mapping[str, list[str]]
     """What it counts among: `level`, `concept`, `format` and `file`, each with its values."""
-    right: bool
+    correct: bool
     """By our rules."""
-    strict: bool
+    strict_correct: bool
     """By the benchmark's own."""
     parts: Mapping[str, bool]
     """Each sub-answer by our rules."""
@@ -69,7 +69,7 @@ class EvalRecord:
     answer: str | None
     turns: int
     cells: int
-    is_mended: bool | None
+    self_corrected: bool | None
     """Whether it ended with a cell that ran after one had raised; `None` where none had."""
     tokens: int
     """Tokens sampled, those of all candidates together where there were several."""
@@ -118,16 +118,18 @@ class EvalRecord:
             id=item.task.id,
             trial=trial,
             groups=_groups(trajectory),
-            right=score.right,
-            strict=score.strict,
+            correct=score.correct,
+            strict_correct=score.strict_correct,
             parts=dict(score.parts),
             strict_parts=dict(score.strict_parts),
             grades=dict(score.grades),
-            failure="" if score.strict else failure_of(trajectory, is_right_by_ours=score.right),
+            failure=""
+            if score.strict_correct
+            else failure_of(trajectory, is_right_by_ours=score.correct),
             answer=trajectory.answer,
             turns=trajectory.turns,
             cells=trajectory.cells,
-            is_mended=was_mended(trajectory),
+            self_corrected=self_corrected_in(trajectory),
             tokens=spent.tokens,
             prompt_tokens=spent.prompt_tokens,
             sampled_cells=spent.cells,
@@ -166,7 +168,7 @@ class RecordLog:
         Raises:
             ValueError: a line other than the last is no record.
         """
-        return list(self._read(lambda line: EvalRecord(**json.loads(line))))
+        return list(self._read(lambda line: _from_json(json.loads(line))))
 
     def outcomes(self) -> list[EvalRecord]:
         """Returns the same without trajectories and labels: quick, and small in memory.
@@ -201,6 +203,19 @@ class RecordLog:
             os.fsync(file.fileno())
 
 
+_OLD_NAMES = {"right": "correct", "strict": "strict_correct", "is_mended": "self_corrected"}
+"""What fields were called in the records of older releases."""
+
+
+def _renamed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record, of this release or an older one, by today's names."""
+    return {_OLD_NAMES.get(name, name): value for name, value in found.items()}
+
+
+def _from_json(found: Mapping[str, Any]) -> EvalRecord:
+    return EvalRecord(**_renamed(found))
+
+
 def _outcome(line: bytes) -> EvalRecord:
     """The record up to its label: what follows, the bulk of a line, need not be decoded.
 
@@ -212,8 +227,8 @@ def _outcome(line: bytes) -> EvalRecord:
     except ValueError:  # another object of the line has a field of this name
         fields = {}
     if len(fields) == _OUTCOME_FIELDS:
-        return EvalRecord(**fields)
-    return EvalRecord(**json.loads(line)).compacted()
+        return _from_json(fields)
+    return _from_json(json.loads(line)).compacted()
 
 
 _OUTCOME_FIELDS = len(fields(EvalRecord)) - 3
@@ -345,6 +360,7 @@ def _record_of(line: str, place: str) -> EvalRecord:
         raise RunError(f"{place}: not JSON ({error}); {_WAY_OUT}") from error
     if not isinstance(found, dict):
         raise RunError(f"{place}: expected a JSON object, found {type(found).__name__}")
+    found = _renamed(found)
     for name in _REQUIRED:
         if name not in found:
             raise RunError(f"{place}, field {name!r}: is missing")

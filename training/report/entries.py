@@ -99,7 +99,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]
             tries[one.record.id].append((run, one))
     entries: list[PageEntry] = []
     for beside in tries.values():
-        differ = len({one.record.strict for _, one in beside}) > 1
+        differ = len({one.record.strict_correct for _, one in beside}) > 1
         won = _winner(runs, beside)
         for run, one in beside:
             entry = _entry(len(entries) + 1, run, one, differ, pictures)
@@ -109,7 +109,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]
 
 def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]) -> list[str]:
     """Which of two runs did better at a question, as a key; none where one did not try it."""
-    sides = [[one.record.strict for run, one in beside if run is each] for each in runs]
+    sides = [[one.record.strict_correct for run, one in beside if run is each] for each in runs]
     if len(sides) != len(RUNS) or not all(sides):
         return []
     first, second = (Fraction(sum(side), len(side)) for side in sides)
@@ -184,7 +184,7 @@ def _pairs(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
     record = one.record
     yield f"verdict={kind_of(record)}"
-    if not record.strict:
+    if not record.strict_correct:
         yield "verdict=failed"
     if differ:
         yield "verdict=differs"
@@ -267,10 +267,10 @@ class ShownVerdict:
 
 def kind_of(record: EvalRecord) -> str:
     """Returns `right`, `wrong`, or by whose rules alone it is right: `ours`, `strict`."""
-    if record.right and record.strict:
+    if record.correct and record.strict_correct:
         return "right"
-    if record.right or record.strict:
-        return "ours" if record.right else "strict"
+    if record.correct or record.strict_correct:
+        return "ours" if record.correct else "strict"
     return "wrong"
 
 

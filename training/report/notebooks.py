@@ -70,7 +70,7 @@ class NotebookPage:
 
     facts: tuple[tuple[str, str], ...]
     question: Markup
-    brief: str
+    data_context: str
     """What the model was shown of the data."""
     turns: tuple[ShownTurn, ...]
     closing: Markup
@@ -86,7 +86,7 @@ def notebook_page(trajectory: Trajectory, pictures: Pictures) -> NotebookPage:
     return NotebookPage(
         facts=tuple(_facts(trajectory)),
         question=markdown(question_words(trajectory.task)),
-        brief=plain(trajectory.brief.text),
+        data_context=plain(trajectory.data_context.text),
         turns=tuple(
             _turn(number, step, pictures) for number, step in enumerate(trajectory.steps, 1)
         ),

@@ -66,7 +66,7 @@ def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
             facts=_facts(runs),
             sections=_sections(figures, judge_table(runs), _difference(runs)),
             entries=entries,
-            failed=sum(not entry.record.strict for entry in entries),
+            failed=sum(not entry.record.strict_correct for entry in entries),
             filters=filters_of(runs, can_note=bool(version)),
             has_notebooks=any(entry.notebook for entry in entries),
             several_tries=_has_several_tries(entries),

@@ -231,7 +231,7 @@ def _token_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[int]]]
     for run in runs:
         prefix = f"{run.name}: " if len(runs) > 1 else ""
         for is_right, words in ((True, "right"), (False, "wrong")):
-            counts = [one.tokens for one in run.records if one.strict is is_right]
+            counts = [one.tokens for one in run.records if one.strict_correct is is_right]
             if counts:
                 yield prefix + words, words, counts
 

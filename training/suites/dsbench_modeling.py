@@ -85,8 +85,8 @@ class DSBenchModeling:
         ours, strict = _scored(label, _by_key(label, rows)), _scored(label, rows)
         gap, strict_gap = _gap(label, ours), _gap(label, strict)
         return ItemScore(
-            right=gap > 0,
-            strict=strict_gap > 0,
+            correct=gap > 0,
+            strict_correct=strict_gap > 0,
             parts={"submitted": ours is not None, "above_baseline": gap > 0},
             strict_parts={"submitted": strict is not None, "above_baseline": strict_gap > 0},
             grades={

@@ -63,7 +63,7 @@ class Reports:
         parts = _form(report)
         for number, point in enumerate(item.label, 1):
             parts[f"words of point {number}"] = _has_words(point, report)
-        return ItemScore(right=False, strict=False, parts=parts)
+        return ItemScore(correct=False, strict_correct=False, parts=parts)
 
     async def judge(self, item: Sample, outcome: Outcome, judge: Judge) -> ItemScore:
         """Returns the verdict: right from a mean of 4 on, strict where every point is made too.

@@ -31,9 +31,9 @@ class Sample:
 class ItemScore:
     """The verdict on one answer."""
 
-    right: bool
+    correct: bool
     """By our rules."""
-    strict: bool
+    strict_correct: bool
     """By the benchmark's own rules, or the narrowest where it has none."""
     parts: Mapping[str, bool] = field(default_factory=dict)
     """What the verdict is made of; the suite says what each name means."""

@@ -32,13 +32,13 @@ def task_text(trajectory: Trajectory) -> str:
     """Returns the task as the first user message gives it: data, question, constraints, format."""
     task, assists = trajectory.task, trajectory.assists
     names = file_names(task)
-    data = trajectory.brief.text
+    data = trajectory.data_context.text
     if not assists.profile:
         data = prompts.fill("task_files", files=names) if names else ""
     parts = [data, prompts.fill("task_question", question=task.question)]
     # Behind the question: what comes before it is alike in all questions about the files.
-    if assists.links and trajectory.brief.links:
-        parts.append(prompts.fill("task_links", links=trajectory.brief.links))
+    if assists.links and trajectory.data_context.links:
+        parts.append(prompts.fill("task_links", links=trajectory.data_context.links))
     if task.constraints:
         parts.append(prompts.fill("task_constraints", constraints=task.constraints))
     if task.answer_format:
@@ -66,7 +66,9 @@ def system_text(name: str, trajectory: Trajectory) -> str:
         trajectory: the run.
     """
     text = prompts.text_of(name)
-    return f"{text}\n\n{prompts.text_of(f'{name}_sql')}" if trajectory.brief.databases else text
+    return (
+        f"{text}\n\n{prompts.text_of(f'{name}_sql')}" if trajectory.data_context.databases else text
+    )
 
 
 def alternating(

@@ -97,8 +97,8 @@ class MarkdownDialect:
         if names:
             lines = "\n".join(f'print(f"@{name}[{{{_identifier(name)}}}]")' for name in names)
             task += "\n\n" + prompts.fill("markdown_print", lines=lines)
-        if trajectory.steps and trajectory.steps[-1].objection:
-            task += f"\n\n{trajectory.steps[-1].objection}"
+        if trajectory.steps and trajectory.steps[-1].critique:
+            task += f"\n\n{trajectory.steps[-1].critique}"
         messages = [Message("system", prompts.text_of(system)), Message("user", task)]
         forgets = trajectory.assists.forgetting
         for step in _worth_showing(trajectory):
@@ -115,7 +115,7 @@ class MarkdownDialect:
         if _speaks_sql(trajectory):
             return _sql_prefill(trajectory)
         opens = trajectory.assists.opening
-        text = (trajectory.brief.opening if opens else "") + _second_thought(trajectory)
+        text = (trajectory.data_context.preamble if opens else "") + _second_thought(trajectory)
         return f"```python\n{text}" if opens or text else ""
 
     def parse(self, text: str) -> Turn:
@@ -213,8 +213,8 @@ def _second_thought(trajectory: Trajectory) -> str:
     """
     if not trajectory.steps:
         return ""
-    if objection := trajectory.steps[-1].objection:
-        return _commented("#", objection)
+    if critique := trajectory.steps[-1].critique:
+        return _commented("#", critique)
     told = _failed_before(trajectory, "#")
     if not told or _begins_anew(trajectory):
         return told
@@ -274,7 +274,7 @@ def _is_query(step: Step) -> bool:
 
 def _speaks_sql(trajectory: Trajectory) -> bool:
     """Whether all the data lies in databases, so that code begins with a query."""
-    return bool(trajectory.brief.databases) and not trajectory.brief.opening
+    return bool(trajectory.data_context.databases) and not trajectory.data_context.preamble
 
 
 def _needs_code(trajectory: Trajectory) -> bool:
@@ -284,7 +284,7 @@ def _needs_code(trajectory: Trajectory) -> bool:
     if not trajectory.steps:
         return True
     last = trajectory.steps[-1]
-    if last.objection:
+    if last.critique:
         return True
     results = [step.result for step in trajectory.steps if step.result is not None]
     if results and limit_met(results[-1]):  # it may say that it can't be done, or ask
@@ -313,7 +313,7 @@ def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
     return tuple(
         step
         for index, step in enumerate(told)
-        if not step.objection
+        if not step.critique
         if (index == len(told) - 1 and is_last_shown)
         or isinstance(step.turn.action, Answer)
         or _showed(step)
@@ -329,7 +329,7 @@ def _begins_anew(trajectory: Trajectory) -> bool:
     steps = trajectory.steps
     if not trajectory.assists.forgetting:
         return False
-    if steps and steps[-1].objection:
+    if steps and steps[-1].critique:
         return True
     results = [step.result for step in steps[-2:]]
     if any(result is not None and limit_met(result) for result in results):

@@ -258,8 +258,8 @@ class KernelRegistry:
             del self._deaths[kernel_id]
 
     def _tell_death(self, kernel_id: str, attached: AttachedKernel) -> None:
-        if attached.breach is not None:
-            self.on_death(kernel_id, f"{attached.breach.message} Its variables are gone.")
+        if attached.violation is not None:
+            self.on_death(kernel_id, f"{attached.violation.message} Its variables are gone.")
         elif attached.exit_status not in (None, 0):
             limits = self.directory.limits(kernel_id)
             self.on_death(kernel_id, describe_death(attached.exit_status, limits))

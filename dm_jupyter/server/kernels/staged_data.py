@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.core.trajectory import Brief
-from dm_jupyter.data.brief import BriefRoom, brief_of
+from dm_jupyter.core.trajectory import DataContext
+from dm_jupyter.data.data_context import DataContextSize, build_data_context
 from dm_jupyter.data.profile import HEAD_BYTES, FileProfile, check_head
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.server.files.data_files import copied_into, head_of
@@ -67,14 +67,14 @@ class StagedData:
             layer.refresh()
         return target.name, target
 
-    async def briefed(
+    async def data_context_of(
         self,
         kernel_id: str,
         files: Iterable[Path],
         notebook_folder: Path,
         question: str = "",
-        room: BriefRoom | None = None,
-    ) -> tuple[dict[str, Path], Brief]:
+        room: DataContextSize | None = None,
+    ) -> tuple[dict[str, Path], DataContext]:
         """Returns how the code names each data file, to where it lies, and what the model is shown.
 
         Args:
@@ -92,7 +92,7 @@ class StagedData:
         for file in files:
             name, place = await asyncio.to_thread(self.stage, kernel_id, file, notebook_folder)
             names[name] = place
-        return names, await brief_of(names, self._reader, question, room)
+        return names, await build_data_context(names, self._reader, question, room)
 
     async def profile(self, file: Path, name: str) -> FileProfile:
         """Returns the profile of a data file, which a worker reads.
@@ -113,7 +113,7 @@ class StagedData:
         By their first bytes; one whose name is that of no data file is read, in a worker.
 
         Args:
-            files: as for `briefed`.
+            files: as for `data_context_of`.
 
         Raises:
             DataFileError: one is none that can be read; the message says what can.

@@ -112,20 +112,20 @@ class _Followed:
 class OpenNotebooks:
     """All open notebooks of one server."""
 
-    def __init__(self, contents: Any, absence_s: float) -> None:
+    def __init__(self, contents: Any, reconnect_grace_s: float) -> None:
         """Begins with none.
 
         Args:
             contents: the server's contents manager.
-            absence_s: how long a notebook waits for a tab that lost its connection before its
-                file is written here, seconds.
+            reconnect_grace_s: how long a notebook waits for a tab that lost its connection
+                before its file is written here, seconds.
         """
-        self._absence_s = absence_s
+        self._reconnect_grace_s = reconnect_grace_s
         self.contents = contents
         self.shared: SharedDocuments | None = None
         """Where notebooks are shared documents: then neither a tab nor the file is written."""
         self._tasks = Tasks()
-        self._desks: dict[str, OpenNotebook] = {}
+        self._open_notebooks: dict[str, OpenNotebook] = {}
         self._followed: dict[str, _Followed] = {}
         self._lay: dict[str, str] = {}
         """Where each notebook's file was when a tab or a run came to it first."""
@@ -134,14 +134,16 @@ class OpenNotebooks:
         """What the tab that spoke last keeps from the model."""
 
     def __iter__(self) -> Iterator[OpenNotebook]:
-        """The desks that have a tab."""
-        return iter([desk for desk in self._desks.values() if desk.tabs])
+        """The open notebooks that have a tab."""
+        return iter(
+            [open_notebook for open_notebook in self._open_notebooks.values() if open_notebook.tabs]
+        )
 
     def publish(self, path: str, message: ServerMessage) -> None:
         """Sends a message to every tab of a notebook."""
-        desk = self._desks.get(path)
-        if desk is not None:
-            desk.publish(message)
+        open_notebook = self._open_notebooks.get(path)
+        if open_notebook is not None:
+            open_notebook.publish(message)
 
     def tell(self, message: Tells, tab: Tab) -> None:
         """Takes note of what a tab's settings keep from the model."""
@@ -152,60 +154,66 @@ class OpenNotebooks:
 
         Of several tabs on the notebook what any of them keeps; without one, what a tab said last.
         """
-        desk = self._desks.get(path)
-        said = [tab.withheld for tab in desk.tabs.values()] if desk is not None else []
+        open_notebook = self._open_notebooks.get(path)
+        said = (
+            [tab.withheld for tab in open_notebook.tabs.values()]
+            if open_notebook is not None
+            else []
+        )
         known = [parts for parts in said if parts is not None]
         found = [part for parts in known for part in parts] if known else self._withheld
         return tuple(dict.fromkeys(found))
 
     def attach(self, message: Attach, tab: Tab) -> OpenNotebook:
-        """Takes a tab to a notebook, and sends it what it has missed; returns the desk."""
+        """Takes a tab to a notebook, and sends it what it has missed; returns the open notebook."""
         path = message.notebook_path
-        desk = self._desks.setdefault(path, OpenNotebook(path))
-        if not desk.tabs and not self._journals(path):
+        open_notebook = self._open_notebooks.setdefault(path, OpenNotebook(path))
+        if not open_notebook.tabs and not self._journals(path):
             self._lay.pop(path, None)  # nobody has worked on it: it lies where the person has it
         self._lay.setdefault(path, self._lies(path))
         tab.seen = dict(message.seen)
-        is_owner = desk.enter(tab)
+        is_owner = open_notebook.enter(tab)
         tab.send(self._attached(path, is_owner))
         for journal in self._journals(path):
             _send(tab, path, journal, after=tab.seen.get(journal.run_id, 0))
-        return desk
+        return open_notebook
 
     def rename(self, message: Renamed, tab: Tab) -> None:
         """Takes a notebook's runs to its new path, and the tab in which it has that."""
         for followed in self._followed.values():
             if followed.notebook_path == message.old_path:
                 followed.notebook_path = message.new_path
-        desk = self._desks.get(message.old_path)
-        if desk is not None and tab.client_id in desk.tabs:
-            self._desks.setdefault(message.new_path, OpenNotebook(message.new_path)).enter(tab)
+        open_notebook = self._open_notebooks.get(message.old_path)
+        if open_notebook is not None and tab.client_id in open_notebook.tabs:
+            self._open_notebooks.setdefault(message.new_path, OpenNotebook(message.new_path)).enter(
+                tab
+            )
             self.leave(message.old_path, tab.client_id)
 
     def leave(self, path: str, client_id: str) -> None:
         """Lets a tab go; another one owns the notebook now, or its file is written here."""
-        desk = self._desks.get(path)
-        if desk is None or client_id not in desk.tabs:
+        open_notebook = self._open_notebooks.get(path)
+        if open_notebook is None or client_id not in open_notebook.tabs:
             return
-        new_owner = desk.leave(client_id)
+        new_owner = open_notebook.leave(client_id)
         if new_owner is not None:
             self._hand_over(path, new_owner)
-        elif desk.owner is None and self.shared is None and self._journals(path):
-            self._tasks.spawn(self._write_while_abandoned(desk))
+        elif open_notebook.owner is None and self.shared is None and self._journals(path):
+            self._tasks.spawn(self._write_while_abandoned(open_notebook))
 
     def disconnected(self, tab: Tab) -> None:
         """A tab's connection is gone; the tab may be, too, or be back on another connection."""
-        for desk in list(self):
-            if desk.tabs.get(tab.client_id) is tab:
-                self.leave(desk.notebook_path, tab.client_id)
+        for open_notebook in list(self):
+            if open_notebook.tabs.get(tab.client_id) is tab:
+                self.leave(open_notebook.notebook_path, tab.client_id)
 
     def take_over(self, path: str, client_id: str) -> None:
         """Makes another tab the owner."""
-        desk = self._desks.get(path)
-        if desk is None or client_id not in desk.tabs:
+        open_notebook = self._open_notebooks.get(path)
+        if open_notebook is None or client_id not in open_notebook.tabs:
             return
-        desk.own(client_id)
-        for tab in desk.tabs.values():
+        open_notebook.own(client_id)
+        for tab in open_notebook.tabs.values():
             if tab.client_id == client_id:
                 self._hand_over(path, tab)
             else:
@@ -251,8 +259,8 @@ class OpenNotebooks:
 
     def settle(self, path: str) -> None:
         """A run has ended or was undone: writes the file if nobody else will."""
-        desk = self._desks.get(path)
-        if self.shared is None and (desk is None or desk.owner is None):
+        open_notebook = self._open_notebooks.get(path)
+        if self.shared is None and (open_notebook is None or open_notebook.owner is None):
             self._tasks.spawn(self._write(path))
 
     async def close(self) -> None:
@@ -281,13 +289,13 @@ class OpenNotebooks:
             if followed.notebook_path == path
         ]
 
-    async def _write_while_abandoned(self, desk: OpenNotebook) -> None:
-        await asyncio.sleep(self._absence_s)
-        while desk.owner is None and self._journals(desk.notebook_path):
-            await self._write(desk.notebook_path)
-            if all(journal.is_closed for journal in self._journals(desk.notebook_path)):
+    async def _write_while_abandoned(self, open_notebook: OpenNotebook) -> None:
+        await asyncio.sleep(self._reconnect_grace_s)
+        while open_notebook.owner is None and self._journals(open_notebook.notebook_path):
+            await self._write(open_notebook.notebook_path)
+            if all(journal.is_closed for journal in self._journals(open_notebook.notebook_path)):
                 return
-            await asyncio.sleep(self._absence_s)
+            await asyncio.sleep(self._reconnect_grace_s)
 
     async def _write(self, path: str) -> None:
         async with self._writing:

@@ -5,7 +5,7 @@ TypeScript's types are generated from these messages, by
 
 Messages of a run carry `run_id` and `seq`, which counts from 1 within the run. They are kept in
 the run's journal and sent again to whoever missed them: the panel's picture of a run is what they
-add up to. `seq` 0 marks a passing message (pieces of text, meters), which nobody keeps.
+add up to. `seq` 0 marks an ephemeral message (pieces of text, meters), which nobody keeps.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 from dm_jupyter.server.protocol.ephemeral import (
     Attached,
     Candidate,
+    EphemeralMessage,
     FilesWanted,
     FileWritten,
     KernelEnded,
     KernelMeter,
-    PassingMessage,
     Phase,
     Refused,
     ServerMessage,
@@ -78,6 +78,7 @@ __all__ = [
     "DecideFiles",
     "Decision",
     "Detach",
+    "EphemeralMessage",
     "FileWritten",
     "FilesDecided",
     "FilesWait",
@@ -87,7 +88,6 @@ __all__ = [
     "KernelMeter",
     "Operated",
     "OwnCell",
-    "PassingMessage",
     "Phase",
     "ReadAhead",
     "Rebuild",

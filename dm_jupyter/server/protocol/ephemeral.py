@@ -1,4 +1,4 @@
-"""What the server says in passing: nobody keeps it."""
+"""What the server says and nobody keeps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kernel_sandbox.types import FileChange
 __all__ = [
     "Attached",
     "Candidate",
+    "EphemeralMessage",
     "FileWritten",
     "FilesWanted",
     "KernelEnded",
     "KernelMeter",
-    "PassingMessage",
     "Phase",
     "Refused",
     "ServerMessage",
@@ -139,7 +139,7 @@ class KernelEnded(Tagged, frozen=True):
     """Which limit, and what to do."""
 
 
-PassingMessage = (
+EphemeralMessage = (
     TextDelta | Phase | Attached | FileWritten | FilesWanted | Refused | KernelMeter | KernelEnded
 )
-ServerMessage = RunMessage | PassingMessage
+ServerMessage = RunMessage | EphemeralMessage

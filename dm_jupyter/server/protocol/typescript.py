@@ -1,4 +1,4 @@
-"""Writes the wire's types for the side panel: `python -m dm_jupyter.server.protocol.typescript`."""
+"""Writes the protocol's types for the panel: `python -m dm_jupyter.server.protocol.typescript`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from dm_jupyter.agent.notebook_context import ContextPart, NotebookCell, PartKind
 from dm_jupyter.core.grounded import AnswerNumber
-from dm_jupyter.server import protocol as wire
+from dm_jupyter.server import protocol
 from dm_jupyter.server.protocol import operations
 from kernel_sandbox.types import FileChange
 
@@ -27,16 +27,23 @@ _HEAD = """\
 _PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", NoneType: "null"}
 _UNIONS: dict[str, Any] = {
     "Operation": operations.Operation,
-    "RunMessage": wire.RunMessage,
-    "ServerMessage": wire.ServerMessage,
-    "ClientMessage": wire.ClientMessage,
+    "RunMessage": protocol.RunMessage,
+    "ServerMessage": protocol.ServerMessage,
+    "ClientMessage": protocol.ClientMessage,
 }
-_PARTS = (wire.WantedFile, wire.Candidate, FileChange, NotebookCell, ContextPart, AnswerNumber)
+_PARTS = (
+    protocol.WantedFile,
+    protocol.Candidate,
+    FileChange,
+    NotebookCell,
+    ContextPart,
+    AnswerNumber,
+)
 """What messages hold."""
 _ALIASES: dict[str, Any] = {
-    "Approval": wire.Approval,
-    "Decision": wire.Decision,
-    "KernelChoice": wire.KernelChoice,
+    "Approval": protocol.Approval,
+    "Decision": protocol.Decision,
+    "KernelChoice": protocol.KernelChoice,
     "PartKind": PartKind,
 }
 
@@ -46,7 +53,7 @@ def source() -> str:
     parts = [_HEAD]
     parts += [f"export type {name} = {_literals(alias)};\n" for name, alias in _ALIASES.items()]
     parts += [_interface(kind) for kind in (*_PARTS, *get_args(operations.Operation))]
-    kinds = dict.fromkeys((*get_args(wire.ClientMessage), *get_args(wire.ServerMessage)))
+    kinds = dict.fromkeys((*get_args(protocol.ClientMessage), *get_args(protocol.ServerMessage)))
     parts += [_interface(kind) for kind in kinds]
     for name, union in _UNIONS.items():
         members = "".join(f"\n  | I{kind.__name__}" for kind in get_args(union))
@@ -61,7 +68,7 @@ def _interface(kind: type[Any]) -> str:
     lines = []
     if isinstance(shape, inspect.StructType):
         lines.append(f"  {shape.tag_field}: '{shape.tag}';")
-    is_optional = kind in get_args(wire.ClientMessage)
+    is_optional = kind in get_args(protocol.ClientMessage)
     for item in shape.fields:
         mark = "" if item.required or not is_optional else "?"
         lines.append(f"  {item.name}{mark}: {_type(hints[item.name])};")

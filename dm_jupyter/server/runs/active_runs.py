@@ -31,7 +31,7 @@ class ActiveRuns:
     def __init__(
         self,
         preparation: RunPreparer,
-        desks: OpenNotebooks,
+        open_notebooks: OpenNotebooks,
         kernels: KernelRegistry,
         models: ModelPool,
         history: RunHistory,
@@ -41,14 +41,14 @@ class ActiveRuns:
 
         Args:
             preparation: finds what a question needs.
-            desks: the open notebooks.
+            open_notebooks: the open notebooks.
             kernels: the kernels of open notebooks.
             models: the models that answer.
             history: where runs are kept.
             tasks: keeps the tasks of the runs.
         """
         self._preparation = preparation
-        self._desks = desks
+        self._open_notebooks = open_notebooks
         self._kernels = kernels
         self._models = models
         self._history = history
@@ -134,8 +134,8 @@ class ActiveRuns:
     ) -> Run:
         try:
             with reserved:
-                ask, place = await self._preparation.place_for(ask, alive)
-                return self._begin(ask.replaced(notebook_path=held.path), place)
+                ask, context = await self._preparation.context_for(ask, alive)
+                return self._begin(ask.replaced(notebook_path=held.path), context)
         except RefusedError:
             raise
         except Exception as error:  # the boundary of one question
@@ -143,21 +143,21 @@ class ActiveRuns:
             why = f"the question can't be worked on ({type(error).__name__}: {error})"
             raise RefusedError("unknown", f"{why}; the server's log has more") from error
 
-    def _begin(self, ask: Ask, place: RunContext) -> Run:
+    def _begin(self, ask: Ask, context: RunContext) -> Run:
         try:
-            return self._begun(ask, place, self._history.begin())
+            return self._begun(ask, context, self._history.begin())
         except (OSError, NotebookError) as error:
             raise RefusedError("unknown", f"the run can't be kept: {error}") from error
 
-    def _begun(self, ask: Ask, place: RunContext, journal: Journal) -> Run:
-        self._desks.follow(ask.notebook_path, journal)
+    def _begun(self, ask: Ask, context: RunContext, journal: Journal) -> Run:
+        self._open_notebooks.follow(ask.notebook_path, journal)
         run = Run(
             ask,
-            place,
+            context,
             journal,
             self._kernels,
             self._models,
-            lambda x: self._desks.publish(run.ask.notebook_path, x),
+            lambda x: self._open_notebooks.publish(run.ask.notebook_path, x),
         )
         self._runs[journal.run_id] = run
         try:
@@ -179,5 +179,5 @@ class ActiveRuns:
                 self._history.keep_trajectory(run.journal, run.trajectory)
         except OSError as error:
             _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
-        self._desks.settle(run.ask.notebook_path)
+        self._open_notebooks.settle(run.ask.notebook_path)
         _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)

@@ -45,48 +45,51 @@ _CLICK = (
 class KernelMonitor:
     """Of all open notebooks."""
 
-    def __init__(self, desks: OpenNotebooks, kernels: KernelRegistry) -> None:
+    def __init__(self, open_notebooks: OpenNotebooks, kernels: KernelRegistry) -> None:
         """Begins to hear of kernels that end.
 
         Args:
-            desks: the open notebooks.
+            open_notebooks: the open notebooks.
             kernels: their kernels.
         """
-        self._desks = desks
+        self._open_notebooks = open_notebooks
         self._kernels = kernels
         self._tasks = Tasks()
         self._watched: set[str] = set()
         """Paths of the notebooks whose kernels' meters are published."""
         kernels.on_death = self._died
 
-    def watch(self, desk: OpenNotebook) -> None:
+    def watch(self, open_notebook: OpenNotebook) -> None:
         """Publishes the meter of the notebook's kernel for as long as a tab is there."""
-        if desk.notebook_path not in self._watched:
-            self._watched.add(desk.notebook_path)
-            self._tasks.spawn(self._watch(desk))
+        if open_notebook.notebook_path not in self._watched:
+            self._watched.add(open_notebook.notebook_path)
+            self._tasks.spawn(self._watch(open_notebook))
 
     async def close(self) -> None:
         """Ends it."""
         await self._tasks.close()
 
-    async def _watch(self, desk: OpenNotebook) -> None:
+    async def _watch(self, open_notebook: OpenNotebook) -> None:
         try:
-            while desk.tabs:
-                meter = await self._kernels.meter(desk.notebook_path)
+            while open_notebook.tabs:
+                meter = await self._kernels.meter(open_notebook.notebook_path)
                 if meter is not None:
-                    desk.publish(meter)
+                    open_notebook.publish(meter)
                 await asyncio.sleep(_METER_S)
         finally:
-            self._watched.discard(desk.notebook_path)
+            self._watched.discard(open_notebook.notebook_path)
 
     def _died(self, kernel_id: str, why: str) -> None:
         self._tasks.spawn(self._tell_death(kernel_id, why))
 
     async def _tell_death(self, kernel_id: str, why: str) -> None:
-        for desk in list(self._desks):
+        for open_notebook in list(self._open_notebooks):
             with contextlib.suppress(NoKernelError):
-                if await self._kernels.directory.kernel_of(desk.notebook_path) == kernel_id:
-                    desk.publish(KernelEnded(desk.notebook_path, kernel_id, why))
+                if (
+                    await self._kernels.directory.kernel_of(open_notebook.notebook_path)
+                    == kernel_id
+                ):
+                    open_notebook.publish(KernelEnded(open_notebook.notebook_path, kernel_id, why))
 
 
 class KernelQuestions:
@@ -96,7 +99,7 @@ class KernelQuestions:
         self,
         runs: ActiveRuns,
         files: DataFiles,
-        desks: OpenNotebooks,
+        open_notebooks: OpenNotebooks,
         kernels: KernelRegistry,
         models: ModelPool,
         tasks: Tasks,
@@ -106,14 +109,14 @@ class KernelQuestions:
         Args:
             runs: begins those of the questions.
             files: the data files of the server.
-            desks: the open notebooks.
+            open_notebooks: the open notebooks.
             kernels: their kernels.
             models: the models that answer.
             tasks: keeps what is done for a question.
         """
         self._runs = runs
         self._files = files
-        self._desks = desks
+        self._open_notebooks = open_notebooks
         self._kernels = kernels
         self._models = models
         self._tasks = tasks
@@ -122,14 +125,14 @@ class KernelQuestions:
 
     def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
         """Hears what `%%analyze` hands over in this kernel."""
-        wire = kernel.wire
+        channel = kernel.channel
         handoffs = Handoffs(
             lambda data: self._handed_over(kernel_id, data),
-            wire.answer_comm,
+            channel.answer_comm,
             lambda run_id: self._runs.steer(Stop(run_id)),
             self._tasks.spawn,
         )
-        wire.on_comm = handoffs.hear
+        channel.on_comm = handoffs.hear
 
     async def _handed_over(self, kernel_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -140,14 +143,14 @@ class KernelQuestions:
             if found.wanted:
                 own = (WantedFile(name, str(self._files.place(name))) for name in found.files)
                 wanted = FilesWanted(path, handover.question, (*found.wanted, *own))
-                self._desks.publish(path, wanted)
+                self._open_notebooks.publish(path, wanted)
                 return {"kind": "refused", "message": _CLICK}
             ask = handover.ask(path, tuple(found.files), tuple(found.agreed))
-            ask = ask.replaced(withheld=(*ask.withheld, *self._desks.withheld(path)))
+            ask = ask.replaced(withheld=(*ask.withheld, *self._open_notebooks.withheld(path)))
             if not self._kernels.directory.is_restricted(kernel_id):
                 ask = ask.replaced(approval="ask")  # nobody has agreed to anything there
-            if not self._desks.is_elsewhere(path):
-                ask = await around(self._desks.contents, ask)
+            if not self._open_notebooks.is_elsewhere(path):
+                ask = await around(self._open_notebooks.contents, ask)
             run = await self._runs.ask(self._later.below(ask), handover.alive)
             if run.task is not None and (cell := "".join(ask.after)):
                 run.task.add_done_callback(lambda _: self._later.keep(cell, run.written))

@@ -34,7 +34,7 @@ from dm_jupyter.core.trajectory import (
     StopReason,
     Trajectory,
 )
-from dm_jupyter.data.brief import brief_room
+from dm_jupyter.data.data_context import data_context_size
 from dm_jupyter.models.opening import chosen_dialect, known_context
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.server.history.journal import Journal
@@ -89,7 +89,7 @@ class Run:
     def __init__(
         self,
         ask: Ask,
-        place: RunContext,
+        context: RunContext,
         journal: Journal,
         kernels: KernelRegistry,
         models: ModelPool,
@@ -99,29 +99,29 @@ class Run:
 
         Args:
             ask: the question.
-            place: where the run works.
+            context: where the run works.
             journal: a new one, to which whoever follows the run listens.
             kernels: the kernels of open notebooks.
             models: the models that answer.
-            publish: takes passing messages, such as pieces of text.
+            publish: takes ephemeral messages, such as pieces of text.
         """
         self.ask = ask
         self.journal = journal
         self._choice = models.choice(ask.model)
         """Chosen once: another endpoint may be the default one before the run is ready."""
-        self._place = replace(place, settings=_settings_of(ask, place.settings))
+        self._context = replace(context, settings=_settings_of(ask, context.settings))
         self._kernels = kernels
         self._models = models
-        self._approvals = Approvals(ask.approval, is_restricted=place.is_restricted)
+        self._approvals = Approvals(ask.approval, is_restricted=context.is_restricted)
         self._notebook = LiveNotebook(
             journal,
             kernels,
-            place.kernel_id,
+            context.kernel_id,
             self._approvals,
             lambda text: publish(Phase(journal.run_id, 0, text)),
         )
         self._progress = _Progress(journal, self._notebook, publish)
-        self._tries = Tries(ask.tries, self._place.settings)
+        self._tries = Tries(ask.tries, self._context.settings)
         self._names: dict[str, Path] = {}
         """How the code calls each data file, to where it lies."""
         self.task: asyncio.Task[None] | None = None
@@ -144,7 +144,7 @@ class Run:
         Raises:
             NotebookError: the journal can't be written.
         """
-        settings = self._place.settings
+        settings = self._context.settings
         self.journal.listen(self._on_message)
         self.journal.add(
             RunOpened,
@@ -154,7 +154,7 @@ class Run:
             files=self.ask.files,
             model=self.summary.model,
             approval=self.ask.approval,
-            kernel="restricted" if self._place.is_restricted else "own",
+            kernel="restricted" if self._context.is_restricted else "own",
             max_turns=settings.max_turns,
             max_tokens=self._tries.max_tokens,
             max_seconds=settings.max_seconds,
@@ -196,9 +196,9 @@ class Run:
         return self._progress.trajectory
 
     @property
-    def passing(self) -> TextDelta | None:
+    def ephemeral(self) -> TextDelta | None:
         """The text of the turn that is being sampled, for a tab that has just come."""
-        return self._progress.passing
+        return self._progress.ephemeral
 
     @property
     def memory(self) -> Memory:
@@ -206,8 +206,8 @@ class Run:
         return Memory(
             cells=self._notebook.code_cells,
             figures=figures_of(self.trajectory) if self.trajectory is not None else (),
-            kernel=self._kernels.directory.process_of(self._place.kernel_id),
-            files=self._place.file_states,
+            kernel=self._kernels.directory.process_of(self._context.kernel_id),
+            files=self._context.file_states,
         )
 
     async def _main(self) -> None:
@@ -239,7 +239,9 @@ class Run:
         async with self._models.use(self._choice, self._progress.phase) as model:
             dialect = await chosen_dialect(self.ask.dialect, model)
             self._progress.trajectory = trajectory = replace(trajectory, dialect=dialect)
-            self._place = replace(self._place, settings=settings_for(model, self._place.settings))
+            self._context = replace(
+                self._context, settings=settings_for(model, self._context.settings)
+            )
             policy, settings = await self._chosen(trajectory, model)
             self._progress.phase("thinking")
             trajectory = await run(
@@ -247,12 +249,12 @@ class Run:
             )
             fault = self._progress.fault
             if fault is not None:
-                raise fault  # past the model's house, which must know when one is gone
+                raise fault  # past the pool of models, which must know when one is gone
             return trajectory
 
     async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
         """What drives the notebook: the model, or what the best of several tries said."""
-        place, settings = self._place, self._place.settings
+        context, settings = self._context, self._context.settings
         if self._tries.count == 1:
             return model, settings
         trying = f"trying {self._tries.count} times in fresh kernels"
@@ -260,36 +262,38 @@ class Run:
         self._tries.on_ended = lambda ended: self._progress.phase(f"{trying}: {ended} ended")
         clock = asyncio.get_running_loop().time
         began = clock()
-        limits = await limits_of_tries(self._kernels, place.kernel_id, self.ask.notebook_path)
-        packages = self._kernels.directory.packages(place.kernel_id)
+        limits = await limits_of_tries(self._kernels, context.kernel_id, self.ask.notebook_path)
+        packages = self._kernels.directory.packages(context.kernel_id)
         overlay = Path(packages.site) if packages is not None else None
         policy = await self._tries.chosen(start, self._names, model, limits, overlay)
         left_s = max(1.0, settings.max_seconds - (clock() - began))
         return policy, replace(settings, max_seconds=left_s)
 
     async def _prepared(self) -> Trajectory:
-        place = self._place
+        context = self._context
         self._progress.phase("reading the files")
         context_tokens = await asyncio.to_thread(known_context, self._choice)
-        self._names, brief = await self._kernels.data.briefed(
-            place.kernel_id,
-            place.files,
-            place.notebook_folder,
+        self._names, data_context = await self._kernels.data.data_context_of(
+            context.kernel_id,
+            context.files,
+            context.notebook_folder,
             self.ask.question,
-            brief_room(place.settings.context_tokens or context_tokens),
+            data_context_size(context.settings.context_tokens or context_tokens),
         )
         task = self._task_of(tuple(self._names.values()))
-        workspace = self._kernels.directory.workspace(place.kernel_id, place.notebook_folder)
-        self._notebook.begin(task, brief.databases, self.ask.after, workspace)
+        workspace = self._kernels.directory.workspace(context.kernel_id, context.notebook_folder)
+        self._notebook.begin(task, data_context.databases, self.ask.after, workspace)
         # The files come first: what is alike in all questions of a notebook is read once.
-        parts = tuple(part for part in (ContextPart("data", brief.text), *place.told) if part.text)
-        links = (ContextPart("links", brief.links),) if brief.links else ()
+        parts = tuple(
+            part for part in (ContextPart("data", data_context.text), *context.told) if part.text
+        )
+        links = (ContextPart("links", data_context.links),) if data_context.links else ()
         self.journal.add(ContextTold, parts=(*parts, *links))
         text = "\n\n".join(part.text for part in parts)
-        containment = self._kernels.directory.containment(place.kernel_id).to_json()
-        brief = replace(brief, text=text, variables=self.ask.variables)
+        containment = self._kernels.directory.containment(context.kernel_id).to_json()
+        data_context = replace(data_context, text=text, variables=self.ask.variables)
         where = self.summary.endpoint
-        return Trajectory(task, "markdown", brief, containment=containment, endpoint=where)
+        return Trajectory(task, "markdown", data_context, containment=containment, endpoint=where)
 
     def _task_of(self, files: tuple[Path, ...]) -> Task:
         return Task(id=self.journal.run_id, question=self.ask.question, files=files)
@@ -341,7 +345,7 @@ class _Progress:
         self._text: list[str] = []
 
     @property
-    def passing(self) -> TextDelta | None:
+    def ephemeral(self) -> TextDelta | None:
         """The text of the turn that is being sampled, for a tab that has just come."""
         if not self.is_sampling:
             return None

@@ -28,7 +28,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DataFileError, DmJupyterError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Trajectory
+from dm_jupyter.core.trajectory import DataContext, Trajectory
 from dm_jupyter.data.kernel_tables import Alive
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
@@ -113,7 +113,7 @@ class RunPreparer:
         self._settings = settings
         self._make_way = cancel_prefetch
 
-    async def place_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
+    async def context_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
         """Returns the question with the files that it means, and where its run works.
 
         Args:
@@ -152,7 +152,7 @@ class RunPreparer:
             raise RefusedError("file", str(error)) from error
         self._make_way(ask)
         now = await self._now(ask, kernel_id)
-        place = RunContext(
+        context = RunContext(
             kernel_id=kernel_id,
             is_restricted=is_restricted,
             notebook_folder=self._files.folder_of(path),
@@ -161,7 +161,7 @@ class RunPreparer:
             file_states=now.files,
             settings=self._settings,
         )
-        return ask, place
+        return ask, context
 
     async def preview(self, ask: Ask) -> tuple[ContextPart, ...]:
         """Returns what the model would be told besides the files of the question."""
@@ -351,8 +351,10 @@ class PromptPrefetch:
             kernel_id = await self._kernels.directory.kernel_of(path)
             folder = self._files.folder_of(path)
             places = await asyncio.to_thread(self._files.places, files)
-            names, brief = await self._kernels.data.briefed(kernel_id, places, folder)
-            request = ahead_of(tuple(names.values()), brief)
+            names, data_context = await self._kernels.data.data_context_of(
+                kernel_id, places, folder
+            )
+            request = ahead_of(tuple(names.values()), data_context)
             async with self._models.use(choice, lambda _: None) as policy:
                 await policy.sample(request, lambda _: None)
         except _FAULTS as error:
@@ -360,13 +362,13 @@ class PromptPrefetch:
             _log.debug("nothing was read ahead: %s", error)
 
 
-def ahead_of(files: tuple[Path, ...], brief: Brief) -> SampleRequest:
+def ahead_of(files: tuple[Path, ...], data_context: DataContext) -> SampleRequest:
     """Returns what has a model read all that comes before a question about files.
 
     Args:
         files: where they lie.
-        brief: what the model is shown of them.
+        data_context: what the model is shown of them.
     """
-    start = Trajectory(Task("", "", files), "markdown", brief)
+    start = Trajectory(Task("", "", files), "markdown", data_context)
     messages = dialect_named(start.dialect).messages(start)
     return SampleRequest(messages, max_tokens=1, urgency=Urgency.BACKGROUND)

@@ -44,7 +44,7 @@ class Tries:
         self._ended = 0
         self.on_ended: Callable[[int], None] = _nobody
         """Told how many tries have ended, each time that one has."""
-        self._rehearsal: BestOfN | None = None
+        self._best_of_n: BestOfN | None = None
 
     @property
     def max_tokens(self) -> int:
@@ -78,22 +78,27 @@ class Tries:
             asyncio.CancelledError: cancelled; all tries have been stopped.
         """
         from dm_jupyter.agent.rollout import RolloutContext  # noqa: PLC0415
-        from dm_jupyter.search.best_of_n import rehearse  # noqa: PLC0415
+        from dm_jupyter.search.best_of_n import run_best_of_n  # noqa: PLC0415
         from kernel_sandbox.forkserver.worker_process import WorkerOptions  # noqa: PLC0415
 
         seconds = self._settings.max_seconds * _SHARE_OF_TIME
         settings = replace(self._settings, max_seconds=seconds)
 
-        def arena_in(pool: Pool, folder: Path) -> RolloutContext:
+        def context_in(pool: Pool, folder: Path) -> RolloutContext:
             return RolloutContext(
-                start.task, pool, folder, names, start.brief, settings, start.dialect,
+                start.task, pool, folder, names, start.data_context, settings, start.dialect,
                 emit=self._count,
             )  # fmt: skip
 
-        self._rehearsal = await rehearse(
-            arena_in, policy, self.count, limits, Strictness.ROLLOUT, WorkerOptions(overlay=overlay)
+        self._best_of_n = await run_best_of_n(
+            context_in,
+            policy,
+            self.count,
+            limits,
+            Strictness.ROLLOUT,
+            WorkerOptions(overlay=overlay),
         )
-        return self._rehearsal.policy
+        return self._best_of_n.policy
 
     def _count(self, event: Event) -> None:
         if isinstance(event, StepFinished):
@@ -104,24 +109,24 @@ class Tries:
 
     def tokens(self, ended: Trajectory) -> int:
         """Returns what was sampled in all: for the tries, also unfinished ones, and the run."""
-        if self._rehearsal is None:
+        if self._best_of_n is None:
             return self._tokens + ended.tokens
-        return self._rehearsal.tokens_with(ended)
+        return self._best_of_n.tokens_with(ended)
 
     def agreeing(self, ended: Trajectory) -> int:
         """Returns how many tries say what the run's answer says."""
-        return self._rehearsal.agreeing_with(ended) if self._rehearsal is not None else 0
+        return self._best_of_n.agreeing_with(ended) if self._best_of_n is not None else 0
 
     @property
     def ran(self) -> int:
         """How many tries ran: fewer than allowed where two of them agreed."""
-        return self._rehearsal.tries if self._rehearsal is not None else self._ended
+        return self._best_of_n.tries if self._best_of_n is not None else self._ended
 
     def others(self, ended: Trajectory) -> tuple[str, ...]:
         """Returns what the tries say that say something else than the run's answer, cut to size."""
-        if self._rehearsal is None or ended.answer is None:
+        if self._best_of_n is None or ended.answer is None:
             return ()
-        found = self._rehearsal.differing_from(ended)
+        found = self._best_of_n.differing_from(ended)
         return tuple(shorten(answer, _OTHER_CHARS) for answer in found)
 
 

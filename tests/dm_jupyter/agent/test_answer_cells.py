@@ -15,8 +15,8 @@ from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     Step,
     StopReason,
@@ -46,7 +46,7 @@ async def _asked(path: Path, question: str, *texts: str) -> Trajectory:
     async with KernelSession() as kernel:
         notebook = HeadlessNotebook(kernel, path=path)
         notebook.ask(task)
-        start = Trajectory(task, "markdown", Brief())
+        start = Trajectory(task, "markdown", DataContext())
         ended = await run(start, Unopened(texts), notebook, RunSettings(), lambda _: None)
         notebook.finish(ended)
     return ended
@@ -79,11 +79,11 @@ def test_failed_attempts_and_cells_that_only_looked_fold() -> None:
 
 
 def test_a_cell_that_was_sent_back_folds() -> None:
-    assert _folded(_trajectory(_step(SUM, objection="No."), _step(SUM))) == [0]
+    assert _folded(_trajectory(_step(SUM, critique="No."), _step(SUM))) == [0]
 
 
 def test_a_cell_that_was_sent_back_and_gave_the_answer_after_all_does_not() -> None:
-    steps = (_step("print('the sum is 3')", printed("the sum is 3\n"), objection="No."), _step(SUM))
+    steps = (_step("print('the sum is 3')", printed("the sum is 3\n"), critique="No."), _step(SUM))
     assert _folded(_trajectory(*steps, answer="the sum is 3")) == []
 
 

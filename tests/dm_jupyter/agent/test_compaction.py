@@ -14,7 +14,7 @@ from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import ContextFullError
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Completion, StopReason, Trajectory
+from dm_jupyter.core.trajectory import Completion, DataContext, StopReason, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
 from tests.fakes import ScriptedNotebook, printed
 
@@ -22,7 +22,7 @@ CONTEXT = 8_192
 TURNS = 40
 FINDING = "the key figure of turn"
 START = Trajectory(
-    Task("t", "How many rows in all?"), "markdown", Brief("f.csv: 5 x 2", "df = 1\n")
+    Task("t", "How many rows in all?"), "markdown", DataContext("f.csv: 5 x 2", "df = 1\n")
 )
 SETTINGS = RunSettings(
     max_turns=TURNS + 1, max_cells=TURNS + 1, max_tokens=200_000, turn_tokens=500

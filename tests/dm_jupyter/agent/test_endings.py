@@ -16,7 +16,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.core.trajectory import DataContext, StopReason, Trajectory
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult, CellStatus, Display, FileChange
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
@@ -29,8 +29,8 @@ SAID = "Group b is the largest."
 
 
 def _start(question: str, dialect: str = "markdown") -> Trajectory:
-    brief = Brief("t.csv: 3 rows, mean 4.25", LOAD, ("a", "b"))
-    return Trajectory(Task("t", question, (Path("t.csv"),)), dialect, brief)
+    data_context = DataContext("t.csv: 3 rows, mean 4.25", LOAD, ("a", "b"))
+    return Trajectory(Task("t", question, (Path("t.csv"),)), dialect, data_context)
 
 
 def ignore(event: Event) -> None:
@@ -51,8 +51,8 @@ async def _run(
 
 
 MISSING = [
-    ("Draw a bar chart of a by b.", "objection_no_figure", "No figure was drawn.", FIGURE),
-    ("Clean this file.", "objection_no_file", "No file was saved.", SAVED),
+    ("Draw a bar chart of a by b.", "critique_no_figure", "No figure was drawn.", FIGURE),
+    ("Clean this file.", "critique_no_file", "No file was saved.", SAVED),
 ]
 
 
@@ -65,7 +65,7 @@ async def test_an_answer_without_its_chart_or_file_goes_back_once_and_then_says_
     told = prompts.text_of(reason)
     asked = [told in str(request.messages) + request.prefill for request in policy.requests]
     assert asked[:3] == [False, False, True]
-    assert [bool(step.objection) for step in done.steps] == [False, True, False, False]
+    assert [bool(step.critique) for step in done.steps] == [False, True, False, False]
     assert (done.stop, done.answer, done.ending) == (StopReason.ANSWERED, SAID, (words,))
     assert [finding.rule for step in done.steps for finding in step.findings] == ["ending"]
     assert words in closing_words(done)
@@ -107,7 +107,7 @@ async def test_a_model_that_calls_tools_is_told_as_well() -> None:
     answer = '<tool_call>\n{"name": "answer", "arguments": {"text": "2 groups"}}\n</tool_call>'
     texts = [call, answer, answer]
     done, policy = await _run("Plot a.", texts, [printed("2")], dialect="tools")
-    assert prompts.text_of("objection_no_figure") in policy.requests[2].messages[-1].content
+    assert prompts.text_of("critique_no_figure") in policy.requests[2].messages[-1].content
     assert done.ending == ("No figure was drawn.",)
 
 
@@ -119,7 +119,7 @@ async def test_without_the_rule_the_person_alone_is_told(settings: RunSettings) 
     done, policy = await _run("Plot a.", [f"```python\n{CODE}", SAID], [printed("2")], settings)
     assert len(policy.requests) == 2
     told = str([request.messages for request in policy.requests])
-    for name in ("advice_plot", "objection_no_figure"):
+    for name in ("advice_plot", "critique_no_figure"):
         assert prompts.text_of(name)[:30] not in told
     assert "what the figure shows" not in told
     assert done.ending == ("No figure was drawn.",)
@@ -209,7 +209,7 @@ RAN = replace(printed("40"), facts=(Fact("read", "read_csv", after=1_200, condit
 async def test_a_report_without_sections_goes_back_once_and_no_cell_is_asked_for() -> None:
     done, policy = await _run("Write a report on sales.", [CODE, SAID, REPORT], [RAN])
     assert done.answer == REPORT
-    told = prompts.text_of("objection_no_sections")
+    told = prompts.text_of("critique_no_sections")
     assert policy.requests[2].messages[-1].content == told
     assert not policy.requests[2].prefill  # words come next, not code
     assert "40" in str(policy.requests[2].messages)  # what was computed is still shown

@@ -11,13 +11,17 @@ from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.events import Event
 from dm_jupyter.core.limits_met import limit_met
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, RunCell, StopReason, Trajectory, Turn
+from dm_jupyter.core.trajectory import DataContext, RunCell, StopReason, Trajectory, Turn
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
-FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("f", "df = 1\n", ("Age",)))
-CLOSED = Trajectory(Task("t", "n?", answer_format="@n[n]"), "markdown", Brief("f", "df = 1\n"))
-DATABASE = Trajectory(Task("t", "How many?"), "markdown", Brief("tables", databases=("a.sqlite",)))
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("f", "df = 1\n", ("Age",)))
+CLOSED = Trajectory(
+    Task("t", "n?", answer_format="@n[n]"), "markdown", DataContext("f", "df = 1\n")
+)
+DATABASE = Trajectory(
+    Task("t", "How many?"), "markdown", DataContext("tables", databases=("a.sqlite",))
+)
 SETTINGS = RunSettings()
 CODE = "print(len(df))\n```"
 INTERRUPT = CellError("KeyboardInterrupt", "", ("Cell In[1], line 2\n----> 2 slow()",))
@@ -116,7 +120,9 @@ async def test_the_load_codes_own_comments_stay_in_the_cell() -> None:
     opening = "df = 1\n# '12 EUR' becomes 12\ndf = 2\n"
     notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
     policy = ScriptedPolicy([CODE, " it was.\nprint(2)\n```", "3"])
-    await run(replace(FREE, brief=Brief("f", opening)), policy, notebook, SETTINGS, ignore)
+    await run(
+        replace(FREE, data_context=DataContext("f", opening)), policy, notebook, SETTINGS, ignore
+    )
     assert notebook.cells[1] == RunCell(f"{opening}print(2)")
 
 
@@ -140,14 +146,14 @@ async def test_no_prompt_stands_in_a_query_after_one_that_failed() -> None:
     assert notebook.cells[1] == RunCell("SELECT b FROM t", "sql")
 
 
-async def test_no_objection_stands_in_the_cell_after_it() -> None:
-    brief = Brief("f", "df = load()\n", ("a", "b"), incomplete=("a", "b"))
-    start = Trajectory(Task("t", "Mean of a?", answer_format="@n[n]"), "markdown", brief)
+async def test_no_critique_stands_in_the_cell_after_it() -> None:
+    data_context = DataContext("f", "df = load()\n", ("a", "b"), incomplete=("a", "b"))
+    start = Trajectory(Task("t", "Mean of a?", answer_format="@n[n]"), "markdown", data_context)
     policy = ScriptedPolicy(
         ["df = df.dropna()\nprint(df.a.mean())\n```", "print(df.a.mean())\n```"]
     )
     notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[4]")])
     done = await run(start, policy, notebook, SETTINGS, ignore)
-    assert done.steps[0].objection
-    assert f"# {done.steps[0].objection.splitlines()[0]}" in policy.requests[1].prefill
+    assert done.steps[0].critique
+    assert f"# {done.steps[0].critique.splitlines()[0]}" in policy.requests[1].prefill
     assert notebook.cells[1] == RunCell("df = load()\nprint(df.a.mean())")

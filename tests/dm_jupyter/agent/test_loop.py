@@ -18,8 +18,8 @@ from dm_jupyter.core.events import (
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     StopReason,
     Trajectory,
@@ -30,8 +30,10 @@ from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
-FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("f", "df = 1\n", ("Age",)))
-CLOSED = Trajectory(Task("t", "n?", answer_format="@n[n]"), "markdown", Brief("f", "df = 1\n"))
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("f", "df = 1\n", ("Age",)))
+CLOSED = Trajectory(
+    Task("t", "n?", answer_format="@n[n]"), "markdown", DataContext("f", "df = 1\n")
+)
 TAGGED = replace(FREE, dialect="datamind")
 SETTINGS = RunSettings()
 CODE = "print(len(df))\n```"
@@ -359,39 +361,39 @@ async def test_a_turn_in_circles_runs_nothing_and_raises_the_temperature() -> No
     assert [request.temperature for request in policy.requests] == [0.2, 0.7]
 
 
-GAPS = Brief("f", "df = 1\n", ("Age", "Cabin"), incomplete=("Age", "Cabin"))
+GAPS = DataContext("f", "df = 1\n", ("Age", "Cabin"), incomplete=("Age", "Cabin"))
 CARELESS = "df = df.dropna(subset=['Age', 'Cabin'])\nprint(df['Age'].mean())\n```"
 
 
-async def test_a_free_question_goes_on_in_a_cell_after_an_objection() -> None:
+async def test_a_free_question_goes_on_in_a_cell_after_a_critique() -> None:
     policy = ScriptedPolicy([CARELESS, CODE, "3"])
     notebook = ScriptedNotebook([printed("3")])
-    done = await run(replace(FREE, brief=GAPS), policy, notebook, SETTINGS, ignore)
+    done = await run(replace(FREE, data_context=GAPS), policy, notebook, SETTINGS, ignore)
     assert policy.requests[1].prefill.startswith("```python\ndf = 1\n# No dropna()")
     assert (done.answer, done.cells) == ("3", 2)
 
 
-async def test_a_published_shape_gets_no_imports_and_no_objection() -> None:
+async def test_a_published_shape_gets_no_imports_and_no_critique() -> None:
     text = f"Thought: t\nAction: python\nAction Input: ```python\n{CARELESS}"
-    start = replace(FREE, dialect="react-published", brief=GAPS)
+    start = replace(FREE, dialect="react-published", data_context=GAPS)
     notebook = ScriptedNotebook([printed("3")])
     done = await run(start, ScriptedPolicy([text]), notebook, RunSettings(max_turns=1), ignore)
     assert "dropna" in notebook.cells[0].source
-    assert not done.steps[0].objection
+    assert not done.steps[0].critique
 
 
 async def test_rows_dropped_for_nothing_send_the_cell_back_once() -> None:
     policy = ScriptedPolicy([CARELESS, CARELESS])
     notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[4]")])
-    done = await run(replace(CLOSED, brief=GAPS), policy, notebook, SETTINGS, ignore)
+    done = await run(replace(CLOSED, data_context=GAPS), policy, notebook, SETTINGS, ignore)
     assert (done.answer, done.turns) == ("@n[4]", 2)
-    assert "No dropna() on 'Cabin':" in done.steps[0].objection
+    assert "No dropna() on 'Cabin':" in done.steps[0].critique
     told = policy.requests[1]
     assert [message.role for message in told.messages] == ["system", "user"]
-    assert done.steps[0].objection in told.messages[-1].content
+    assert done.steps[0].critique in told.messages[-1].content
     assert told.temperature > policy.requests[0].temperature
-    assert told.prefill.endswith(f"# {done.steps[0].objection}\n")
-    assert not done.steps[1].objection
+    assert told.prefill.endswith(f"# {done.steps[0].critique}\n")
+    assert not done.steps[1].critique
 
 
 async def test_a_value_of_another_kind_sends_the_cell_back_once() -> None:
@@ -399,14 +401,14 @@ async def test_a_value_of_another_kind_sends_the_cell_back_once() -> None:
     start = replace(CLOSED, task=replace(CLOSED.task, answer_format=form))
     notebook = ScriptedNotebook([printed("@p[495]"), printed("@p[0.5]")])
     done = await run(start, ScriptedPolicy([CODE]), notebook, SETTINGS, ignore)
-    assert "between 0 and 1" in done.steps[0].objection
+    assert "between 0 and 1" in done.steps[0].critique
     assert done.answer == "@p[0.5]"
 
 
 async def test_an_answer_that_was_sent_back_stands_when_nothing_better_comes() -> None:
     notebook = ScriptedNotebook([printed("@n[3]"), raised("KeyError", "'x'")])
     done = await run(
-        replace(CLOSED, brief=GAPS),
+        replace(CLOSED, data_context=GAPS),
         ScriptedPolicy([CARELESS]),
         notebook,
         RunSettings(max_turns=3),

@@ -18,8 +18,8 @@ from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     Step,
     StopReason,
@@ -71,7 +71,7 @@ def _read(path: Path) -> Any:
 def _trajectory(**fields: Any) -> Trajectory:
     task = Task("t", "How many rows?", (Path("/data/a.csv"),))
     step = Step(Completion("```python\n3\n```"), Turn("so", RunCell("3")), DONE, "told")
-    return Trajectory(task, "markdown", Brief("f", "o", ("A",)), (step,), **fields)
+    return Trajectory(task, "markdown", DataContext("f", "o", ("A",)), (step,), **fields)
 
 
 @pytest.mark.parametrize(

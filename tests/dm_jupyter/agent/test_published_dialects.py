@@ -8,7 +8,7 @@ from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Answer, Brief, RunCell, StopReason, Trajectory, Turn
+from dm_jupyter.core.trajectory import Answer, DataContext, RunCell, StopReason, Trajectory, Turn
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 
@@ -20,7 +20,7 @@ async def test_hints_after_errors_go_with_our_help_alone(name: str) -> None:
     policy = ScriptedPolicy([code, answer])
     notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("@n[3]")])
     task = Task("t", "How many?", (Path("people.csv"),), answer_format="@n[n]")
-    start = Trajectory(task, name, Brief("the profile", "df = 1\n", ("Age",)))
+    start = Trajectory(task, name, DataContext("the profile", "df = 1\n", ("Age",)))
     done = await run(start, policy, notebook, RunSettings(), lambda _: None)
     assert (done.stop, done.answer) == (StopReason.ANSWERED, "@n[3]")
     told = policy.requests[1].messages[-1].content

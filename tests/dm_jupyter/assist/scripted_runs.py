@@ -14,13 +14,13 @@ from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.dialects.tools import call_text
 from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
+from dm_jupyter.core.trajectory import Completion, DataContext, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Stream
 from tests.fakes import ScriptedNotebook, printed, raised
 
 LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("people.csv", sep=";")\n'
-PEOPLE = Brief(
+PEOPLE = DataContext(
     "people.csv: 891 rows\n- 'Age': float, 177 missing\n- 'Fare Paid': float\n- 'Sex': str male",
     LOAD,
     ("Age", "Fare Paid", "Sex"),
@@ -33,7 +33,7 @@ ITEMS = DatabaseTable(
     ("InvoiceId", "UnitPrice", "Quantity"),
     (Link("invoices", (("InvoiceId", "InvoiceId"),)),),
 )
-SHOP = Brief("shop.db: 2 tables", databases=("shop.db",), tables=(INVOICES, ITEMS))
+SHOP = DataContext("shop.db: 2 tables", databases=("shop.db",), tables=(INVOICES, ITEMS))
 CSV = (Path("people.csv"),)
 
 
@@ -52,7 +52,7 @@ class Script:
     """A run from its question to its end."""
 
     task: Task
-    brief: Brief
+    data_context: DataContext
     turns: Sequence[Turn]
     settings: RunSettings = field(default_factory=RunSettings)
 
@@ -196,7 +196,7 @@ async def played(
     """Returns the run of a script in a dialect, and all that the model was asked."""
     policy = Speaker(dialect, script.turns, [])
     results = [turn.result for turn in script.turns if turn.result is not None]
-    start = Trajectory(script.task, dialect, script.brief)
+    start = Trajectory(script.task, dialect, script.data_context)
     given = settings or replace(script.settings, max_turns=len(script.turns))
     done = await run(start, policy, ScriptedNotebook(results), given, lambda _: None)
     return done, policy.requests

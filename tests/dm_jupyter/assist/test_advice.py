@@ -8,12 +8,12 @@ from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_scipy
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Trajectory
+from dm_jupyter.core.trajectory import DataContext, Trajectory
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("t.csv")\n'
-FULL = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"))
-WITH_GAPS = Brief(text="t.csv: 3 rows", opening=LOAD, columns=("a", "b"), incomplete=("b",))
+FULL = DataContext(text="t.csv: 3 rows", preamble=LOAD, columns=("a", "b"))
+WITH_GAPS = DataContext(text="t.csv: 3 rows", preamble=LOAD, columns=("a", "b"), incomplete=("b",))
 
 
 def _task(question: str, constraints: str = "", answer_format: str = "") -> Task:
@@ -63,12 +63,12 @@ def test_scipy_is_at_hand_where_it_is_needed(question: str, *, is_needed: bool) 
     assert needs_scipy(_task(question)) is is_needed
 
 
-@pytest.mark.parametrize(("brief", "speaks_of_gaps"), [(FULL, False), (WITH_GAPS, True)])
+@pytest.mark.parametrize(("data_context", "speaks_of_gaps"), [(FULL, False), (WITH_GAPS, True)])
 def test_a_plain_question_is_told_of_missing_values_where_there_are_any_and_of_no_tests(
-    brief: Brief, *, speaks_of_gaps: bool
+    data_context: DataContext, *, speaks_of_gaps: bool
 ) -> None:
     dialect = dialect_named("markdown")
-    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", brief))
+    plain = advised(Trajectory(_task("What is the mean of a?"), "markdown", data_context))
     said = "\n".join(message.content for message in dialect.messages(plain))
     assert ("dropna" in said) is speaks_of_gaps
     assert "stats" not in said
@@ -90,8 +90,8 @@ def test_a_test_is_told_how_and_finds_its_module_loaded() -> None:
 
 
 def test_a_query_needs_no_such_advice() -> None:
-    brief = Brief(text="shop.db", databases=("shop.db",), incomplete=("b",))
-    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", brief))
+    data_context = DataContext(text="shop.db", databases=("shop.db",), incomplete=("b",))
+    asked = advised(Trajectory(_task("Do a and b correlate?"), "markdown", data_context))
     said = "\n".join(message.content for message in dialect_named("markdown").messages(asked))
     assert "pearsonr" not in said
 
@@ -112,9 +112,9 @@ async def test_no_advice_is_in_the_prompt_of_a_turn_that_may_answer(question: st
 
 
 def test_scipy_is_not_imported_over_a_table_of_that_name() -> None:
-    brief = replace(FULL, variables=("stats",))
-    asked = Trajectory(_task("Do a and b correlate?"), "markdown", brief)
-    assert "from scipy" not in advised(asked).brief.opening
+    data_context = replace(FULL, variables=("stats",))
+    asked = Trajectory(_task("Do a and b correlate?"), "markdown", data_context)
+    assert "from scipy" not in advised(asked).data_context.preamble
     assert advised(advised(asked)) == advised(asked)
 
 

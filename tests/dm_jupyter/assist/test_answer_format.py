@@ -75,7 +75,7 @@ BOTH = (
 def test_values_of_another_kind_are_told(
     answer_format: str, values: dict[str, str], said: str
 ) -> None:
-    told = [prompts.fill("objection_misfit", **m._asdict()) for m in misfits(answer_format, values)]
+    told = [prompts.fill("critique_misfit", **m._asdict()) for m in misfits(answer_format, values)]
     assert " ".join(told) == said
 
 

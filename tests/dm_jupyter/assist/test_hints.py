@@ -2,17 +2,17 @@ import pytest
 
 from dm_jupyter.assist.hints import hint_for
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
-from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.core.trajectory import DataContext
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import printed, raised
 
-BRIEF = Brief(columns=("Fare Paid", "PassengerId", "Age", "Sex"))
+BRIEF = DataContext(columns=("Fare Paid", "PassengerId", "Age", "Sex"))
 CODE = "df.mean()"
 
 
-def words_of(result: CellResult, source: str, brief: Brief) -> str:
+def words_of(result: CellResult, source: str, data_context: DataContext) -> str:
     """What the hint says; nothing where there is none."""
-    found = hint_for(result, source, brief)
+    found = hint_for(result, source, data_context)
     assert found is None or (found.rule, found.edit) == ("hints", None)
     return "" if found is None else found.suggestion
 
@@ -50,13 +50,13 @@ def test_a_row_looked_up_by_a_value_is_told_how_to_choose_it() -> None:
 
 
 def _looked_up(line: str, key: str, text: str = "") -> str:
-    return _hint_of(line, key, Brief(text=text, columns=BRIEF.columns))
+    return _hint_of(line, key, DataContext(text=text, columns=BRIEF.columns))
 
 
-def _hint_of(line: str, key: str, brief: Brief) -> str:
+def _hint_of(line: str, key: str, data_context: DataContext) -> str:
     trace = ("Cell In[1], line 2", f"----> 2 {line}")
     error = CellError("KeyError", key, trace)
-    return words_of(CellResult(CellStatus.ERROR, (error,)), CODE, brief)
+    return words_of(CellResult(CellStatus.ERROR, (error,)), CODE, data_context)
 
 
 def test_a_value_is_looked_for_in_the_profile() -> None:
@@ -167,8 +167,8 @@ def test_text_given_to_a_model() -> None:
 
 
 def test_an_unknown_sql_column_is_looked_for_in_the_tables() -> None:
-    brief = Brief(tables=(DatabaseTable("invoices", ("Total", "BillingCountry")),))
-    hint = words_of(raised("OperationalError", "no such column: Country"), "SELECT 1", brief)
+    data_context = DataContext(tables=(DatabaseTable("invoices", ("Total", "BillingCountry")),))
+    hint = words_of(raised("OperationalError", "no such column: Country"), "SELECT 1", data_context)
     assert hint == "Columns with a similar name: BillingCountry of invoices."
 
 
@@ -186,8 +186,8 @@ PEOPLE = LoadedTable("people", "people = load()", ("Name", "Regional Pay"))
 def _keyless(line: str, key: str) -> str:
     trace = (f"Cell In[1], line 1\n----> 1 {line}", f"KeyError: {key}")
     error = CellError("KeyError", key, trace)
-    brief = Brief(columns=(*SHOPS.columns, *PEOPLE.columns), frames=(SHOPS, PEOPLE))
-    return words_of(CellResult(CellStatus.ERROR, (error,)), line, brief)
+    data_context = DataContext(columns=(*SHOPS.columns, *PEOPLE.columns), frames=(SHOPS, PEOPLE))
+    return words_of(CellResult(CellStatus.ERROR, (error,)), line, data_context)
 
 
 def test_only_the_columns_of_the_tables_in_the_line_are_named() -> None:
@@ -227,11 +227,13 @@ DAYS = LoadedTable("days", "days = pd.read_csv('d.csv')", ("date", "rain"))
 def test_a_join_by_a_column_that_one_table_lacks(
     line: str, frames: tuple[LoadedTable, ...], told: str
 ) -> None:
-    brief = Brief("", columns=("order", "customer", "total", "zip", "date"), frames=frames)
-    assert _hint_of(line, "'order'", brief).startswith(told)
+    data_context = DataContext(
+        "", columns=("order", "customer", "total", "zip", "date"), frames=frames
+    )
+    assert _hint_of(line, "'order'", data_context).startswith(told)
 
 
 def test_a_join_of_other_tables_says_nothing_of_the_loaded_ones() -> None:
-    brief = Brief("", columns=("order",), frames=(ORDERS, BUYERS))
+    data_context = DataContext("", columns=("order",), frames=(ORDERS, BUYERS))
     for line in ("m = orders.merge(other, on='order')", "m = orders['order']"):
-        assert "no column 'order'. " not in _hint_of(line, "'order'", brief)
+        assert "no column 'order'. " not in _hint_of(line, "'order'", data_context)

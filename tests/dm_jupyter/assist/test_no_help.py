@@ -101,7 +101,7 @@ async def test_without_help_nothing_of_ours_is_in_any_request(dialect: str, scri
         assert request.prefill == ""
         assert request.temperature == settings.temperature
         assert not request.cuts_repetition
-    steps = [(step.objection, step.findings, step.written, step.hint) for step in done.steps]
+    steps = [(step.critique, step.findings, step.written, step.hint) for step in done.steps]
     assert set(steps) == {("", (), None, "")}
     assert (done.advice, done.folds) == ((), ())
     answers = [request for request in requests if "17 years" in str(request.messages)]

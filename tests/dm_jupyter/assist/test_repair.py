@@ -15,7 +15,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.events import CellFinished, CellStarted, Event
 from dm_jupyter.core.schema import LoadedTable
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Turn
+from dm_jupyter.core.trajectory import Completion, DataContext, RunCell, Step, Trajectory, Turn
 from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import Limits
@@ -25,7 +25,7 @@ from tests.fakes import ScriptedPolicy
 LINE = "df = pd.read_csv('people.csv')"
 LOAD = f"import pandas as pd\n{LINE}\n"
 COLUMNS = ("Fare Paid", "Age")
-BRIEF = Brief("people.csv", LOAD, COLUMNS, frames=(LoadedTable("df", LINE, COLUMNS),))
+BRIEF = DataContext("people.csv", LOAD, COLUMNS, frames=(LoadedTable("df", LINE, COLUMNS),))
 START = Trajectory(Task("t", "What is the mean fare?"), "markdown", BRIEF)
 
 

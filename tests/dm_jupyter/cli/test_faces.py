@@ -16,10 +16,10 @@ from dm_jupyter.cli.app import app
 from dm_jupyter.cli.show import Screen
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Trajectory
+from dm_jupyter.core.trajectory import DataContext, Trajectory
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
-FREE = Trajectory(Task("t", "How many rows?", (Path("t.csv"),)), "markdown", Brief("f"))
+FREE = Trajectory(Task("t", "How many rows?", (Path("t.csv"),)), "markdown", DataContext("f"))
 
 
 async def _shown(texts: list[str], results: list, *, turns: int = 4) -> str:

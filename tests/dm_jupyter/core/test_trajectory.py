@@ -13,8 +13,8 @@ from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     Step,
     StopReason,
@@ -75,7 +75,7 @@ TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
     TEXT,
-    st.builds(Brief, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
+    st.builds(DataContext, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
     st.lists(STEPS, max_size=3).map(tuple),
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,
@@ -176,3 +176,21 @@ def test_a_record_without_an_endpoint_is_read() -> None:
     stored = trajectory.to_json()
     del stored["endpoint"]
     assert Trajectory.from_json(stored).answered_by == "m"
+
+
+def test_a_trajectory_of_version_1_is_read() -> None:
+    step = Step(Completion("x"), Turn("", RunCell("x")), critique="Print the number alone.")
+    shown = DataContext("t.csv: 3 rows", preamble="import pandas as pd\n", columns=("a",))
+    trajectory = Trajectory(Task("t", "q"), "markdown", shown, (step,))
+    stored = trajectory.to_json()
+    stored["schema_version"] = 1
+    stored["brief"] = stored.pop("data_context")
+    stored["brief"]["opening"] = stored["brief"].pop("preamble")
+    stored["steps"][0]["objection"] = stored["steps"][0].pop("critique")
+    assert Trajectory.from_json(json.loads(json.dumps(stored))) == trajectory
+
+
+def test_a_trajectory_of_version_1_with_a_missing_field_names_it() -> None:
+    stored = {**Trajectory(Task("t", "q"), "markdown").to_json(), "schema_version": 1}
+    with pytest.raises(TrajectoryError, match="brief"):
+        Trajectory.from_json(stored)

@@ -7,7 +7,7 @@ import pytest
 
 from dm_jupyter.assist.schema_hints import schema_hint
 from dm_jupyter.core.schema import DatabaseTable, Link
-from dm_jupyter.data.brief import brief_of
+from dm_jupyter.data.data_context import build_data_context
 from dm_jupyter.data.profile_reader import ProfileReader
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,7 +30,10 @@ async def test_keys_become_links_where_the_schema_tells_what_they_point_at(
     path = tmp_path / "keys.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA)
-    tables = {table.name: table for table in (await brief_of({"keys.sqlite": path}, reader)).tables}
+    tables = {
+        table.name: table
+        for table in (await build_data_context({"keys.sqlite": path}, reader)).tables
+    }
     assert tables["Country"] == DatabaseTable("Country", ("code", "name"))
     assert tables["city"].links == (Link("Country", (("code", "code"),)),)
     assert tables["loan"].links == (Link("branch", (("bank", "bank"), ("number", "number"))),)
@@ -39,7 +42,7 @@ async def test_keys_become_links_where_the_schema_tells_what_they_point_at(
 
 async def test_other_files_have_no_tables(tmp_path: Path, reader: ProfileReader) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
-    assert (await brief_of({"a.csv": tmp_path / "a.csv"}, reader)).tables == ()
+    assert (await build_data_context({"a.csv": tmp_path / "a.csv"}, reader)).tables == ()
 
 
 CHINOOK = Path(__file__).parents[3] / "examples" / "chinook.sqlite"
@@ -62,7 +65,7 @@ _JOINS = re.compile(r": (\w+ JOIN [^:]+)\.$")
 async def test_no_hint_leads_to_a_total_that_is_counted_several_times(
     query: str, reader: ProfileReader
 ) -> None:
-    tables = (await brief_of({"chinook.sqlite": CHINOOK}, reader)).tables
+    tables = (await build_data_context({"chinook.sqlite": CHINOOK}, reader)).tables
     with closing(sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True)) as database:
         (true,) = database.execute("SELECT SUM(Total) FROM Invoice").fetchone()
         with pytest.raises(sqlite3.OperationalError, match="no such column") as failed:

@@ -13,7 +13,7 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.core.trajectory import DataContext, StopReason, Trajectory
 from dm_jupyter.magic.inline import ShownAnswer
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
 
@@ -22,7 +22,7 @@ TASK = Task("t", "How many?", (Path("t.csv"),))
 
 async def _answer(*texts: str, answer_format: str = "", turns: int = 3) -> ShownAnswer:
     task = replace(TASK, answer_format=answer_format)
-    start = Trajectory(task, "react" if answer_format else "markdown", Brief("f"))
+    start = Trajectory(task, "react" if answer_format else "markdown", DataContext("f"))
     notebook = ScriptedNotebook([printed("3\n")])
     settings = RunSettings(max_turns=turns)
     ended = await run(start, ScriptedPolicy(texts), notebook, settings, lambda _: None)

@@ -14,7 +14,7 @@ from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, StopReason, Trajectory
+from dm_jupyter.core.trajectory import DataContext, StopReason, Trajectory
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import PROBE_OPENING, TOOL_PROBE, HttpPolicy
@@ -77,7 +77,7 @@ async def kernel():
 async def answered(kernel, policy, number, dialect=AUTO):
     dialect = await chosen_dialect(dialect, policy)
     task = Task(f"q{number}", f"This is question {number}: what is {number} * 111?")
-    start = Trajectory(task, dialect, Brief("no data", OPENING))
+    start = Trajectory(task, dialect, DataContext("no data", OPENING))
     notebook = HeadlessNotebook(kernel, (), None)
     notebook.ask(task)
     return await run(start, policy, notebook, RunSettings(max_turns=4), lambda _: None)

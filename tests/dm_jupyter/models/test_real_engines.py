@@ -24,7 +24,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.dialects.tools import TOOLS, ToolsDialect, call_text
 from dm_jupyter.core.errors import ContextFullError, EndpointRefusedError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Completion, RunCell, Step, Trajectory, Void
+from dm_jupyter.core.trajectory import Completion, DataContext, RunCell, Step, Trajectory, Void
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import TOOL_PROBE, HttpPolicy
@@ -260,7 +260,7 @@ async def test_a_call_is_put_together_from_the_pieces_that_the_engine_streams(
 async def test_a_call_and_its_result_go_back(engine: Engine, policy: HttpPolicy) -> None:
     text = "I multiply.\n" + call_text("run_python", json.dumps({"code": 'print("6 * 7 =", 42)'}))
     step = Step(Completion(text), DIALECT.parse(text), None, "6 * 7 = 42")
-    start = Trajectory(Task("t", "What is 6 * 7?"), "tools", Brief("no data"))
+    start = Trajectory(Task("t", "What is 6 * 7?"), "tools", DataContext("no data"))
     messages = DIALECT.messages(start.extended(step))
     lost = engine.way.refused
     done = await sampled(policy, SampleRequest(messages, tools=TOOLS, max_tokens=120))

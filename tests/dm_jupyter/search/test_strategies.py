@@ -18,7 +18,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.protocols import SampleRequest, Urgency
-from dm_jupyter.search.best_of_n import rehearse
+from dm_jupyter.search.best_of_n import run_best_of_n
 from dm_jupyter.search.presampled import Searching
 from dm_jupyter.search.strategies import React, Vote
 from dm_jupyter.search.tree import Search, SearchSettings
@@ -47,7 +47,7 @@ def _settings(strategy: StateRetention) -> PoolSettings:
 
 
 @pytest.fixture
-def arena_on(tmp_path: Path) -> Callable[[SandboxPool], RolloutContext]:
+def context_on(tmp_path: Path) -> Callable[[SandboxPool], RolloutContext]:
     def make(pool: SandboxPool) -> RolloutContext:
         task = Task("t", "How many?", answer_format="@n[n]")
         return RolloutContext(task, pool, tmp_path / "out", dialect="react")
@@ -55,7 +55,7 @@ def arena_on(tmp_path: Path) -> Callable[[SandboxPool], RolloutContext]:
     return make
 
 
-ArenaOn = Callable[[SandboxPool], RolloutContext]
+ContextOn = Callable[[SandboxPool], RolloutContext]
 
 
 def _files(folder: Path | None) -> dict[str, str]:
@@ -64,11 +64,11 @@ def _files(folder: Path | None) -> dict[str, str]:
 
 
 async def test_a_single_try_keeps_its_notebook_and_its_files(
-    any_pool: SandboxPool, arena_on: ArenaOn
+    any_pool: SandboxPool, context_on: ContextOn
 ) -> None:
     code = "open('made.txt', 'w').write('3'); print(3)"
     policy = Scripted(lambda _, turn: [cell(code)] if turn == 0 else [answer("@n[3]")])
-    solution = await React().solve(arena_on(any_pool), policy)
+    solution = await React().solve(context_on(any_pool), policy)
     best = solution.best
     assert best.trajectory.answer == "@n[3]"
     assert best.trajectory.containment["layers"]
@@ -78,7 +78,9 @@ async def test_a_single_try_keeps_its_notebook_and_its_files(
     assert "## Answer" in solution.notebook.document.cells[-1].source
 
 
-async def test_a_vote_takes_what_most_runs_say(any_pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_a_vote_takes_what_most_runs_say(
+    any_pool: SandboxPool, context_on: ContextOn
+) -> None:
     said = ["@n[5]", "@n[4]", "@n[4.0]"]
 
     def says(_: str, turn: int) -> list[str]:
@@ -86,7 +88,7 @@ async def test_a_vote_takes_what_most_runs_say(any_pool: SandboxPool, arena_on: 
 
     policy = Scripted(says)
     policy.sample = _always(answer(said[0]))  # type: ignore[method-assign]
-    solution = await Vote(3).solve(arena_on(any_pool), policy)
+    solution = await Vote(3).solve(context_on(any_pool), policy)
     assert solution.best.trajectory.answer == "@n[4]"
     assert policy.batches == [2]
     assert solution.record["groups"] == [
@@ -106,11 +108,11 @@ async def test_a_vote_takes_what_most_runs_say(any_pool: SandboxPool, arena_on: 
     ],
 )
 async def test_a_vote_that_two_settle_ends_when_two_agree(
-    said: list[str], ran: int, chosen: str, pool: SandboxPool, arena_on: ArenaOn
+    said: list[str], ran: int, chosen: str, pool: SandboxPool, context_on: ContextOn
 ) -> None:
     first, second, *later = map(answer, said)  # the second one's turn is drawn before both begin
     policy = ScriptedPolicy([second, first, *later])
-    solution = await Vote(len(said), enough=2).solve(arena_on(pool), policy)
+    solution = await Vote(len(said), enough=2).solve(context_on(pool), policy)
     assert [one.trajectory.answer for one in solution.candidates] == said[:ran]
     assert solution.best.trajectory.answer == chosen
     assert len(policy.requests) == ran
@@ -126,9 +128,9 @@ def _always(text: str) -> Callable[..., object]:
     return sample
 
 
-async def test_votes_of_one_are_a_single_try(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_votes_of_one_are_a_single_try(pool: SandboxPool, context_on: ContextOn) -> None:
     policy = Scripted(lambda *_: [answer("@n[1]")])
-    solution = await Vote(1).solve(arena_on(pool), policy)
+    solution = await Vote(1).solve(context_on(pool), policy)
     assert (policy.batches, policy.singles) == ([], 1)
     assert solution.record["groups"] == [{"answer": "@n[1]", "count": 1, "trials": [0]}]
     with pytest.raises(ValueError, match="count"):
@@ -136,7 +138,7 @@ async def test_votes_of_one_are_a_single_try(pool: SandboxPool, arena_on: ArenaO
 
 
 async def test_a_search_goes_on_from_the_state_of_each_node(
-    any_pool: SandboxPool, arena_on: ArenaOn
+    any_pool: SandboxPool, context_on: ContextOn
 ) -> None:
     """Two first cells set a variable; the second turn of each path must see its own."""
 
@@ -151,7 +153,7 @@ async def test_a_search_goes_on_from_the_state_of_each_node(
         return [answer(f"@n[{told.rsplit(maxsplit=1)[-1]}]")]
 
     settings = SearchSettings(candidates=2, iterations=20, depth=4)
-    solution = await Search(settings).solve(arena_on(any_pool), Scripted(says))
+    solution = await Search(settings).solve(context_on(any_pool), Scripted(says))
     answers = [one.trajectory.answer for one in solution.candidates]
     assert sorted(answers) == ["@n[11]"] * 4 + ["@n[21]"] * 4
     for one in solution.candidates:
@@ -160,13 +162,13 @@ async def test_a_search_goes_on_from_the_state_of_each_node(
 
 
 async def test_the_tree_is_kept_with_visits_values_and_the_chosen_node(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     def says(_: str, turn: int) -> list[str]:
         return [cell("print(1)"), cell("1/0"), answer("@n[7]")] if turn == 0 else [answer("@n[8]")]
 
     settings = SearchSettings(candidates=3, iterations=3, errors=1)
-    solution = await Search(settings).solve(arena_on(pool), Scripted(says))
+    solution = await Search(settings).solve(context_on(pool), Scripted(says))
     nodes = solution.record["nodes"]
     assert [node["parent"] for node in nodes[:4]] == [None, 0, 0, 0]
     assert [node["terminal"] for node in nodes[:4]] == [False, False, True, True]
@@ -181,44 +183,44 @@ async def test_the_tree_is_kept_with_visits_values_and_the_chosen_node(
     assert nodes[solution.record["chosen"]]["answer"] == "@n[7]"
 
 
-async def test_limits_end_paths_and_the_search(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_limits_end_paths_and_the_search(pool: SandboxPool, context_on: ContextOn) -> None:
     policy = Scripted(lambda *_: [cell("print(1)")])
     settings = SearchSettings(candidates=2, iterations=50, depth=2)
-    solution = await Search(settings).solve(arena_on(pool), policy)
+    solution = await Search(settings).solve(context_on(pool), policy)
     assert len(solution.record["nodes"]) == 7  # 1 + 2 + 4, and then no leaf is left
     assert solution.best.trajectory.stop is StopReason.TURN_LIMIT
     policy.batches.clear()
     few = replace(settings, max_cells=5)
-    solution = await Search(few).solve(arena_on(pool), policy)
+    solution = await Search(few).solve(context_on(pool), policy)
     assert policy.batches == [2, 2, 1]
     assert solution.best.trajectory.answer is None
     assert solution.best.trajectory.stop is not None
 
 
 async def test_the_limits_of_a_run_end_paths_and_the_search(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     policy = Scripted(lambda *_: [cell("print(1)")])
-    search, arena = Search(SearchSettings(candidates=2, iterations=50, depth=9)), arena_on(pool)
-    short = replace(arena, run=RunSettings(max_tokens=11))  # a turn has 10
+    search, context = Search(SearchSettings(candidates=2, iterations=50, depth=9)), context_on(pool)
+    short = replace(context, run=RunSettings(max_tokens=11))  # a turn has 10
     solution = await search.solve(short, policy)
     assert len(solution.record["nodes"]) == 7
     assert solution.best.trajectory.stop is StopReason.BUDGET
     assert solution.best.trajectory.stop_detail == "11 tokens"
     policy.batches.clear()
-    brief = replace(arena, run=RunSettings(max_seconds=1e-6))
-    solution = await search.solve(brief, policy)
+    short = replace(context, run=RunSettings(max_seconds=1e-6))
+    solution = await search.solve(short, policy)
     assert policy.batches == []
     assert solution.best.trajectory.stop is StopReason.BUDGET
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
 async def test_without_an_answer_the_last_path_and_its_files_are_kept(
-    any_pool: SandboxPool, arena_on: ArenaOn, *, is_cut: bool
+    any_pool: SandboxPool, context_on: ContextOn, *, is_cut: bool
 ) -> None:
     policy = Scripted(lambda _, turn: [cell(f"open('made{turn}.txt', 'w').write('3')")])
     settings = SearchSettings(candidates=1, depth=2, max_cells=1 if is_cut else None)
-    solution = await Search(settings).solve(arena_on(any_pool), policy)
+    solution = await Search(settings).solve(context_on(any_pool), policy)
     stop = StopReason.BUDGET if is_cut else StopReason.TURN_LIMIT
     assert solution.best.trajectory.stop is stop
     assert solution.best.trajectory.containment["layers"]
@@ -227,34 +229,34 @@ async def test_without_an_answer_the_last_path_and_its_files_are_kept(
     }
 
 
-async def test_early_stops(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_early_stops(pool: SandboxPool, context_on: ContextOn) -> None:
     policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]"), cell("print(1)")])
     once = SearchSettings(enough_answers=2)
-    await Search(once).solve(arena_on(pool), policy)
+    await Search(once).solve(context_on(pool), policy)
     assert policy.batches == [3]
     policy.batches.clear()
     agreed = SearchSettings(enough_votes=2)
-    await Search(agreed).solve(arena_on(pool), policy)
+    await Search(agreed).solve(context_on(pool), policy)
     assert policy.batches == [3, 3]
     unfit = Scripted(lambda *_: [answer("@n[nan]"), answer("@n[nan]"), cell("print(1)")])
-    await Search(replace(agreed, iterations=2)).solve(arena_on(pool), unfit)
+    await Search(replace(agreed, iterations=2)).solve(context_on(pool), unfit)
     assert unfit.batches == [3, 3]
 
 
-async def test_an_exhausted_search_may_draw_again(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_an_exhausted_search_may_draw_again(pool: SandboxPool, context_on: ContextOn) -> None:
     policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]")])
     settings = SearchSettings(candidates=2, iterations=3, draws_again=True)
-    solution = await Search(settings).solve(arena_on(pool), policy)
+    solution = await Search(settings).solve(context_on(pool), policy)
     assert policy.batches == [2, 2, 2]
     assert len(solution.candidates) == 6
 
 
 async def test_void_turns_and_repeated_errors_are_given_up(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     policy = Scripted(lambda *_: ["nothing at all", cell("1/0")])
     settings = SearchSettings(candidates=2, iterations=9, errors=3)
-    solution = await Search(settings).solve(arena_on(pool), policy)
+    solution = await Search(settings).solve(context_on(pool), policy)
     nodes = solution.record["nodes"]
     assert [node["errors"] for node in nodes] == [0, 0, 1, 0, 2, 0, 3]
     assert all(node["reward"] == -1.0 for node in nodes if node["terminal"])
@@ -262,7 +264,7 @@ async def test_void_turns_and_repeated_errors_are_given_up(
 
 
 async def test_a_value_model_leads_the_way_and_chooses(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     def says(_: str, turn: int) -> list[str]:
         if turn == 0:
@@ -277,7 +279,7 @@ async def test_a_value_model_leads_the_way_and_chooses(
         return [worth(one) for one in trajectories]
 
     settings = SearchSettings(candidates=2, iterations=2, select="value")
-    solution = await Search(settings, values=values).solve(arena_on(pool), Scripted(says))
+    solution = await Search(settings, values=values).solve(context_on(pool), Scripted(says))
     nodes = solution.record["nodes"]
     assert [node["parent"] for node in nodes] == [None, 0, 0, 2, 2]
     assert solution.best.value == 0.75
@@ -285,7 +287,7 @@ async def test_a_value_model_leads_the_way_and_chooses(
 
 
 async def test_children_of_one_state_are_several_votes_where_a_value_model_led_there(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     def says(_: str, turn: int) -> list[str]:
         return [answer("@n[7]"), cell("print(1)")] if turn == 0 else [answer("@n[8]")]
@@ -295,19 +297,19 @@ async def test_children_of_one_state_are_several_votes_where_a_value_model_led_t
 
     settings = SearchSettings(candidates=2, iterations=2)
     for model, said in ((None, "@n[7]"), (values, "@n[8]")):
-        solution = await Search(settings, values=model).solve(arena_on(pool), Scripted(says))
+        solution = await Search(settings, values=model).solve(context_on(pool), Scripted(says))
         assert len(solution.candidates) == 3
         assert solution.best.trajectory.answer == said
 
 
 async def test_collecting_rewards_right_and_wrong_answers(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     policy = Scripted(lambda *_: [answer("@n[1]"), answer("@n[2]")])
     settings = SearchSettings(candidates=2).for_collecting()
     assert (settings.exploration, settings.temperature) == (1.25, 1.0)
     search = Search(settings, reward=lambda one: 1.0 if one.trajectory.answer == "@n[2]" else -1.0)
-    solution = await search.solve(arena_on(pool), policy)
+    solution = await search.solve(context_on(pool), policy)
     nodes = solution.record["nodes"]
     assert [node["reward"] for node in nodes] == [None, -1.0, 1.0]
     assert solution.record["collected"]
@@ -316,16 +318,16 @@ async def test_collecting_rewards_right_and_wrong_answers(
 
 
 async def test_an_open_node_says_nothing_before_it_is_expanded(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     policy = Scripted(lambda *_: [answer("@n[2]"), cell("print(1)"), cell("print(2)")])
     settings = SearchSettings(iterations=1).for_collecting()
-    solution = await Search(settings, reward=lambda _: 1.0).solve(arena_on(pool), policy)
+    solution = await Search(settings, reward=lambda _: 1.0).solve(context_on(pool), policy)
     told = [(node["visits"], node["value_sum"]) for node in solution.record["nodes"]]
     assert told == [(2, 1.0), (1, 1.0), (0, 0.0), (0, 0.0)]  # as Jupiter's released code counts
 
 
-async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, context_on: ContextOn) -> None:
     def says(told: str, turn: int) -> list[str]:
         if turn == 1 and "left" in told:
             raise ContextFullError("too long")
@@ -334,7 +336,7 @@ async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: A
         return [answer("@n[2]")]
 
     settings = SearchSettings(candidates=2, iterations=9)
-    solution = await Search(settings).solve(arena_on(pool), Scripted(says))
+    solution = await Search(settings).solve(context_on(pool), Scripted(says))
     assert solution.best.trajectory.answer == "@n[2]"
     full = solution.record["nodes"][1]
     assert (full["terminal"], full["reward"], full["stop"]) == (True, -1.0, "budget")
@@ -342,7 +344,7 @@ async def test_a_full_context_ends_its_path_alone(pool: SandboxPool, arena_on: A
 
 @pytest.mark.parametrize("how", ["errors", "depth", "turns", "context"])
 async def test_an_answer_that_was_sent_back_stands_where_its_path_ends(
-    pool: SandboxPool, arena_on: ArenaOn, how: str
+    pool: SandboxPool, context_on: ContextOn, how: str
 ) -> None:
     def says(_: str, turn: int) -> list[str]:
         if turn == 0:
@@ -355,41 +357,41 @@ async def test_an_answer_that_was_sent_back_stands_where_its_path_ends(
     settings = replace(settings, depth=2 if how == "depth" else 9)
     settings = replace(settings, max_cells=2 if how == "turns" else 6)
     task = Task("t", "How many?", answer_format='@n[n] where "n" is a number')
-    arena = replace(arena_on(pool), dialect="markdown", task=task)
+    context = replace(context_on(pool), dialect="markdown", task=task)
     collecting = Search(settings, reward=lambda _: 1.0)
-    solution = await collecting.solve(arena, Scripted(says))
+    solution = await collecting.solve(context, Scripted(says))
     assert solution.best.trajectory.stop is StopReason.ANSWERED
     assert solution.best.trajectory.answer == "@n[many]"
     if how != "turns":  # where nothing more may be drawn, the path is none that ended
         assert [node["reward"] for node in solution.record["nodes"]][-1] == 1.0
 
 
-async def test_a_context_that_is_full_at_once(pool: SandboxPool, arena_on: ArenaOn) -> None:
+async def test_a_context_that_is_full_at_once(pool: SandboxPool, context_on: ContextOn) -> None:
     def says(*_: object) -> list[str]:
         raise ContextFullError("too long")
 
-    vote = await Vote(3).solve(arena_on(pool), Scripted(says))
+    vote = await Vote(3).solve(context_on(pool), Scripted(says))
     assert [one.trajectory.stop for one in vote.candidates] == [StopReason.BUDGET] * 3
     again = Search(SearchSettings(iterations=3, draws_again=True))
-    found = await again.solve(arena_on(pool), Scripted(says))
+    found = await again.solve(context_on(pool), Scripted(says))
     assert found.best.trajectory.stop is StopReason.BUDGET
     assert [node["terminal"] for node in found.record["nodes"]] == [True]
 
 
 async def test_a_dead_endpoint_is_a_fault_of_every_strategy(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     def dead(*_: object) -> list[str]:
         raise EndpointUnreachableError("nothing answers")
 
     for strategy in (React(), Vote(3), Search()):
         with pytest.raises(EndpointUnreachableError):
-            await strategy.solve(arena_on(pool), Scripted(dead))
+            await strategy.solve(context_on(pool), Scripted(dead))
     assert pool.metrics().active == 0
 
 
 async def test_cancelling_a_search_leaves_nothing_behind(
-    pool: SandboxPool, arena_on: ArenaOn
+    pool: SandboxPool, context_on: ContextOn
 ) -> None:
     started = asyncio.Event()
 
@@ -397,7 +399,7 @@ async def test_cancelling_a_search_leaves_nothing_behind(
         started.set()
         return [cell("import time; time.sleep(60)")]
 
-    task = asyncio.create_task(Search().solve(arena_on(pool), Scripted(says)))
+    task = asyncio.create_task(Search().solve(context_on(pool), Scripted(says)))
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -405,15 +407,15 @@ async def test_cancelling_a_search_leaves_nothing_behind(
     assert pool.metrics().active == 0
 
 
-async def test_the_arena_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -> None:
+async def test_the_context_looks_at_the_files(pool: SandboxPool, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("amount\n1\n2\n")
-    arena = RolloutContext(Task("t", "q", (file,)), pool, tmp_path / "out")
+    context = RolloutContext(Task("t", "q", (file,)), pool, tmp_path / "out")
     async with ProfileReader() as reader:
-        assert "amount" in (await arena.briefed(reader)).brief.text
+        assert "amount" in (await context.with_data_context(reader)).data_context.text
         file.unlink()
         with pytest.raises(DataFileError, match=r"t\.csv"):
-            await arena.briefed(reader)
+            await context.with_data_context(reader)
 
 
 @pytest.mark.parametrize(
@@ -424,7 +426,7 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> No
         SearchSettings(**wrong)  # type: ignore[arg-type]
 
 
-async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> None:
+async def test_best_of_n_says_again_what_most_tries_said(tmp_path: Path) -> None:
     code = "print(6 * 7)"
 
     def says(told: str, turn: int) -> list[str]:
@@ -432,31 +434,31 @@ async def test_a_rehearsal_says_again_what_most_tries_said(tmp_path: Path) -> No
 
     policy = Scripted(says)
     task = Task("t", "How many?", answer_format="@n[n]")
-    rehearsal = await rehearse(
+    best_of_n = await run_best_of_n(
         lambda pool, folder: RolloutContext(task, pool, folder, dialect="react"), policy, tries=3
     )
-    assert (rehearsal.tries, rehearsal.agreeing) == (2, 2)
-    assert rehearsal.tokens == 40
+    assert (best_of_n.tries, best_of_n.agreeing) == (2, 2)
+    assert best_of_n.tokens == 40
     asked = policy.singles
     notebook = ScriptedNotebook([printed("42")])
     seen = await run(
-        Trajectory(task, "react"), rehearsal.policy, notebook, RunSettings(), lambda _: None
+        Trajectory(task, "react"), best_of_n.policy, notebook, RunSettings(), lambda _: None
     )
     assert seen.answer == "@n[42]"
     assert [one.source for one in notebook.cells] == [code]
     assert policy.singles == asked
-    assert (rehearsal.agreeing_with(seen), rehearsal.differing_from(seen)) == (2, ())
+    assert (best_of_n.agreeing_with(seen), best_of_n.differing_from(seen)) == (2, ())
 
 
-async def test_a_rehearsal_shows_where_the_tries_differ(tmp_path: Path) -> None:
+async def test_best_of_n_shows_where_the_tries_differ(tmp_path: Path) -> None:
     policy = ScriptedPolicy([answer(f"@n[{number}]") for number in (2, 1, 3)])
     task = Task("t", "How many?", answer_format="@n[n]")
-    rehearsal = await rehearse(
+    best_of_n = await run_best_of_n(
         lambda pool, folder: RolloutContext(task, pool, folder, dialect="react"), policy, tries=3
     )
     ended = Trajectory(task, "react", answer="@n[1]")
-    assert (rehearsal.tries, rehearsal.agreeing_with(ended)) == (3, 1)
-    assert rehearsal.differing_from(ended) == ("@n[2]", "@n[3]")
+    assert (best_of_n.tries, best_of_n.agreeing_with(ended)) == (3, 1)
+    assert best_of_n.differing_from(ended) == ("@n[2]", "@n[3]")
 
 
 async def test_the_turns_of_a_search_come_after_those_that_a_person_waits_for() -> None:

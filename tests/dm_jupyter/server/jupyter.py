@@ -126,7 +126,7 @@ class JupyterServer:
             "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
             "--ServerApp.allow_unauthenticated_access=False",
             f"--DmJupyterApp.base_url={self._model_url}", f"--DmJupyterApp.model={self._model}",
-            f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.absence_s=0.3",
+            f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.reconnect_grace_s=0.3",
             *self._options,
         ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from kernel_sandbox.types import CellStatus, Limits
 class SilentKernel:
     """Its connection breaks at once; its process ends by itself, or only when it is killed."""
 
-    breach = None
+    violation = None
     exit_status = signal.SIGKILL.value
 
     def __init__(self, *, dies_when_asked: bool) -> None:

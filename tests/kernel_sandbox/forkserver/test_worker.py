@@ -526,7 +526,7 @@ async def test_a_worker_that_does_not_come_up_says_its_last_words(zygote, tmp_pa
     workspace.remove()
     worker = WorkerProcess(zygote, Limits(), workspace, WorkerOptions())
     with pytest.raises(SandboxError, match="not started"):
-        _ = worker.wire
+        _ = worker.channel
     assert worker.finish_cell() is None
     workspace.path = tmp_path / "gone"
     with pytest.raises(KernelStartError, match=r"(?s)status 1.*FileNotFoundError"):

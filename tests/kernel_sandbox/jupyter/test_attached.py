@@ -112,14 +112,14 @@ async def test_a_kernel_that_ignores_the_interrupt_is_killed(kernel: AttachedKer
 
 async def test_comms_are_heard_and_answered(kernel: AttachedKernel) -> None:
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    kernel.wire.on_comm = lambda kind, content: (
+    kernel.channel.on_comm = lambda kind, content: (
         opened.set_result(content["comm_id"]) if kind == "comm_open" else None
     )
     await kernel.run(
         "from comm import create_comm\nheard = []\nline = create_comm(target_name='t')\n"
         "line.on_msg(lambda message: heard.append(message['content']['data']))"
     )
-    await kernel.wire.answer_comm(await opened, {"kind": "accepted"})
+    await kernel.channel.answer_comm(await opened, {"kind": "accepted"})
     assert await kernel.evaluate("", "heard", PATIENCE_S) == "[{'kind': 'accepted'}]"
 
 

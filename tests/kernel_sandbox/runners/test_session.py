@@ -444,7 +444,7 @@ async def test_an_unstarted_kernel_has_no_channels(tmp_path):
 
     kernel = LiveKernel(Limits(), Workspace({}, tmp_path), isolate=True)
     with pytest.raises(SandboxError, match="not started"):
-        _ = kernel.wire
+        _ = kernel.channel
     await kernel.stop()
 
 

@@ -217,7 +217,7 @@ async def test_a_fork_that_hangs_leaves_no_task(tree, monkeypatch):
     before, state = asyncio.all_tasks(), base.state
     os.kill(state.kernel_pid, signal.SIGSTOP)
     try:
-        forked = await SnapshotProcess.fork(state, state.folder / "new", Limits(), state.ground)
+        forked = await SnapshotProcess.fork(state, state.folder / "new", Limits(), state.context)
     finally:
         os.kill(state.kernel_pid, signal.SIGCONT)
     assert forked is None
@@ -238,7 +238,7 @@ async def test_without_its_first_state_a_tree_can_not_go_on(zygote):
 
 def programs(tree):
     """What runs in the tree and is no state."""
-    return list(tree._ground._strays())
+    return list(tree._context._orphans())
 
 
 CHILD = """

@@ -170,7 +170,7 @@ def test_a_folder_that_hides_its_files_is_counted_as_closed():
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-async def breach_while(task, action):
+async def violation_while(task, action):
     """What the watchdog returned, the action repeated until it did: it begins when it likes."""
     async with asyncio.timeout(PATIENCE_S):
         number = 0
@@ -187,9 +187,9 @@ async def test_growth_ends_the_watch_and_what_was_there_does_not(tmp_path, sleep
     await looks.more(task, "at_folders")
     assert not task.done()
     data = os.urandom(MIB)
-    breach = await breach_while(task, lambda n: (tmp_path / str(n)).write_bytes(data))
-    assert breach.kind == "disk"
-    assert "more than 2 MiB" in breach.message
+    violation = await violation_while(task, lambda n: (tmp_path / str(n)).write_bytes(data))
+    assert violation.kind == "disk"
+    assert "more than 2 MiB" in violation.message
 
 
 async def test_a_folder_in_another_is_counted_once(tmp_path, sleeper, often, looks):
@@ -206,25 +206,25 @@ async def test_a_folder_in_another_is_counted_once(tmp_path, sleeper, often, loo
 
 async def test_many_empty_files_are_growth_too(tmp_path, sleeper, often):
     task = guard(sleeper, Limits(disk_bytes=100_000), tmp_path)
-    breach = await breach_while(
+    violation = await violation_while(
         task, lambda n: [(tmp_path / f"{n}-{i}").touch() for i in range(10)]
     )
-    assert "100000 bytes" in breach.message
+    assert "100000 bytes" in violation.message
 
 
 async def test_a_new_uncountable_folder_ends_the_watch(tmp_path, sleeper, often):
     task = guard(sleeper, Limits(), tmp_path)
-    breach = await breach_while(task, lambda n: make_deep(tmp_path / "deep" / str(n)))
+    violation = await violation_while(task, lambda n: make_deep(tmp_path / "deep" / str(n)))
     shutil.rmtree(tmp_path / "deep")
-    assert breach.kind == "disk"
-    assert "can't be counted" in breach.message
+    assert violation.kind == "disk"
+    assert "can't be counted" in violation.message
 
 
 async def test_memory_and_processes_are_still_watched_beside_the_folders(tmp_path, sleeper, pair):
-    breach = await asyncio.wait_for(guard(sleeper, Limits(memory_bytes=1), tmp_path), PATIENCE_S)
-    assert breach.kind == "memory"
-    breach = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), PATIENCE_S)
-    assert breach.kind == "processes"
+    violation = await asyncio.wait_for(guard(sleeper, Limits(memory_bytes=1), tmp_path), PATIENCE_S)
+    assert violation.kind == "memory"
+    violation = await asyncio.wait_for(guard(pair, Limits(processes=1), tmp_path), PATIENCE_S)
+    assert violation.kind == "processes"
 
 
 @contextlib.contextmanager
@@ -269,9 +269,9 @@ async def test_what_can_not_be_watched_for_long_is_ended(
     assert not task.done()  # it could look again in time
     monkeypatch.setattr(watchdog, "BLIND_S", 0.3)
     with nothing_more_opens():
-        breach = await asyncio.wait_for(task, PATIENCE_S)
-    assert breach.kind == "unwatched"
-    assert "Too many open files" in breach.message
+        violation = await asyncio.wait_for(task, PATIENCE_S)
+    assert violation.kind == "unwatched"
+    assert "Too many open files" in violation.message
 
 
 async def test_a_cancelled_watch_leaves_nothing_running(tmp_path, sleeper, looks):

@@ -38,7 +38,7 @@ from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed
 from training.evaluation.models import BoundedPolicy
-from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, standing_of
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
 from training.marking.judge import Judge, JudgeError
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog
@@ -87,14 +87,14 @@ async def test_an_evaluation_goes_on_where_it_stopped(
 ) -> None:
     policy = ScriptedPolicy([RIGHT])
     first = await evaluate(replace(options, limit=1), policy, pool)
-    assert [record.right for record in first] == [True]
+    assert [record.correct for record in first] == [True]
     asked = len(policy.requests)
     seen: list[EvalRecord] = []
     records = await evaluate(options, policy, pool, seen.append)
     assert [record.id for record in records] == ["q0", "q1", "q2"]
     assert len(policy.requests) == asked + 2
     assert len(seen) == 2
-    assert all(record.strict and record.turns == 1 for record in records)
+    assert all(record.strict_correct and record.turns == 1 for record in records)
     assert records[0].trajectory["containment"]["layers"]
     notebook = json.loads((options.out / "items" / "q0" / "0" / "notebook.ipynb").read_text())
     assert "How many rows" in "".join(notebook["cells"][0]["source"])
@@ -145,14 +145,14 @@ async def test_a_second_evaluation_is_kept_out_of_the_folder(
     sample, policy.sample = policy.sample, begin_another  # type: ignore[method-assign,assignment]
     records = await evaluate(replace(options, limit=1), policy, pool)
     assert len(told) == 1
-    assert records[0].right
+    assert records[0].correct
     policy.sample = sample  # type: ignore[method-assign]
     assert len(await evaluate(options, policy, pool)) == 3
 
 
-@pytest.mark.parametrize(("breaks", "is_mended"), [(2, True), (3, False)])
+@pytest.mark.parametrize(("breaks", "self_corrected"), [(2, True), (3, False)])
 async def test_a_try_is_begun_again_where_an_answer_broke_off(
-    options: EvalOptions, pool: SandboxPool, breaks: int, *, is_mended: bool
+    options: EvalOptions, pool: SandboxPool, breaks: int, *, self_corrected: bool
 ) -> None:
     policy = ScriptedPolicy([RIGHT])
     seeds: list[int] = []
@@ -164,12 +164,12 @@ async def test_a_try_is_begun_again_where_an_answer_broke_off(
         return await sample(request, on_text)
 
     sample, policy.sample = policy.sample, break_off_first  # type: ignore[method-assign]
-    if not is_mended:
+    if not self_corrected:
         with pytest.raises(StreamBrokenError, match="broke off"):
             await evaluate(replace(options, limit=1), policy, pool)
         return
     (record,) = await evaluate(replace(options, limit=1), policy, pool)
-    assert record.right
+    assert record.correct
     assert record.turns == 1
     assert len(set(seeds)) == 1
 
@@ -206,8 +206,8 @@ async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
     policy.sample = dies  # type: ignore[method-assign,assignment]
     with pytest.raises(EndpointUnreachableError):
         await evaluate(options, policy, pool)
-    standing = standing_of(options)
-    assert (len(standing.done), len(standing.to_do)) == (2, 1)
+    resume_state = resume_state_of(options)
+    assert (len(resume_state.done), len(resume_state.to_do)) == (2, 1)
 
 
 async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: SandboxPool) -> None:
@@ -218,9 +218,9 @@ async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: Sa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    standing = standing_of(options)
-    assert len(standing.done) >= 1
-    assert len(standing.done) + len(standing.to_do) == 3
+    resume_state = resume_state_of(options)
+    assert len(resume_state.done) >= 1
+    assert len(resume_state.done) + len(resume_state.to_do) == 3
     assert len(await evaluate(options, policy, pool)) == 3
 
 
@@ -370,7 +370,7 @@ def test_the_command_runs_every_strategy(
                      *more]  # fmt: skip
         assert _command(arguments, monkeypatch) == 0
     (record,) = RecordLog(out / "records.jsonl").read()
-    assert record.right
+    assert record.correct
     assert record.search["kind"] == strategy
     assert record.sampled_cells == 3
 
@@ -568,7 +568,7 @@ async def test_an_answer_without_a_verdict_is_unscored_and_it_is_said_why(
     async with open_judge(unused_url(), tmp_path / "cache") as judge:
         marked = replace(options, suite=_Marked(), judge=judge, limit=1)
         (record,) = await evaluate(marked, ScriptedPolicy([RIGHT]), pool)
-    assert (record.failure, record.right, record.answer) == (Failure.UNSCORED, False, "@n[3]")
+    assert (record.failure, record.correct, record.answer) == (Failure.UNSCORED, False, "@n[3]")
     assert caplog.messages == [f"{record.id} is unscored: the judge said nothing of use"]
 
 

@@ -57,7 +57,7 @@ async def test_files_that_are_too_large_are_not_kept_and_the_answer_counts(
         (record,) = await evaluate(
             replace(options, strategy=strategy), ScriptedPolicy([FULL]), pool
         )
-    assert record.strict
+    assert record.strict_correct
     assert "'big.bin' the files take more than" in record.trajectory["stop_detail"]
     assert not list((options.out / "items").rglob("big.bin"))
 
@@ -67,7 +67,7 @@ async def test_a_folder_with_the_name_of_the_notebook_is_not_in_its_way(
 ) -> None:
     async with _pool() as pool:
         (record,) = await evaluate(options, ScriptedPolicy([IN_THE_WAY]), pool)
-    assert record.strict
+    assert record.strict_correct
     assert (item_folder(options.out, "q", 0) / "notebook.ipynb").is_file()
 
 

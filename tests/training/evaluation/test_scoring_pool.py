@@ -100,7 +100,7 @@ def options(tmp_path: Path) -> EvalOptions:
 
 
 def _verdicts(records: list[EvalRecord]) -> list[tuple[str, bool, bool]]:
-    return [(record.failure, record.right, record.strict) for record in records]
+    return [(record.failure, record.correct, record.strict_correct) for record in records]
 
 
 async def test_the_loop_answers_while_a_suite_scores(
@@ -117,7 +117,7 @@ async def test_the_loop_answers_while_a_suite_scores(
     async with await asyncio.start_unix_server(answer, tmp_path / "line"):
         waiting = replace(options, suite=_Waits())
         records = await evaluate(waiting, ScriptedPolicy([RIGHT]), pool)
-    assert all(record.right for record in records)
+    assert all(record.correct for record in records)
     assert asked == 3
 
 
@@ -147,7 +147,7 @@ async def test_answers_that_cannot_be_compared_are_a_fault_of_their_question_alo
 ) -> None:
     options = replace(options, suite=_Hangs(), score_seconds=0.5, strategy=Vote(2))
     records = await evaluate(options, ScriptedPolicy([RIGHT]), pool)
-    assert [record.right for record in records] == [True, False, True]
+    assert [record.correct for record in records] == [True, False, True]
     assert records[1].failure == Failure.FAULT
     assert "took more than 0.5 s to compare two answers to q1" in records[1].fault
 
@@ -193,7 +193,7 @@ async def test_a_cancelled_evaluation_waits_for_no_score(
 async def test_a_closed_pool_scores_nothing(options: EvalOptions) -> None:
     (item, *_) = DABench().load(options.split)
     async with ScoringPool(DABench(), 30) as scorer:
-        assert not (await scorer.score(item, NOTHING)).right
+        assert not (await scorer.score(item, NOTHING)).correct
     with pytest.raises(ScoringError, match="nothing more is scored"):
         scorer.score_now(item, NOTHING)
 

@@ -21,10 +21,10 @@ def _one_try() -> list[EvalRecord]:
     parts = {"n": True, "m": True}
     return [
         tried("a", True, groups=EASY, parts=parts, strict_parts=parts),
-        tried("b", True, groups=HARD, parts=parts, strict=False, failure="wrong value",
-              strict_parts={"n": True, "m": False}, is_mended=True),
+        tried("b", True, groups=HARD, parts=parts, strict_correct=False, failure="wrong value",
+              strict_parts={"n": True, "m": False}, self_corrected=True),
         tried("c", False, groups=HARD, parts={"n": False}, answer=None, failure="turn limit",
-              is_mended=False),
+              self_corrected=False),
     ]  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def test_the_printed_tables_of_one_try(printed) -> None:
 
 def test_the_printed_tables_of_several_graded_tries(printed) -> None:
     records = [
-        replace(record, grades={"content": 2.0 + 2 * record.right}, sampled_cells=4)
+        replace(record, grades={"content": 2.0 + 2 * record.correct}, sampled_cells=4)
         for record in [*tries("a", [True, False]), *tries("b", [False, False])]
     ]
     lines = printed(records)

@@ -22,8 +22,8 @@ from dm_jupyter.core.errors import UnrenderableTurnError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     Step,
     StopReason,
@@ -92,11 +92,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def task_of(name: str, data: Path) -> tuple[Task, Brief]:
+def task_of(name: str, data: Path) -> tuple[Task, DataContext]:
     if name == "closed":
         format_of = "@mean[value] where value is a number"
-        return Task("c", "Mean of a?", (data / "t.csv",), answer_format=format_of), Brief("t.csv")
-    return Task("q", "How many n in all?", (data / "shop.db",)), Brief(databases=("shop.db",))
+        return Task("c", "Mean of a?", (data / "t.csv",), answer_format=format_of), DataContext(
+            "t.csv"
+        )
+    return Task("q", "How many n in all?", (data / "shop.db",)), DataContext(databases=("shop.db",))
 
 
 async def made(name: str, dialect: str, data: Path, pool: SandboxPool, folder: Path) -> Trajectory:
@@ -196,7 +198,7 @@ async def test_a_replay_says_what_was_otherwise(
 def stored_run(*steps: Step, answer: str | None = "@mean[3]") -> Trajectory:
     task = Task("t", "Mean?", answer_format="@mean[value]")
     stop = StopReason.ANSWERED if answer else StopReason.TURN_LIMIT
-    run = Trajectory(task, "datamind", Brief("a profile"), steps, stop, answer=answer)
+    run = Trajectory(task, "datamind", DataContext("a profile"), steps, stop, answer=answer)
     return replace(run, assistance=Assistance())
 
 

@@ -58,7 +58,7 @@ def test_tries_at_a_question_are_averaged() -> None:
 def test_strict_parts_are_ours_where_a_suite_does_not_tell_them_apart() -> None:
     ours = {"n": True, "m": True}
     plain = tried("a", True, parts=ours)
-    split = tried("a", True, strict=False, parts=ours, strict_parts={"n": True, "m": False})
+    split = tried("a", True, strict_correct=False, parts=ours, strict_parts={"n": True, "m": False})
     assert parts_of(plain, "strict") == parts_of(split, "ours") == ours
     assert uasq([split], "strict") == 0.5
     assert (is_right(split, "strict"), is_right(split, "ours")) == (False, True)
@@ -83,14 +83,14 @@ def test_an_interval_of_all_sub_answers_draws_whole_questions() -> None:
 
 def test_every_question_counts_once_however_often_it_was_tried() -> None:
     records = [*tries("a", [True, False, False, False]), tried("b", True)]
-    share = share_of(records, lambda record: record.right)
+    share = share_of(records, lambda record: record.correct)
     assert (share.questions, share.runs, share.right) == (2, 5, 2)
     assert share.share == pytest.approx((1 / 4 + 1) / 2)
     assert share.interval == wilson(1.25, 2)
 
 
 def test_a_share_of_nothing_is_wholly_uncertain() -> None:
-    share = share_of([], lambda record: record.right)
+    share = share_of([], lambda record: record.correct)
     assert (share.questions, share.share, share.interval) == (0, 0.0, (0.0, 1.0))
     assert uasq([], "strict") == 0.0
 
@@ -99,7 +99,7 @@ def test_a_share_of_nothing_is_wholly_uncertain() -> None:
 def test_partly_right_answers_only_ever_help(answers: list[list[bool]]) -> None:
     records = [_parted(str(n), *parts) for n, parts in enumerate(answers)]
     assert abq(records, "ours").share <= pasq(records, "ours").share + 1e-12
-    assert abq(records, "ours") == share_of(records, lambda record: record.right)
+    assert abq(records, "ours") == share_of(records, lambda record: record.correct)
     if len({len(parts) for parts in answers}) == 1:
         assert uasq(records, "ours") == pytest.approx(pasq(records, "ours").share)
 
@@ -107,4 +107,4 @@ def test_partly_right_answers_only_ever_help(answers: list[list[bool]]) -> None:
 def test_questions_keep_the_order_of_the_records() -> None:
     records = [tried("z", True), tried("a", False), tried("z", False, 1)]
     assert list(by_question(records)) == ["z", "a"]
-    assert question_means(records, lambda record: record.right) == [0.5, 0.0]
+    assert question_means(records, lambda record: record.correct) == [0.5, 0.0]

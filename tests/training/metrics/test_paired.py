@@ -71,7 +71,7 @@ def test_tries_are_matched_by_their_number() -> None:
 
 
 def test_the_rules_decide_what_is_right() -> None:
-    loose = [tried("a", True, strict=False)]
+    loose = [tried("a", True, strict_correct=False)]
     assert match(loose, loose, "ours").pairs[0].shares == (1, 1)
     assert match(loose, loose, "strict").pairs[0].shares == (0, 0)
 

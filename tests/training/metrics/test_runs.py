@@ -52,9 +52,9 @@ def test_failures_are_counted_the_most_frequent_first() -> None:
 
 def test_self_debugging_by_hand() -> None:
     records = [
-        tried("a", True, 0, is_mended=True),
-        tried("a", False, 1, is_mended=False),
-        tried("b", False, is_mended=True),
+        tried("a", True, 0, self_corrected=True),
+        tried("a", False, 1, self_corrected=False),
+        tried("b", False, self_corrected=True),
         tried("c", True),
     ]
     mended = self_debugging(records)

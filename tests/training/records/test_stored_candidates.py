@@ -17,7 +17,7 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.draws import Scripted, answer, cell
 from tests.training.outcomes import tried
-from training.records.failures import was_mended
+from training.records.failures import self_corrected_in
 from training.records.records import EvalRecord, RunError
 from training.revote import stored_candidates
 
@@ -35,8 +35,8 @@ async def _values(trajectories: Sequence[Trajectory]) -> list[float]:
 def _facts(one: Candidate) -> tuple[object, ...]:
     run = one.trajectory
     turns = [(step.completion.text, step.turn, step.observation) for step in run.steps]
-    return (one.folder, one.weight, one.value, run.answer, run.stop, run.cells, was_mended(run),
-            turns)  # fmt: skip
+    return (one.folder, one.weight, one.value, run.answer, run.stop, run.cells,
+            self_corrected_in(run), turns)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ async def test_the_runs_of_a_record_are_those_that_were_chosen_among(
 ) -> None:
     task = Task("t", "How many?", answer_format="@n[n]")
     async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
-        arena = RolloutContext(task, pool, tmp_path, dialect="react")
-        solution = await strategy.solve(arena, Scripted(_says))
+        context = RolloutContext(task, pool, tmp_path, dialect="react")
+        solution = await strategy.solve(context, Scripted(_says))
     best = solution.best.trajectory.to_json()
     record = tried("t", True, trajectory=best, search=solution.record)
     found = stored_candidates(record, tmp_path)

@@ -152,9 +152,9 @@ def test_the_verdict_tells_each_part_and_by_whose_rules() -> None:
     )  # fmt: skip
     assert verdict.expected is None
     assert kind_of(record) == "right"
-    assert kind_of(replace(record, strict=False)) == "ours"
-    assert kind_of(replace(record, right=False)) == "strict"
-    assert kind_of(replace(record, right=False, strict=False)) == "wrong"
+    assert kind_of(replace(record, strict_correct=False)) == "ours"
+    assert kind_of(replace(record, correct=False)) == "strict"
+    assert kind_of(replace(record, correct=False, strict_correct=False)) == "wrong"
 
 
 def test_a_label_that_names_nothing_is_shown_whole() -> None:

@@ -204,7 +204,7 @@ def _judged(folder: Path, *rows: JudgedRecord) -> None:
 def test_what_a_judge_said_stands_beside_the_rules(page_about, tmp_path: Path) -> None:
     records = [a_record(name=name) for name in ("same", "other", "silent", "changed", "none")]
     run = write_run(tmp_path / "run", *records)
-    answer, strict = records[0].answer or "", records[0].strict
+    answer, strict = records[0].answer or "", records[0].strict_correct
     row = JudgedRecord("same", 0, answer, "a-judge", "p", True, strict, strict, "near <b>", "")
     made_anew = replace(row, id="changed", answer="what it said before", reason="stale")
     other = replace(row, id="other", judged=not strict, reason="far", reformat="f",

@@ -105,7 +105,7 @@ def test_a_submission_is_scored_by_its_way_from_the_baseline(
     assert verdict.grades["gap"] == pytest.approx(gap)
     assert verdict.grades["strict_gap"] == pytest.approx(strict_gap)
     assert verdict.parts == {"submitted": score is not None, "above_baseline": gap > 0}
-    assert (verdict.right, verdict.strict) == (gap > 0, strict_gap > 0)
+    assert (verdict.correct, verdict.strict_correct) == (gap > 0, strict_gap > 0)
 
 
 def test_a_submission_without_the_class_column_is_none(
@@ -162,7 +162,7 @@ def test_no_text_breaks_the_scorer(text: str, tmp_path_factory: pytest.TempPathF
     truth = ({"id": "3", "price": "100"}, {"id": "4", "price": "150"})
     label = ModelingLabel("mae", "id", ("price",), truth, baseline=20.0, best=0.0)
     outcome = Outcome("", folder)
-    assert not DSBenchModeling().score(Sample(Task("t", "?"), label), outcome).right
+    assert not DSBenchModeling().score(Sample(Task("t", "?"), label), outcome).correct
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_real_model_on_real_data_beats_the_baseline(
     said = model.predict_proba(x[400:])[:, 1]
     lines = [f"{number},{share}" for number, share in zip(range(400, len(y)), said, strict=True)]
     verdict = DSBenchModeling().score(item, submit("id,benign\n" + "\n".join(lines) + "\n"))
-    assert verdict.right
+    assert verdict.correct
     assert verdict.grades["score"] > 0.98
     assert verdict.grades["gap"] == pytest.approx(2 * verdict.grades["score"] - 1)
     guess = "".join(f"{number},0.5\n" for number in range(400, len(y)))

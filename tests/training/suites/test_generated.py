@@ -79,8 +79,8 @@ def test_each_label_is_right_and_another_value_is_wrong(made: Path) -> None:
     for item in closed:
         right = " ".join(f"@{name}[{value}]" for name, value in item.label)
         wrong = " ".join(f"@{name}[no such value]" for name, _ in item.label)
-        assert suite.score(item, Outcome(right, made)).strict, item.task.question
-        assert not suite.score(item, Outcome(wrong, made)).right, item.task.question
+        assert suite.score(item, Outcome(right, made)).strict_correct, item.task.question
+        assert not suite.score(item, Outcome(wrong, made)).correct, item.task.question
 
 
 def test_questions_have_a_form_a_file_and_a_split(made: Path) -> None:

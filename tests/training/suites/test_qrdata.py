@@ -107,7 +107,7 @@ def test_numbers(
 )
 def test_choices(answer: str, right: bool, strict: bool, load: Callable[..., Sample]) -> None:
     score = QRData().score(load(CHOICE), Outcome(answer, Path()))
-    assert (score.right, score.strict, score.parts["exact"]) == (right, strict, right)
+    assert (score.correct, score.strict_correct, score.parts["exact"]) == (right, strict, right)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,17 @@ def test_a_choice_beside_another_one_is_none(
     for label in "abc":
         item = load(CHOICE, answer=label.upper(), multiple_choices=["A", "b", "C"])
         outcome = Outcome(f"@answer[{answer}]", Path())
-        assert QRData().score(item, outcome).right is (label == chosen)
+        assert QRData().score(item, outcome).correct is (label == chosen)
         assert QRData().agree(item, outcome, outcome) is (chosen is not None)
 
 
 @pytest.mark.parametrize("answer", ["(a) foo", "a) foo", "(A) Foo.", '"(a) foo"'])
 def test_a_choice_may_have_brackets_of_its_own(answer: str, load: Callable[..., Sample]) -> None:
     item = load(CHOICE, answer="(a) foo", multiple_choices=["(a) foo", "(b) [bar]"])
-    assert QRData().score(item, Outcome(answer, Path())).right
+    assert QRData().score(item, Outcome(answer, Path())).correct
     other = load(CHOICE, answer="(b) [bar]", multiple_choices=["(a) foo", "(b) [bar]"])
-    assert QRData().score(other, Outcome("@answer[(b) [bar]]", Path())).right
-    assert not QRData().score(other, Outcome(answer, Path())).right
+    assert QRData().score(other, Outcome("@answer[(b) [bar]]", Path())).correct
+    assert not QRData().score(other, Outcome(answer, Path())).correct
 
 
 def test_runs_agree_where_each_would_answer_the_other(load: Callable[..., Sample]) -> None:
@@ -222,5 +222,5 @@ def test_the_shared_questions_load_and_their_answers_are_right(shared_data: Path
     for item in items:
         outcome = Outcome(f"@answer[{item.label.answer}]", Path())
         score = QRData().score(item, outcome)
-        assert (score.right, score.strict, score.parts["exact"]) == (True, True, True)
+        assert (score.correct, score.strict_correct, score.parts["exact"]) == (True, True, True)
         assert QRData().agree(item, outcome, outcome)

@@ -52,7 +52,10 @@ def test_a_suite_from_elsewhere_is_one_file_and_no_line_of_ours(
     suite = find_suite(f"their_capitals:{attribute}")
     (item,) = suite.load(their_folder)
     outcome = Outcome("It is Paris.", their_folder)
-    assert (suite.score(item, outcome).right, suite.score(item, outcome).strict) == (True, False)
+    assert (suite.score(item, outcome).correct, suite.score(item, outcome).strict_correct) == (
+        True,
+        False,
+    )
     assert suite.agree(item, outcome, outcome)
 
 

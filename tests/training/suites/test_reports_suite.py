@@ -81,7 +81,7 @@ def test_a_bad_record_is_named(
 
 def test_without_a_judge_no_report_is_right(tmp_path: Path) -> None:
     score = SUITE.score(ITEM, Outcome(REPORT, tmp_path))
-    assert (score.right, score.strict, score.grades) == (False, False, {})
+    assert (score.correct, score.strict_correct, score.grades) == (False, False, {})
     assert score.parts == {
         "report": True, "headings": True, "words of point 1": True, "words of point 2": False
     }  # fmt: skip
@@ -121,7 +121,7 @@ async def test_right_is_a_mean_of_4_and_strict_takes_every_point(
     reply: str, right: bool, strict: bool, share: float, tmp_path: Path
 ) -> None:
     score = await _judged(tmp_path / "cache", Outcome(REPORT, tmp_path), reply)
-    assert (score.right, score.strict) == (right, strict)
+    assert (score.correct, score.strict_correct) == (right, strict)
     assert score.grades["checklist"] == share
     assert list(score.grades) == ["content", "format", "checklist"]
     assert list(score.parts) == ["report", "headings", "point 1", "point 2"]
@@ -143,7 +143,7 @@ async def test_no_report_gets_the_lowest_grades_and_asks_nobody(tmp_path: Path) 
     async with open_judge(unused_url(), tmp_path) as judge:
         score = await SUITE.judge(ITEM, Outcome("", tmp_path), judge)
     assert score.grades == {"content": 1, "format": 1, "checklist": 0}
-    assert (score.right, score.strict, any(score.parts.values())) == (False, False, False)
+    assert (score.correct, score.strict_correct, any(score.parts.values())) == (False, False, False)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_runs_agree_that_left_the_same_text(tmp_path: Path) -> None:
 @given(st.text(), st.text())
 def test_no_text_crashes_and_agreement_is_symmetric(one: str, other: str) -> None:
     first, second = Outcome(one, Path("absent")), Outcome(other, Path("absent"))
-    assert not SUITE.score(ITEM, first).right
+    assert not SUITE.score(ITEM, first).correct
     assert SUITE.agree(ITEM, first, second) == SUITE.agree(ITEM, second, first)
     assert SUITE.agree(ITEM, first, first) == bool(one.strip())
 

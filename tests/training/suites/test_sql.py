@@ -41,22 +41,22 @@ def test_sql_takes_the_last_saved_table(write_questions: Write, tmp_path: Path) 
     suite = SUITES["sql"]
     (item,) = suite.load(write_questions(sql_question()))
     work = tmp_path / "work"
-    assert not suite.score(item, Outcome("One and Two", work)).right
+    assert not suite.score(item, Outcome("One and Two", work)).correct
     work.mkdir()
     (work / "result_9.csv").write_text("title,year\nTwo,2004\n")
-    assert not suite.score(item, Outcome("", work)).right
+    assert not suite.score(item, Outcome("", work)).correct
     (work / "result_10.csv").write_text("title,year\nTwo,2004\nOne,1999\n")
     assert suite.score(item, Outcome("", work)) == ItemScore(
-        right=True,
-        strict=True,
+        correct=True,
+        strict_correct=True,
         parts={"by_result": True, "in_order": True, "by_file": True, "by_statement": False},
         strict_parts={"by_file": True},
     )
     (work / "result_11.csv").write_bytes(b"\xff\xfe\x00")
-    assert not suite.score(item, Outcome("", work)).right
+    assert not suite.score(item, Outcome("", work)).correct
     (work / "result_11.csv").unlink()
     (work / "result_12.csv").symlink_to(work / "result_9.csv")
-    assert suite.score(item, Outcome("", work)).right
+    assert suite.score(item, Outcome("", work)).correct
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_sql_tells_the_two_published_ways_apart(
     (tmp_path / "result_1.csv").write_text(saved)
     score = suite.score(item, Outcome("", tmp_path))
     assert {name for name, right in score.parts.items() if right} == ways
-    assert score.right is ("in_order" in ways)
-    assert score.strict is ("by_file" in ways)
+    assert score.correct is ("in_order" in ways)
+    assert score.strict_correct is ("by_file" in ways)
 
 
 def test_sql_runs_agree_by_their_tables_and_else_by_their_words(
@@ -119,10 +119,10 @@ def test_a_first_column_without_a_name_may_be_an_index_or_a_result(
     work = tmp_path / "work"
     work.mkdir()
     (work / "result_1.csv").write_text(",n\n0,a\n1,b\n")
-    assert suite.score(counted, Outcome("", work)).right
-    assert suite.score(counted, Outcome("", work)).strict
-    assert suite.score(bare, Outcome("", work)).right
-    assert not suite.score(bare, Outcome("", work)).strict
+    assert suite.score(counted, Outcome("", work)).correct
+    assert suite.score(counted, Outcome("", work)).strict_correct
+    assert suite.score(bare, Outcome("", work)).correct
+    assert not suite.score(bare, Outcome("", work)).strict_correct
     (tmp_path / "result_1.csv").write_text("id,n\n1,b\n0,a\n")
     assert suite.agree(counted, Outcome("", work), Outcome("", tmp_path))
 
@@ -171,8 +171,8 @@ def test_sql_takes_a_stated_single_value(
     score = suite.score(item, Outcome(answer, tmp_path))
     assert score.parts["by_statement"] is right
     assert not score.parts["by_result"]
-    assert score.right is right
-    assert not score.strict
+    assert score.correct is right
+    assert not score.strict_correct
 
 
 def test_sql_states_text_and_never_a_missing_value(write_questions: Write, tmp_path: Path) -> None:
@@ -183,13 +183,13 @@ def test_sql_states_text_and_never_a_missing_value(write_questions: Write, tmp_p
     )
     (day,) = suite.load(write_questions(sql_question(rows=[["1962-02-18 00:00:00"]])))
     for said in ("Born on 1962-02-18.", "It is 1962-02-18 00:00:00"):
-        assert suite.score(day, Outcome(said, tmp_path)).right
-    assert not suite.score(day, Outcome("1962-02-18 or 1962-02-19", tmp_path)).right
-    assert not suite.score(text, Outcome("It is not Iron Maiden.", tmp_path)).right
-    assert not suite.score(text, Outcome("@answer[Accept or Iron Maiden]", tmp_path)).right
-    assert suite.score(text, Outcome("Accept? No: @answer[Iron Maiden]", tmp_path)).right
-    assert suite.score(text, Outcome("It is iron maiden.", tmp_path)).right
-    assert not suite.score(missing, Outcome("None", tmp_path)).right
+        assert suite.score(day, Outcome(said, tmp_path)).correct
+    assert not suite.score(day, Outcome("1962-02-18 or 1962-02-19", tmp_path)).correct
+    assert not suite.score(text, Outcome("It is not Iron Maiden.", tmp_path)).correct
+    assert not suite.score(text, Outcome("@answer[Accept or Iron Maiden]", tmp_path)).correct
+    assert suite.score(text, Outcome("Accept? No: @answer[Iron Maiden]", tmp_path)).correct
+    assert suite.score(text, Outcome("It is iron maiden.", tmp_path)).correct
+    assert not suite.score(missing, Outcome("None", tmp_path)).correct
 
 
 def test_sql_reads_rows_that_were_cut_short_from_the_database(
@@ -212,7 +212,7 @@ def test_sql_takes_an_alternative_table(write_questions: Write, tmp_path: Path) 
     question = sql_question(rows=[["5.13"]], alternatives=[[["difference"], ["4.14"]]])
     (item,) = suite.load(write_questions(question))
     (tmp_path / "result_1.csv").write_text("d\n4.14\n")
-    assert suite.score(item, Outcome("", tmp_path)).right
+    assert suite.score(item, Outcome("", tmp_path)).correct
     assert suite.load(write_questions(sql_question(alternatives=None)))
 
 

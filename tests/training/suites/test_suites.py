@@ -47,8 +47,8 @@ def test_dabench_scores_each_sub_answer_by_both_rule_sets(
     (item,) = suite.load(split)
     score = suite.score(item, Outcome("@Mean[2.5] @c[2] @c[1]", tmp_path))
     assert score == ItemScore(
-        right=True,
-        strict=False,
+        correct=True,
+        strict_correct=False,
         parts={"mean": True, "c": True, "c#2": True},
         strict_parts={"mean": False, "c": False},
         has_sub_answers=True,
@@ -120,10 +120,10 @@ def test_xlsx_reads_the_tag_or_else_the_whole_answer(
     (split / "book.xlsx").write_bytes(b"")
     (item,) = suite.load(split)
     tagged = suite.score(item, Outcome("Looking at row 3: @answer[2020, 1,861,550]", tmp_path))
-    assert (tagged.right, tagged.strict) == (True, False)
-    assert suite.score(item, Outcome("2020, 1861550", tmp_path)).strict
-    assert not suite.score(item, Outcome("In 2020 it was 1861550", tmp_path)).right
-    assert not suite.score(item, Outcome("", tmp_path)).right
+    assert (tagged.correct, tagged.strict_correct) == (True, False)
+    assert suite.score(item, Outcome("2020, 1861550", tmp_path)).strict_correct
+    assert not suite.score(item, Outcome("In 2020 it was 1861550", tmp_path)).correct
+    assert not suite.score(item, Outcome("", tmp_path)).correct
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,9 @@ def test_published_labels_answer_themselves(shared_data: Path, tmp_path: Path) -
     for item in dabench.load(shared_data / "dabench" / "open"):
         answer = " ".join(f"@{name}[{value}]" for name, value in item.label)
         outcome = Outcome(answer, tmp_path)
-        assert dabench.score(item, outcome).right, item.task.id
+        assert dabench.score(item, outcome).correct, item.task.id
         assert dabench.agree(item, outcome, outcome), item.task.id
     for item in xlsx.load(shared_data / "xlsx"):
         outcome = Outcome(f"@answer[{item.label}]", tmp_path)
-        assert xlsx.score(item, outcome).right, item.task.id
+        assert xlsx.score(item, outcome).correct, item.task.id
         assert xlsx.agree(item, outcome, Outcome(item.label, tmp_path)), item.task.id

@@ -142,7 +142,7 @@ def test_ten_percent_are_granted_apart_and_to_three_kinds_alone(
 ) -> None:
     score = TableBench().score(item_of(label, "CorrelationAnalysis"), Outcome(answer, Path()))
     assert score.parts["published"] is published
-    assert not score.right
+    assert not score.correct
     exact = TableBench().score(item_of(label, "Ranking"), Outcome(answer, Path()))
     assert not exact.parts["published"]
 
@@ -165,14 +165,14 @@ def test_however_a_number_is_written_it_is_as_near(label: int, percent: int, kin
     for text in (f"{label}", f"{label:,}", f"{label}.0%"):
         scores = [TableBench().score(item_of(text, kind), Outcome(x, Path())) for x in written]
         assert {score.parts["published"] for score in scores} == {kind != "Ranking" or not percent}
-        assert {score.right for score in scores} == {not percent}
+        assert {score.correct for score in scores} == {not percent}
 
 
 @given(st.text(), st.text(), KINDS)
 def test_no_text_raises(label: str, answer: str, kind: str) -> None:
     for text in (answer, f"@answer[{answer}]"):
         score = TableBench().score(item_of(label, kind), Outcome(text, Path()))
-        assert score.parts["published"] or not score.right
+        assert score.parts["published"] or not score.correct
 
 
 @pytest.mark.parametrize(

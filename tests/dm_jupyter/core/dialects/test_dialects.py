@@ -18,8 +18,8 @@ from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
-    Brief,
     Completion,
+    DataContext,
     RunCell,
     Step,
     Trajectory,
@@ -31,11 +31,15 @@ from kernel_sandbox.types import CellResult, CellStatus
 from tests.fakes import printed, raised
 
 ALL = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
-FREE = Trajectory(Task("t", "How many rows?"), "markdown", Brief("a file", "df = load()\n"))
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("a file", "df = load()\n"))
 CLOSED = Trajectory(
-    Task("t", "Mean and r?", answer_format="@mean[m] @r[r]"), "markdown", Brief("f", "df = 1\n")
+    Task("t", "Mean and r?", answer_format="@mean[m] @r[r]"),
+    "markdown",
+    DataContext("f", "df = 1\n"),
 )
-DATABASE = Trajectory(Task("t", "How many?"), "markdown", Brief("tables", databases=("a.sqlite",)))
+DATABASE = Trajectory(
+    Task("t", "How many?"), "markdown", DataContext("tables", databases=("a.sqlite",))
+)
 
 FRAGMENTS = st.sampled_from(
     [
@@ -133,8 +137,8 @@ def test_the_profile_of_the_files_is_shown_with_our_help_alone(
     dialect: Dialect, assistance: Assistance | None
 ) -> None:
     task = Task("t", "How many rows?", (Path("/elsewhere/sales.csv"), Path("more.csv")))
-    brief = Brief("the table's profile", "df = load()\n", links="a link")
-    run = Trajectory(task, dialect.name, brief, assistance=assistance)
+    data_context = DataContext("the table's profile", "df = load()\n", links="a link")
+    run = Trajectory(task, dialect.name, data_context, assistance=assistance)
     told = "".join(message.content for message in dialect.messages(run))
     is_helped = run.assists.profile and dialect.name != "jupiter"  # it has no place for a profile
     assert ("the table's profile" in told) is is_helped

@@ -9,11 +9,11 @@ import pytest
 
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, RunCell, Trajectory, Turn
+from dm_jupyter.core.trajectory import DataContext, RunCell, Trajectory, Turn
 
 PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "architecture.md"
 SECTION = PAGE.read_text("utf-8").partition("\n## Dialects\n")[2].partition("\n## ")[0]
-SHOP = Brief(databases=("shop.db",))
+SHOP = DataContext(databases=("shop.db",))
 
 
 def rows() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -48,7 +48,10 @@ def test_the_properties_are_those_of_the_dialect(name: str) -> None:
 def test_queries_are_explained_only_where_the_data_has_databases(name: str) -> None:
     dialect = dialect_named(name)
     task = Task("t", "How many?")
-    told = [dialect.messages(Trajectory(task, name, brief))[0].content for brief in (SHOP, Brief())]
+    told = [
+        dialect.messages(Trajectory(task, name, brief))[0].content
+        for brief in (SHOP, DataContext())
+    ]
     if name != "tools":  # its tools are told beside the messages, and one of them is for queries
         assert "sql" in told[0].lower()
         assert "sql" not in told[1].lower()

@@ -7,11 +7,19 @@ import pytest
 
 from dm_jupyter.core.dialects.tools import TOOLS, ToolsDialect, call_text, in_words
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Answer, Brief, Completion, RunCell, Step, Trajectory, Void
+from dm_jupyter.core.trajectory import (
+    Answer,
+    Completion,
+    DataContext,
+    RunCell,
+    Step,
+    Trajectory,
+    Void,
+)
 
 DIALECT = ToolsDialect()
 TASK = Task("t", "How many rows?", (Path("sales.csv"),))
-START = Trajectory(TASK, "tools", Brief("sales.csv: 3 rows", "df = load()\n"))
+START = Trajectory(TASK, "tools", DataContext("sales.csv: 3 rows", "df = load()\n"))
 
 
 def step_of(text, observation):

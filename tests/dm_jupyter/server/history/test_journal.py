@@ -319,11 +319,11 @@ async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_pat
         def save(self, model: dict, path: str) -> None:
             saved.append(path)
 
-    desks = OpenNotebooks(Files(_document()), absence_s=1.0)
+    open_notebooks = OpenNotebooks(Files(_document()), reconnect_grace_s=1.0)
     for path in ("one.ipynb", "two.ipynb", "three.ipynb"):
         (tmp_path / path).mkdir()
-        _open_cell(desks.follow(path, Journal(tmp_path / path)), "a")
-    await desks.close()
+        _open_cell(open_notebooks.follow(path, Journal(tmp_path / path)), "a")
+    await open_notebooks.close()
     assert len(read) == 3
     assert saved == read[1:]
 
@@ -342,16 +342,16 @@ async def test_a_notebook_whose_place_a_link_has_taken_is_not_written(tmp_path: 
     notebook, other = tmp_path / "n.ipynb", tmp_path / "other.ipynb"
     notebook.write_text("{}")
     other.write_text("{}")
-    desks = OpenNotebooks(Files(_document()), absence_s=1.0)
-    _open_cell(desks.follow("n.ipynb", Journal(tmp_path / "runs")), "a")
+    open_notebooks = OpenNotebooks(Files(_document()), reconnect_grace_s=1.0)
+    _open_cell(open_notebooks.follow("n.ipynb", Journal(tmp_path / "runs")), "a")
     notebook.unlink()
     notebook.symlink_to(other)
-    assert desks.is_elsewhere("n.ipynb")
-    await desks.close()
+    assert open_notebooks.is_elsewhere("n.ipynb")
+    await open_notebooks.close()
     assert not saved
     notebook.unlink()
     notebook.write_text("{}")
-    await desks.close()
+    await open_notebooks.close()
     assert saved == ["n.ipynb"]
 
 

@@ -13,7 +13,7 @@ from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
-from dm_jupyter.data.brief import BriefRoom, brief_of, brief_room
+from dm_jupyter.data.data_context import DataContextSize, build_data_context, data_context_size
 from dm_jupyter.data.profile_reader import ProfileReader
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,30 +31,30 @@ def _database(path: Path) -> Path:
     return path
 
 
-def _loaded(opening: str, folder: Path) -> dict[str, Any]:
-    """The names that the opening defines, run in the folder."""
+def _loaded(preamble: str, folder: Path) -> dict[str, Any]:
+    """The names that the preamble defines, run in the folder."""
     before = Path.cwd()
     names: dict[str, Any] = {}
     os.chdir(folder)
     try:
-        exec(opening, names)
+        exec(preamble, names)
     finally:
         os.chdir(before)
     return names
 
 
 async def test_no_file_leaves_the_imports(reader: ProfileReader) -> None:
-    brief = await brief_of({}, reader)
-    assert "import pandas as pd" in brief.opening
-    assert (brief.text, brief.columns, brief.databases) == ("", (), ())
+    data_context = await build_data_context({}, reader)
+    assert "import pandas as pd" in data_context.preamble
+    assert (data_context.text, data_context.columns, data_context.databases) == ("", (), ())
 
 
 async def test_one_csv_file_is_df(tmp_path: Path, reader: ProfileReader) -> None:
-    brief = await brief_of({"a b.csv": _csv(tmp_path / "a b.csv")}, reader)
-    assert brief.columns == ("Age", "Fare")
-    assert "a b.csv" in brief.text
-    assert brief.databases == ()
-    assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
+    data_context = await build_data_context({"a b.csv": _csv(tmp_path / "a b.csv")}, reader)
+    assert data_context.columns == ("Age", "Fare")
+    assert "a b.csv" in data_context.text
+    assert data_context.databases == ()
+    assert _loaded(data_context.preamble, tmp_path)["df"].shape == (3, 2)
 
 
 async def test_two_csv_files_are_variables_named_after_them(
@@ -63,12 +63,12 @@ async def test_two_csv_files_are_variables_named_after_them(
     _csv(tmp_path / "Sales 2024.csv")
     _csv(tmp_path / "2023.csv", "City,Age\nBrno,3\nOslo,4\n")
     names = {name: tmp_path / name for name in ("Sales 2024.csv", "2023.csv")}
-    brief = await brief_of(names, reader)
-    loaded = _loaded(brief.opening, tmp_path)
+    data_context = await build_data_context(names, reader)
+    loaded = _loaded(data_context.preamble, tmp_path)
     assert list(loaded["sales_2024"].columns) == ["Age", "Fare"]
     assert list(loaded["df_2023"].columns) == ["City", "Age"]
     assert "df" not in loaded
-    assert brief.columns == ("Age", "Fare", "City")
+    assert data_context.columns == ("Age", "Fare", "City")
 
 
 async def test_files_of_one_name_in_two_folders_are_two_variables(
@@ -78,7 +78,7 @@ async def test_files_of_one_name_in_two_folders_are_two_variables(
         (tmp_path / folder).mkdir()
         _csv(tmp_path / folder / "t.csv")
     names = {name: tmp_path / name for name in ("x/t.csv", "y/t.csv")}
-    loaded = _loaded((await brief_of(names, reader)).opening, tmp_path)
+    loaded = _loaded((await build_data_context(names, reader)).preamble, tmp_path)
     assert len(loaded["t"]) == len(loaded["t_2"]) == 3
 
 
@@ -86,25 +86,27 @@ async def test_stray_spaces_of_column_names_are_taken_away(
     tmp_path: Path, reader: ProfileReader
 ) -> None:
     _csv(tmp_path / "a.csv", "Age , Fare\n30,7.25\n41,8.5\n29,9.0\n")
-    brief = await brief_of({"a.csv": tmp_path / "a.csv"}, reader)
-    assert list(_loaded(brief.opening, tmp_path)["df"].columns) == ["Age", "Fare"]
+    data_context = await build_data_context({"a.csv": tmp_path / "a.csv"}, reader)
+    assert list(_loaded(data_context.preamble, tmp_path)["df"].columns) == ["Age", "Fare"]
 
 
 async def test_a_database_is_queried_not_loaded(tmp_path: Path, reader: ProfileReader) -> None:
-    brief = await brief_of({"shop.sqlite": _database(tmp_path / "shop.sqlite")}, reader)
-    assert brief.databases == ("shop.sqlite",)
-    assert brief.opening == ""
-    assert set(brief.columns) == {"id", "age"}
-    assert "people" in brief.text
+    data_context = await build_data_context(
+        {"shop.sqlite": _database(tmp_path / "shop.sqlite")}, reader
+    )
+    assert data_context.databases == ("shop.sqlite",)
+    assert data_context.preamble == ""
+    assert set(data_context.columns) == {"id", "age"}
+    assert "people" in data_context.text
 
 
-async def test_a_database_beside_a_csv_file_keeps_the_opening(
+async def test_a_database_beside_a_csv_file_keeps_the_preamble(
     tmp_path: Path, reader: ProfileReader
 ) -> None:
     names = {"s.sqlite": _database(tmp_path / "s.sqlite"), "a.csv": _csv(tmp_path / "a.csv")}
-    brief = await brief_of(names, reader)
-    assert brief.databases == ("s.sqlite",)
-    assert _loaded(brief.opening, tmp_path)["df"].shape == (3, 2)
+    data_context = await build_data_context(names, reader)
+    assert data_context.databases == ("s.sqlite",)
+    assert _loaded(data_context.preamble, tmp_path)["df"].shape == (3, 2)
 
 
 async def test_several_files_share_the_room(tmp_path: Path, reader: ProfileReader) -> None:
@@ -114,21 +116,21 @@ async def test_several_files_share_the_room(tmp_path: Path, reader: ProfileReade
         f"f{number}.csv": _csv(tmp_path / f"f{number}.csv", f"{header}\n{row}\n{row}\n")
         for number in range(5)
     }
-    assert len((await brief_of(names, reader)).text) < 6_000
+    assert len((await build_data_context(names, reader)).text) < 6_000
 
 
 async def test_a_missing_file_is_named(tmp_path: Path, reader: ProfileReader) -> None:
     with pytest.raises(DataFileError, match=r"gone\.csv"):
-        await brief_of({"gone.csv": tmp_path / "gone.csv"}, reader)
+        await build_data_context({"gone.csv": tmp_path / "gone.csv"}, reader)
 
 
 async def test_a_changed_file_is_read_again(tmp_path: Path, reader: ProfileReader) -> None:
     path = _csv(tmp_path / "people.csv")
-    assert await brief_of({"people.csv": path}, reader) == await brief_of(
+    assert await build_data_context({"people.csv": path}, reader) == await build_data_context(
         {"people.csv": path}, reader
     )
     _csv(path, "Age,Height\n30,180\n")
-    assert "Height" in (await brief_of({"people.csv": path}, reader)).columns
+    assert "Height" in (await build_data_context({"people.csv": path}, reader)).columns
 
 
 async def test_a_database_in_use_is_read_each_time(tmp_path: Path, reader: ProfileReader) -> None:
@@ -138,13 +140,13 @@ async def test_a_database_in_use_is_read_each_time(tmp_path: Path, reader: Profi
         for name in ("first", "second"):
             connection.execute(f"create table {name} (n integer)")
             connection.commit()
-            assert name in (await brief_of({"live.sqlite": path}, reader)).text
+            assert name in (await build_data_context({"live.sqlite": path}, reader)).text
 
 
 async def test_columns_with_gaps_are_named(tmp_path: Path, reader: ProfileReader) -> None:
     path = tmp_path / "people.csv"
     path.write_text("Name,Age\nAnn,3\nBo,\n")
-    assert (await brief_of({"people.csv": path}, reader)).incomplete == ("Age",)
+    assert (await build_data_context({"people.csv": path}, reader)).incomplete == ("Age",)
 
 
 async def test_the_question_changes_nothing_before_it(
@@ -153,16 +155,16 @@ async def test_the_question_changes_nothing_before_it(
     path = tmp_path / "people.csv"
     path.write_text("Nation,Age\n" + "GREAT BRITAIN,3\nFRANCE,4\n" * 9)
     question = "How old is Great Britain?"
-    ahead = await brief_of({"people.csv": path}, reader)
-    asked = await brief_of({"people.csv": path}, reader, question)
+    ahead = await build_data_context({"people.csv": path}, reader)
+    asked = await build_data_context({"people.csv": path}, reader, question)
     assert asked == replace(ahead, links=asked.links)
     assert "'Great Britain' → 'GREAT BRITAIN' in column 'Nation' (9 rows)" in asked.links
     for name in ("markdown", "tools", "react"):
         before, after = (
             dialect_named(name)
-            .messages(Trajectory(Task("", text, (path,)), name, brief))[1]
+            .messages(Trajectory(Task("", text, (path,)), name, data_context))[1]
             .content
-            for text, brief in (("", ahead), (question, asked))
+            for text, data_context in (("", ahead), (question, asked))
         )
         assert after.startswith(before.rstrip().removesuffix("Question:"))
         assert after.index(question) < after.index(asked.links)
@@ -176,13 +178,15 @@ async def test_the_question_changes_nothing_before_it(
 async def test_links_can_be_left_out(tmp_path: Path, reader: ProfileReader) -> None:
     path = tmp_path / "people.csv"
     path.write_text("Nation,Age\n" + "GREAT BRITAIN,3\nFRANCE,4\n" * 9)
-    room = BriefRoom(links_chars=0)
-    assert not (await brief_of({"people.csv": path}, reader, "Great Britain?", room)).links
+    room = DataContextSize(links_chars=0)
+    assert not (
+        await build_data_context({"people.csv": path}, reader, "Great Britain?", room)
+    ).links
 
 
 @pytest.mark.parametrize("context", [None, 0, 8_192, 16_384])
-async def test_a_small_or_unknown_context_gets_the_short_brief(context: int | None) -> None:
-    assert brief_room(context) == BriefRoom(2_200, 300)
+async def test_a_small_or_unknown_context_gets_the_short_data_context(context: int | None) -> None:
+    assert data_context_size(context) == DataContextSize(2_200, 300)
 
 
 async def test_a_large_context_gets_more_of_a_wide_table(
@@ -191,8 +195,10 @@ async def test_a_large_context_gets_more_of_a_wide_table(
     header = ",".join(f"a name of {number * number}" for number in range(120))
     row = ",".join(f"value {number}" for number in range(120))
     path = _csv(tmp_path / "wide.csv", f"{header}\n" + f"{row}\n" * 9)
-    short = (await brief_of({"wide.csv": path}, reader)).text
-    large = (await brief_of({"wide.csv": path}, reader, "", brief_room(32_768))).text
+    short = (await build_data_context({"wide.csv": path}, reader)).text
+    large = (
+        await build_data_context({"wide.csv": path}, reader, "", data_context_size(32_768))
+    ).text
     assert len(short) <= 2_200 < len(large) <= 12_000
     assert "not shown" in short
     assert "not shown" not in large

@@ -14,8 +14,8 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.core.task import Task
-from dm_jupyter.core.trajectory import Brief, Completion, Trajectory
-from dm_jupyter.data.brief import brief_of
+from dm_jupyter.core.trajectory import Completion, DataContext, Trajectory
+from dm_jupyter.data.data_context import build_data_context
 from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from dm_jupyter.server.files.data_files import DataFiles
@@ -60,12 +60,12 @@ class OneKernel:
             raise NoKernelError(path)
         return "kernel"
 
-    async def briefed(
+    async def data_context_of(
         self, kernel_id: str, files: Iterable[Path], folder: Path
-    ) -> tuple[dict[str, Path], Brief]:
+    ) -> tuple[dict[str, Path], DataContext]:
         names = {file.relative_to(folder).as_posix(): file for file in files}
         async with ProfileReader() as reader:
-            return names, await brief_of(names, reader)
+            return names, await build_data_context(names, reader)
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ async def test_the_conversation_begins_with_what_was_read(
     place = tmp_path / "one.csv"
     task = Task("1", "How many live in Bern?", (place,))
     async with ProfileReader() as files:
-        brief = await brief_of({"one.csv": place}, files)
-    asked = Trajectory(task, "markdown", brief)
+        data_context = await build_data_context({"one.csv": place}, files)
+    asked = Trajectory(task, "markdown", data_context)
     system, first = dialect_named("markdown").messages(asked)
     assert request.messages[0] == system
     alike = request.messages[1].content.rstrip()

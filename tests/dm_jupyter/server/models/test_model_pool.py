@@ -10,7 +10,7 @@ import pytest
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
-from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
@@ -73,13 +73,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 def test_a_name_stands_for_a_local_model_or_one_at_the_servers_endpoint(
     default: ModelChoice, name: str, chosen: ModelChoice
 ) -> None:
-    house = ModelPool(default)
-    assert house.choice(name) == chosen
+    pool = ModelPool(default)
+    assert pool.choice(name) == chosen
     if name == "bigger":
         with pytest.raises(ValueError, match="a cell can't choose 'bigger'"):
-            house.refuse_unlisted(name)
+            pool.refuse_unlisted(name)
     else:
-        house.refuse_unlisted(name)
+        pool.refuse_unlisted(name)
 
 
 NEAR = ModelChoice("big", "http://127.0.0.1:8000/v1", "key")
@@ -89,13 +89,13 @@ OTHER = ModelChoice("smollm2-135m", "https://other.example/v1")
 
 @pytest.mark.parametrize("default", [LOCAL, HOSTED, OTHER])
 def test_every_kept_endpoint_has_a_name_of_its_own(default: ModelChoice) -> None:
-    house = ModelPool(default)
-    house.kept = (HOSTED, NEAR, SAME, OTHER)
-    listed = house.listed()
-    first = house.choice(listed[0]["name"])
+    pool = ModelPool(default)
+    pool.kept = (HOSTED, NEAR, SAME, OTHER)
+    listed = pool.listed()
+    first = pool.choice(listed[0]["name"])
     assert first.is_local if default is LOCAL else first == default
     hosted = [one for one in listed if not one["is_local"]]
-    assert {house.choice(one["name"]) for one in hosted} == set(house.kept)
+    assert {pool.choice(one["name"]) for one in hosted} == set(pool.kept)
     assert {one["name"]: one["label"] for one in hosted} == {
         "big @ models.example/v1": "big (models.example/v1)",
         "big @ models.example/v2": "big (models.example/v2)",
@@ -105,61 +105,61 @@ def test_every_kept_endpoint_has_a_name_of_its_own(default: ModelChoice) -> None
     assert "s3cret" not in str(listed)
     for one in listed:
         if one["is_local"]:
-            assert house.choice(one["name"]).is_local
+            assert pool.choice(one["name"]).is_local
 
 
 def test_what_is_no_kept_endpoint_means_what_it_did() -> None:
-    house = ModelPool(HOSTED)
-    house.kept = (HOSTED, NEAR, OTHER, ModelChoice("one", "https://other.example/v1"))
-    assert house.choice("big") == HOSTED
-    assert house.choice("one") == house.kept[-1]
-    assert house.choice("bigger") == ModelChoice("bigger", HOSTED.base_url)
-    assert house.choice("smollm2-135m") == ModelChoice("smollm2-135m")
-    forgotten = house.choice("big @ forgotten.example/v1")
+    pool = ModelPool(HOSTED)
+    pool.kept = (HOSTED, NEAR, OTHER, ModelChoice("one", "https://other.example/v1"))
+    assert pool.choice("big") == HOSTED
+    assert pool.choice("one") == pool.kept[-1]
+    assert pool.choice("bigger") == ModelChoice("bigger", HOSTED.base_url)
+    assert pool.choice("smollm2-135m") == ModelChoice("smollm2-135m")
+    forgotten = pool.choice("big @ forgotten.example/v1")
     assert forgotten.is_local
-    assert "big @ forgotten.example" in house.obstacle(forgotten.model)
+    assert "big @ forgotten.example" in pool.obstacle(forgotten.model)
 
 
 def test_a_cell_can_not_choose_another_kept_endpoint() -> None:
-    house = ModelPool(HOSTED)
-    house.kept = (HOSTED, NEAR, ModelChoice("one", "https://other.example/v1"))
-    house.refuse_unlisted("big @ models.example/v1")
-    house.refuse_unlisted("big")
+    pool = ModelPool(HOSTED)
+    pool.kept = (HOSTED, NEAR, ModelChoice("one", "https://other.example/v1"))
+    pool.refuse_unlisted("big @ models.example/v1")
+    pool.refuse_unlisted("big")
     for name in ("big @ http://127.0.0.1:8000/v1", "one", "one @ other.example/v1"):
         with pytest.raises(ValueError, match="a cell can't choose"):
-            house.refuse_unlisted(name)
-    house.default = LOCAL
+            pool.refuse_unlisted(name)
+    pool.default = LOCAL
     with pytest.raises(ValueError, match="a cell can't choose"):
-        house.refuse_unlisted("big @ models.example/v1")
+        pool.refuse_unlisted("big @ models.example/v1")
 
 
 async def test_a_run_records_which_endpoint_answered(opened: Opened, tmp_path: Path) -> None:
-    house = ModelPool(LOCAL)
-    house.kept = (HOSTED, SAME)
+    pool = ModelPool(LOCAL)
+    pool.kept = (HOSTED, SAME)
     kernels = cast("KernelRegistry", Folder(tmp_path))
-    place = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
+    context = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
     told = []
     for number, name in enumerate(("local", "big @ models.example/v2")):
         folder = tmp_path / str(number)
         folder.mkdir()
         journal = Journal(folder)
-        run = Run(Ask("r", "n.ipynb", "Why?", model=name), place, journal, kernels, house, _nobody)
-        house.default = HOSTED  # chosen while the run is being prepared: it stays with its own
+        run = Run(Ask("r", "n.ipynb", "Why?", model=name), context, journal, kernels, pool, _nobody)
+        pool.default = HOSTED  # chosen while the run is being prepared: it stays with its own
         await run.start()
         assert run.trajectory is not None
         opening = journal.to_json()[0]
         assert run.summary.endpoint == run.trajectory.endpoint == opening["endpoint"]
         told.append((run.summary.endpoint, run._choice))
     assert told == [("", ModelChoice("local")), ("https://models.example/v2", SAME)]
-    await house.close()
+    await pool.close()
 
 
 def _nobody(_: object) -> None:
     return None
 
 
-async def _used(house: ModelPool, choice: ModelChoice, error: Exception | None = None) -> Any:
-    async with house.use(choice, lambda _: None) as model:
+async def _used(pool: ModelPool, choice: ModelChoice, error: Exception | None = None) -> Any:
+    async with pool.use(choice, lambda _: None) as model:
         assert not cast("Model", model).is_closed
         if error is not None:
             raise error
@@ -168,31 +168,31 @@ async def _used(house: ModelPool, choice: ModelChoice, error: Exception | None =
 
 async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) -> None:
     opened.may_close.clear()
-    house = ModelPool(LOCAL, idle_s=0.05)
+    pool = ModelPool(LOCAL, idle_s=0.05)
     async with asyncio.timeout(PATIENCE_S):
-        first = await _used(house, LOCAL)
+        first = await _used(pool, LOCAL)
         await opened.is_closing.wait()
-        assert await _used(house, LOCAL) is not first
+        assert await _used(pool, LOCAL) is not first
         opened.may_close.set()
-        await house.close()
+        await pool.close()
 
 
 @pytest.mark.parametrize("error", [EndpointUnreachableError("no"), StreamBrokenError("broken")])
 async def test_after_a_failure_a_local_model_is_opened_anew(
     opened: Opened, error: Exception
 ) -> None:
-    house = ModelPool(LOCAL)
+    pool = ModelPool(LOCAL)
     async with asyncio.timeout(PATIENCE_S):
         for choice, models in ((LOCAL, 2), (HOSTED, 3)):
-            async with house.use(choice, lambda _: None) as other:
+            async with pool.use(choice, lambda _: None) as other:
                 with pytest.raises(type(error)):
-                    await _used(house, choice, error)
-                await _used(house, choice)
+                    await _used(pool, choice, error)
+                await _used(pool, choice)
                 assert len(opened.models) == models
                 assert not cast("Model", other).is_closed
         await opened.is_closing.wait()
         assert [model.is_closed for model in opened.models] == [True, False, False]
-        await house.close()
+        await pool.close()
     assert all(model.is_closed for model in opened.models)
 
 
@@ -215,24 +215,24 @@ class Folder:
     def begin_run(self, _: str) -> None:
         return None
 
-    async def briefed(self, *_: object) -> tuple[dict[str, Path], Brief]:
-        return {}, Brief()
+    async def data_context_of(self, *_: object) -> tuple[dict[str, Path], DataContext]:
+        return {}, DataContext()
 
 
 async def test_a_run_whose_model_died_has_the_next_one_open_it_anew(
     opened: Opened, tmp_path: Path
 ) -> None:
-    house = ModelPool(LOCAL)
+    pool = ModelPool(LOCAL)
     kernels = cast("KernelRegistry", Folder(tmp_path))
-    place = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
+    context = RunContext("kernel", is_restricted=True, notebook_folder=tmp_path)
     for number in range(2):
         folder = tmp_path / str(number)
         folder.mkdir()
         ask = Ask("request", "n.ipynb", "Why?")
-        run = Run(ask, place, Journal(folder), kernels, house, lambda _: None)
+        run = Run(ask, context, Journal(folder), kernels, pool, lambda _: None)
         await run.start()
         assert (run.summary.stop, run.trajectory and run.trajectory.stop_detail) == (
             "fault", "nothing answers",
         )  # fmt: skip
     assert len(opened.models) == 2
-    await house.close()
+    await pool.close()

@@ -1,6 +1,6 @@
 """Throws bytes at the parent's end of a worker; needs atheris, and runs until it is stopped.
 
-    python tests/fuzz/fuzz_worker_wire.py -max_total_time=300
+    python tests/fuzz/fuzz_worker_client.py -max_total_time=300
 
 Whatever comes, nothing is raised, the connection ends, and what was kept of the outputs can be
 written into a notebook.
@@ -67,16 +67,16 @@ def _message(given: atheris.FuzzedDataProvider) -> bytes:
 async def _feed(data: bytes) -> OutputCollector:
     ours, theirs = socket.socketpair()
     ended = asyncio.get_running_loop().create_future()
-    wire = WorkerClient(ours, {})
-    wire.on_fault = lambda reason: ended.done() or ended.set_result(reason)
+    channel = WorkerClient(ours, {})
+    channel.on_fault = lambda reason: ended.done() or ended.set_result(reason)
     execution = Execution(OutputCollector(1000))
-    wire._running = (1, execution)
+    channel._running = (1, execution)
     loop = asyncio.get_running_loop()
     theirs.setblocking(False)
     await loop.sock_sendall(theirs, data)
     theirs.close()
     await ended
-    wire.close()
+    channel.close()
     return execution.collector
 
 

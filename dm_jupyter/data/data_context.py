@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dm_jupyter.core.schema import DatabaseTable, Link, LoadedTable
-from dm_jupyter.core.trajectory import Brief
+from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.data.profile import FileProfile, TableProfile, render
 from dm_jupyter.data.profile.links import links_text
 from dm_jupyter.data.profile_reader import ProfileReader
@@ -19,14 +19,14 @@ from dm_jupyter.data.profile_reader import ProfileReader
 if TYPE_CHECKING:
     from dm_jupyter.data.profile import ForeignKey
 
-__all__ = ["BriefRoom", "brief_of", "brief_room", "names_for"]
+__all__ = ["DataContextSize", "build_data_context", "data_context_size", "names_for"]
 
 _LARGE_CONTEXT_TOKENS = 32_000
 _IMPORTS = "import pandas as pd\nimport numpy as np\n"
 
 
 @dataclass(frozen=True, slots=True)
-class BriefRoom:
+class DataContextSize:
     """How much a model is shown of the data; the default suits a model on a processor."""
 
     profile_chars: int = 2_200
@@ -36,25 +36,25 @@ class BriefRoom:
     part before the question comes."""
 
 
-_LARGE = BriefRoom(12_000, 2_000)
+_LARGE = DataContextSize(12_000, 2_000)
 
 
-def brief_room(context_tokens: int | None) -> BriefRoom:
+def data_context_size(context_tokens: int | None) -> DataContextSize:
     """Returns the room that a model's context allows: more from 32,000 tokens on.
 
     Args:
         context_tokens: of prompt and answer together; `None` or 0 where nobody knows. Local models
-            have less than 32,000, and so the brief that they read in bearable time.
+            have less than 32,000, and so what they read in bearable time.
     """
-    return _LARGE if (context_tokens or 0) >= _LARGE_CONTEXT_TOKENS else BriefRoom()
+    return _LARGE if (context_tokens or 0) >= _LARGE_CONTEXT_TOKENS else DataContextSize()
 
 
-async def brief_of(
+async def build_data_context(
     names: Mapping[str, Path],
     reader: ProfileReader,
     question: str = "",
-    room: BriefRoom | None = None,
-) -> Brief:
+    room: DataContextSize | None = None,
+) -> DataContext:
     """Returns what to show of the files.
 
     Args:
@@ -69,13 +69,13 @@ async def brief_of(
         SandboxError: no worker can be started to read it.
     """
     if not names:
-        return Brief(opening=_IMPORTS)
-    room = room or BriefRoom()
+        return DataContext(preamble=_IMPORTS)
+    room = room or DataContextSize()
     profiles = [await reader.profile(path, name) for name, path in names.items()]
-    return await asyncio.to_thread(_brief, list(map(_trimmed, profiles)), question, room)
+    return await asyncio.to_thread(_data_context, list(map(_trimmed, profiles)), question, room)
 
 
-def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief:
+def _data_context(profiles: list[FileProfile], question: str, room: DataContextSize) -> DataContext:
     chars = room.profile_chars
     share = chars if len(profiles) == 1 else 2 * chars // len(profiles)
     text = "\n\n".join(render(profile, max_chars=share) for profile in profiles)
@@ -84,9 +84,9 @@ def _brief(profiles: list[FileProfile], question: str, room: BriefRoom) -> Brief
     columns = [
         column for profile in profiles for table in profile.tables for column in table.columns
     ]
-    return Brief(
+    return DataContext(
         text=text,
-        opening=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
+        preamble=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
         columns=tuple(dict.fromkeys(column.name for column in columns)),
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
