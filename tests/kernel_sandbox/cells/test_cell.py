@@ -20,7 +20,7 @@ class SilentKernel:
 
     def __init__(self, *, dies_when_asked: bool) -> None:
         self.dead = asyncio.Event()
-        self.wire = self
+        self.channel = self
         self._dies_when_asked = dies_when_asked
 
     async def execute(self, source: str, execution: Execution) -> None:

@@ -105,7 +105,7 @@ async def test_a_task_is_restated_once_before_the_run(
 ) -> None:
     policy = ScriptedPolicy(["Count the rows of t.csv.", RIGHT])
     (record,) = await evaluate(replace(options, limit=1, simplifies=True), policy, pool)
-    assert record.right
+    assert record.correct
     restating, first = policy.requests
     assert "How many rows has the table?" in restating.messages[-1].content
     assert "Question: Count the rows of t.csv." in first.messages[1].content

@@ -111,7 +111,7 @@ async def made(name: str, dialect: str, data: Path, pool: SandboxPool, folder: P
     context = RolloutContext(
         task, pool, folder, {file.name: file for file in task.files}, brief, dialect=dialect
     )
-    async with context.episode() as rollout:
+    async with context.open_rollout() as rollout:
         policy = Saying(dialect, turns)
         done = await run(context.start, policy, rollout, RunSettings(), lambda _: None)
         return await rollout.finish(done, folder)
@@ -164,7 +164,7 @@ async def test_what_is_exported_is_the_cell_that_ran(
     files = {"t.csv": data / "t.csv"}
     context = RolloutContext(task, pool, tmp_path, files, brief, dialect="datamind")
     turns = (Turn("", RunCell("print(np.mean([1, 5]))")), Turn("", Answer("@mean[3.0]")))
-    async with context.episode() as rollout:
+    async with context.open_rollout() as rollout:
         done = await run(
             context.start, Saying("datamind", turns), rollout, RunSettings(), lambda _: None
         )
