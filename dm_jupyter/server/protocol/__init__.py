@@ -19,7 +19,7 @@ from dm_jupyter.server.protocol.coding import (
 )
 from dm_jupyter.server.protocol.ephemeral import (
     Attached,
-    Candidate,
+    DataCandidate,
     EphemeralMessage,
     FilesWanted,
     FileWritten,
@@ -74,12 +74,12 @@ __all__ = [
     "Ask",
     "Attach",
     "Attached",
-    "Candidate",
     "CellClosed",
     "CellDecided",
     "CellOpened",
     "ClientMessage",
     "ContextTold",
+    "DataCandidate",
     "Decide",
     "DecideFiles",
     "Decision",

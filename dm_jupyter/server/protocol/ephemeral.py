@@ -10,7 +10,7 @@ from kernel_sandbox.types import FileChange
 
 __all__ = [
     "Attached",
-    "Candidate",
+    "DataCandidate",
     "EphemeralMessage",
     "FileWritten",
     "FilesWanted",
@@ -93,7 +93,7 @@ class FilesWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DataCandidate:
     """What a question may be about."""
 
     kind: Literal["file", "variable"]
@@ -117,7 +117,7 @@ class Refused:
     message: str
     files: tuple[WantedFile, ...] = ()
     """For `link`: which, and where they lead."""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[DataCandidate, ...] = ()
     """For `data`: what may be meant, the best first."""
 
 
