@@ -39,7 +39,7 @@ from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool import StateRetention as Keep
 from training.atomic import write_lines
-from training.evaluation.arguments import parsed
+from training.evaluation.arguments import parsed_arguments
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.models import BoundedPolicy, ValueModel
 from training.evaluation.run import EvalOptions, ResumeState, evaluate, write_results
@@ -264,7 +264,7 @@ def _say(line: str) -> None:
 
 def main() -> int:
     """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
-    arguments = parsed(__doc__)
+    arguments = parsed_arguments(__doc__)
     try:
         return asyncio.run(_main(arguments))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:

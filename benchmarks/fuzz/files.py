@@ -84,7 +84,7 @@ class FileNames(Target):
             names.is_code(place.name)
             names.carries_code(place.name)
             names.hidden_module(place)
-            with beneath.read(self._folder, place) as source:
+            with beneath.open_to_read(self._folder, place) as source:
                 assert source.read(100) != self._secret, name
 
         return call

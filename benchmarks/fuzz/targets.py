@@ -40,7 +40,7 @@ from kernel_sandbox.files import beneath
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.frames import Decoder, FrameError
 from kernel_sandbox.forkserver.worker_client import WorkerClient
-from kernel_sandbox.jupyter.attached import value_text
+from kernel_sandbox.jupyter.attached import reply_text
 from kernel_sandbox.jupyter.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
 
@@ -170,7 +170,7 @@ class Variables(OnLoop):
             reply = mutated(random, reply)
 
         def call() -> None:
-            found = alive_from_text(value_text(reply) or "")
+            found = alive_from_text(reply_text(reply) or "")
             assert len(json.dumps([found.tables, found.values])) < 1_000_000
             for value in found.values:
                 assert {*value} == {"name", "kind", "text"}

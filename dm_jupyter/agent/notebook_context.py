@@ -30,7 +30,7 @@ __all__ = [
     "PartKind",
     "cells_of_document",
     "context_chars",
-    "count_of",
+    "item_count",
     "notebook_context",
     "without_secrets",
 ]
@@ -144,7 +144,7 @@ def notebook_context(
     return tuple(parts)
 
 
-def count_of(part: ContextPart) -> int:
+def item_count(part: ContextPart) -> int:
     """Returns how many cells, variables or files a part tells of; 1 for one of another kind."""
     sign = {"cells": r"^\[(?:\d+|not run)\]$", "variables": "^- ", "files": "^- "}.get(part.kind)
     return len(re.findall(sign, part.text, re.MULTILINE)) if sign else 1

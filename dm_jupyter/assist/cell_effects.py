@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from dm_jupyter.assist.cell_names import (
     HARMLESS,
     LOOKS,
-    file_names,
     given_to,
     is_inplace,
     last_part,
     loaded_names,
+    named_files,
     root_name,
     source_names,
     stored_names,
@@ -354,7 +354,7 @@ class _Flow:
             name
             for word in call.keywords
             if (word.arg or "").startswith("save")
-            for name in file_names([word.value])
+            for name in named_files([word.value])
         )
 
     def _call_by_name(self, call: ast.Call, name: str) -> None:
@@ -398,7 +398,7 @@ class _Flow:
 
     def _written(self, given: Iterable[ast.expr]) -> None:
         self.makes_files = True
-        self.writes.update(file_names(given))
+        self.writes.update(named_files(given))
 
 
 def _is_write(name: str) -> bool:

@@ -11,11 +11,11 @@ from pathlib import PurePath
 __all__ = [
     "HARMLESS",
     "LOOKS",
-    "file_names",
     "given_to",
     "is_inplace",
     "last_part",
     "loaded_names",
+    "named_files",
     "root_name",
     "source_names",
     "stored_names",
@@ -127,7 +127,7 @@ def last_part(text: str) -> str:
     return PurePath(text[:400]).name
 
 
-def file_names(nodes: Iterable[ast.expr]) -> set[str]:
+def named_files(nodes: Iterable[ast.expr]) -> set[str]:
     """The last parts of the texts that look like names of files; `*` too where one is put together.
 
     Args:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from dm_jupyter.core.schema import LoadedTable
 from dm_jupyter.core.tracebacks import parsed
 
-__all__ = ["EarlierCell", "Held", "columns_of", "statements_with_tables"]
+__all__ = ["EarlierCell", "TableColumns", "columns_of", "statements_with_tables"]
 
-Held = Mapping[str, frozenset[str]]
+TableColumns = Mapping[str, frozenset[str]]
 """Each variable that holds a loaded table, to the table's columns."""
 
 _SAME_COLUMNS = re.compile(
@@ -43,7 +43,7 @@ class EarlierCell:
 
 def statements_with_tables(
     tree: ast.Module, earlier: Iterable[EarlierCell], tables: Sequence[LoadedTable]
-) -> Iterator[tuple[ast.stmt, Held]]:
+) -> Iterator[tuple[ast.stmt, TableColumns]]:
     """Yields each top-level statement of a cell with the tables that are held when it begins.
 
     Names that the statement itself binds on its way are left out.
@@ -65,7 +65,7 @@ def statements_with_tables(
     yield from flow.run(tree)
 
 
-def columns_of(node: ast.expr, held: Held) -> frozenset[str] | None:
+def columns_of(node: ast.expr, held: TableColumns) -> frozenset[str] | None:
     """Returns the columns of the loaded table that an expression gives; `None` for what is none.
 
     Args:
@@ -119,9 +119,9 @@ class _Flow:
             if tree is not None and tree.body:
                 self._loads.append(([ast.dump(one) for one in tree.body], _value(tree), table))
 
-    def run(self, tree: ast.Module) -> list[tuple[ast.stmt, Held]]:
+    def run(self, tree: ast.Module) -> list[tuple[ast.stmt, TableColumns]]:
         """The statements, each with what is held before it; what the last leaves stays."""
-        seen: list[tuple[ast.stmt, Held]] = []
+        seen: list[tuple[ast.stmt, TableColumns]] = []
         dumps = [ast.dump(one) for one in tree.body]
         waiting: dict[int, LoadedTable] = {}
         for place, statement in enumerate(tree.body):

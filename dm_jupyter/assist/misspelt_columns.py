@@ -12,9 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dm_jupyter.assist.loaded_tables import EarlierCell, Held, columns_of, statements_with_tables
+from dm_jupyter.assist.loaded_tables import (
+    EarlierCell,
+    TableColumns,
+    columns_of,
+    statements_with_tables,
+)
 from dm_jupyter.core.assistance import Finding
-from dm_jupyter.core.schema import LoadedTable, folded
+from dm_jupyter.core.schema import LoadedTable, bare_name
 from dm_jupyter.core.tracebacks import parsed
 from kernel_sandbox.types import CellError
 
@@ -88,7 +93,7 @@ def misspelt_column(
 
 def _meant(asked: _Asked) -> str:
     """The one column that a name is but for blanks, signs and capitals; empty for none."""
-    meant = [one for one in asked.columns if folded(one) == folded(asked.name) != ""]
+    meant = [one for one in asked.columns if bare_name(one) == bare_name(asked.name) != ""]
     return meant[0] if len(meant) == 1 and asked.name not in asked.columns else ""
 
 
@@ -159,7 +164,7 @@ def _start(node: ast.Constant | ast.Attribute) -> tuple[int, int]:
     return (node.value.end_lineno or 1) - 1, node.value.end_col_offset or 0
 
 
-def _asked(statement: ast.stmt, held: Held) -> Iterator[_Asked]:
+def _asked(statement: ast.stmt, held: TableColumns) -> Iterator[_Asked]:
     """The places at which a statement asks a loaded table for columns.
 
     Left out is what is in functions, whose names may mean anything, and in f-strings, in which the
@@ -174,7 +179,7 @@ def _asked(statement: ast.stmt, held: Held) -> Iterator[_Asked]:
         yield from _asked_by(node, held)
 
 
-def _asked_by(node: ast.AST, held: Held) -> Iterator[_Asked]:
+def _asked_by(node: ast.AST, held: TableColumns) -> Iterator[_Asked]:
     match node:
         case ast.Subscript(value=value, slice=key, ctx=ast.Load()):
             found, columns = _texts(key), columns_of(value, held) or _grouped(value, held)
@@ -195,7 +200,7 @@ def _asked_by(node: ast.AST, held: Held) -> Iterator[_Asked]:
                         yield _Asked(text, str(text.value), columns)
 
 
-def _grouped(node: ast.expr, held: Held) -> frozenset[str] | None:
+def _grouped(node: ast.expr, held: TableColumns) -> frozenset[str] | None:
     """The columns of a loaded table that is grouped, which its groups have too."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="groupby")):

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from dm_jupyter.models.local.endpoint import LocalEndpoint, ServerOptions
     from dm_jupyter.models.local.pull import PullProgress
 
-__all__ = ["app", "model_app"]
+__all__ = ["model_app"]
 
 _DEFAULT_MODEL = "qwen2.5-coder-1.5b"
-app = model_app = typer.Typer(
+model_app = typer.Typer(
     name="model",
     no_args_is_help=True,
     help="The local model: a small open model that runs on this machine, without any account.",
@@ -48,7 +48,7 @@ _CacheDir = Annotated[
 ]
 
 
-@app.command("list")
+@model_app.command("list")
 def list_models(cache_dir: _CacheDir = None) -> None:
     """Show the models that can be pulled, what they need, and which of them are here."""
     from rich.console import Console  # noqa: PLC0415
@@ -79,7 +79,7 @@ def list_models(cache_dir: _CacheDir = None) -> None:
     typer.echo(f"Files are in {models_dir(cache_dir)}")
 
 
-@app.command()
+@model_app.command()
 def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     """Fetch a model's file once, and check it; prints its path.
 
@@ -103,7 +103,7 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     typer.echo(path)
 
 
-@app.command()
+@model_app.command()
 def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     """Print where a model's file lies; exit code 1 when it isn't there."""
     from dm_jupyter.models.local.cache import require  # noqa: PLC0415
@@ -113,7 +113,7 @@ def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
         typer.echo(require(model, cache_dir))
 
 
-@app.command()
+@model_app.command()
 def serve(
     name: _NameOrFile = _DEFAULT_MODEL,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,

@@ -30,14 +30,17 @@ def print_profile(file: Path, *, seconds: float, as_json: bool) -> int:
         as_json: whether to print everything as JSON.
     """
     with reporting() as outcome:
-        from dm_jupyter.data.profile import render, to_json  # noqa: PLC0415
+        from dm_jupyter.data.profile import profile_to_json, render  # noqa: PLC0415
         from dm_jupyter.data.profile.values import without_values  # noqa: PLC0415
 
         profile = asyncio.run(_read(Path(os.path.realpath(file)), file.name, seconds))
         if as_json:
             print(
                 json.dumps(
-                    to_json(without_values(profile)), ensure_ascii=False, indent=2, default=str
+                    profile_to_json(without_values(profile)),
+                    ensure_ascii=False,
+                    indent=2,
+                    default=str,
                 )
             )
         else:

@@ -16,7 +16,7 @@ __all__ = [
     "Link",
     "LoadedTable",
     "always_quoted",
-    "folded",
+    "bare_name",
     "join_path",
     "nearest",
     "quoted_name",
@@ -129,13 +129,13 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
         name: as it was written; blanks, signs and capitals do not count.
         names: those that there are.
     """
-    known_by = {folded(known): known for known in names}
-    asked = folded(name)
+    known_by = {bare_name(known): known for known in names}
+    asked = bare_name(name)
     matches = difflib.get_close_matches(asked, known_by, n=3, cutoff=0.6)
     containing = [known for fold, known in known_by.items() if asked and asked in fold]
     return list(dict.fromkeys([*(known_by[match] for match in matches), *containing]))
 
 
-def folded(name: str) -> str:
+def bare_name(name: str) -> str:
     """Returns a name without blanks, signs and capitals."""
     return re.sub(r"[\W_]+", "", name).lower()

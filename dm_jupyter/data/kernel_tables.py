@@ -13,8 +13,10 @@ from typing import Any
 
 from kernel_sandbox.messages import decode
 
-__all__ = ["Alive", "alive_from_text", "variables_expression", "variables_text"]
+__all__ = ["COMM_TARGET", "Alive", "alive_from_text", "variables_expression", "variables_text"]
 
+COMM_TARGET = "dm-jupyter"
+"""The comm by which a cell's question, with the kernel's variables, reaches the server."""
 _TEXT_CHARS = 256 * 1024
 """More than twenty tables of thirty columns take."""
 _TABLES, _COLUMNS, _SAMPLES, _DIMENSIONS, _VALUES = 20, 30, 3, 2, 30

@@ -23,7 +23,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.data.profile import FileProfile, check_file, from_json, profile_file, to_json
+from dm_jupyter.data.profile import (
+    FileProfile,
+    check_file,
+    profile_file,
+    profile_from_json,
+    profile_to_json,
+)
 from dm_jupyter.data.profile.signatures import PROMISED
 from dm_jupyter.data.profile.source import Effort
 from kernel_sandbox.aio import AsyncResource
@@ -31,7 +37,7 @@ from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, CellResult, CellStatus, Limits
 
-__all__ = ["READING", "ProfileReader", "print_profile", "reading_for"]
+__all__ = ["READING", "ProfileReader", "print_profile_json", "reading_for"]
 
 READING = Limits(
     memory_bytes=2048 * MIB,
@@ -79,7 +85,7 @@ def reading_for(seconds: float) -> Limits:
     return replace(READING, wall_s=seconds, cpu_s=max(READING.cpu_s, math.ceil(3 * seconds)))
 
 
-def print_profile(path: str, name: str, seconds: float = READING.wall_s) -> None:
+def print_profile_json(path: str, name: str, seconds: float = READING.wall_s) -> None:
     """Prints one line of JSON, as a worker does: the profile, or what is wrong with the file.
 
     How far a pass over a large file is, it writes to a file of the folder it works in.
@@ -92,7 +98,7 @@ def print_profile(path: str, name: str, seconds: float = READING.wall_s) -> None
     effort = Effort(max(_PASS_SHARE * seconds, seconds - _REST_S), _Told())
     try:
         profile = profile_file(Path(path), name=name, effort=effort)
-        said: dict[str, object] = {"profile": to_json(profile)}
+        said: dict[str, object] = {"profile": profile_to_json(profile)}
     except DataFileError as error:
         said = {"fault": str(error)}
     text = json.dumps(said, default=str)
@@ -183,7 +189,7 @@ class ProfileReader(AsyncResource):
             if any(str(real) != given for given, real in worker.workspace.inputs.items()):
                 raise DataFileError(f"{name}: a link has taken its place; name the file itself.")
             words = f"{str(path)!a}, {name!a}, {self._limits.wall_s!r}"
-            source = f"from {__name__} import print_profile\nprint_profile({words})"
+            source = f"from {__name__} import print_profile_json\nprint_profile_json({words})"
             if on_progress is None:
                 return await worker.run(source)
             watching = asyncio.create_task(_watch(worker.workspace.path / _PROGRESS, on_progress))
@@ -266,7 +272,7 @@ def _said(result: CellResult, path: Path, name: str, limits: Limits) -> FileProf
         said = json.loads(result.stdout)
         if "fault" in said:
             raise DataFileError(str(said["fault"])[:_FAULT_CHARS])
-        return from_json(said["profile"])
+        return profile_from_json(said["profile"])
     except (ValueError, TypeError, KeyError, RecursionError):
         error = result.error
         return _unread(path, name, f"reading it failed ({error.name if error else result.status})")

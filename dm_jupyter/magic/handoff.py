@@ -30,12 +30,11 @@ from comm import create_comm, get_comm_manager
 from IPython.core.interactiveshell import InteractiveShell
 
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.data.kernel_tables import variables_text
+from dm_jupyter.data.kernel_tables import COMM_TARGET, variables_text
 from dm_jupyter.magic.arguments import Request
 
-__all__ = ["TARGET", "Handoff", "hand_over"]
+__all__ = ["Handoff", "hand_over"]
 
-TARGET = "dm-jupyter"
 _SEEN_S = 2.0
 """So long a listener has to say that it has seen the question."""
 _PATIENT_TRIES = 5
@@ -96,7 +95,7 @@ class _Asking:
         """
         self._heard: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._comm = create_comm(target_name=TARGET, data=question)
+        self._comm = create_comm(target_name=COMM_TARGET, data=question)
         self._comm.on_msg(lambda message: self._hear(message["content"]["data"]))
         self._comm.on_close(lambda _: self._keep_open())
 

@@ -133,9 +133,9 @@ class DmJupyterApp(ExtensionApp):
         self, server: ServerApp, choice: ModelChoice, packages: Packages | None
     ) -> RunService:
         # Behind this import is all that a server's start need not wait for.
-        from dm_jupyter.server.bootstrap import build  # noqa: PLC0415
+        from dm_jupyter.server.bootstrap import build_service  # noqa: PLC0415
 
-        return build(self, server, choice, packages)
+        return build_service(self, server, choice, packages)
 
     def initialize_handlers(self) -> None:
         """Adds the REST handlers and the WebSocket."""

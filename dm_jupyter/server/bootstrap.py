@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from dm_jupyter.server.app import DmJupyterApp
     from dm_jupyter.server.kernels.packages import Packages
 
-__all__ = ["build"]
+__all__ = ["build_service"]
 
 
-def build(
+def build_service(
     app: DmJupyterApp, server: ServerApp, choice: ModelChoice, packages: Packages | None
 ) -> RunService:
     """Returns the analyst of a server.

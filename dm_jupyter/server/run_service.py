@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.notebook_context import count_of
+from dm_jupyter.agent.notebook_context import item_count
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.background import Tasks
 from dm_jupyter.server.connection import Connection
@@ -152,7 +152,7 @@ class RunService:
             ask: as it would be asked.
         """
         parts = await self._preparation.preview(ask)
-        return [{"kind": x.kind, "text": x.text, "count": count_of(x)} for x in parts]
+        return [{"kind": x.kind, "text": x.text, "count": item_count(x)} for x in parts]
 
     async def examples(self, folder: str) -> list[dict[str, str]]:
         """Returns up to three questions about the first data files of a folder, with the file."""

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Place", "alone", "enable", "places", "read", "remove_abandoned"]
+__all__ = ["Place", "alone", "enable", "places", "read_setting", "remove_abandoned"]
 
 PREFIX = "dm-sandbox-"
 CONTROLLERS = ("memory", "pids")
@@ -40,7 +40,7 @@ def places() -> Iterator[Place]:
     folder come those above it, as far as the tree goes.
     """
     own = dict(_own_groups())
-    mounts = read(Path("/proc/self/mountinfo")).splitlines()
+    mounts = read_setting(Path("/proc/self/mountinfo")).splitlines()
     found = {kind: _folder(kind, own, mounts) for kind in ("", SHARE, *CONTROLLERS)}
     unified, share = found.pop(""), found.pop(SHARE)
     if unified is not None:
@@ -57,7 +57,7 @@ def places() -> Iterator[Place]:
 
 def _own_groups() -> Iterator[tuple[str, str]]:
     """The groups of this process, as controller (empty for version 2) to path."""
-    for line in read(Path("/proc/self/cgroup")).splitlines():
+    for line in read_setting(Path("/proc/self/cgroup")).splitlines():
         _, kinds, path = line.split(":", 2)
         for kind in kinds.split(","):
             yield kind, path
@@ -88,15 +88,15 @@ def enable(parent: Path) -> None:
     Raises:
         OSError: it has not got them, or holds processes of its own.
     """
-    offered = set(read(parent / "cgroup.controllers").split())
+    offered = set(read_setting(parent / "cgroup.controllers").split())
     missing = set(CONTROLLERS) - offered
     if missing:
         raise OSError(f"it has no controller for {' and '.join(sorted(missing))}")
     control = parent / "cgroup.subtree_control"
-    absent = [name for name in CONTROLLERS if name not in read(control).split()]
+    absent = [name for name in CONTROLLERS if name not in read_setting(control).split()]
     if absent:
         control.write_text(" ".join(f"+{name}" for name in absent), encoding="ascii")
-    if SHARE in offered - set(read(control).split()):
+    if SHARE in offered - set(read_setting(control).split()):
         with contextlib.suppress(OSError):
             control.write_text(f"+{SHARE}", encoding="ascii")
     if not os.access(parent / MEMBERS, os.W_OK):  # whoever moves a process must write here, too
@@ -141,7 +141,7 @@ def remove_abandoned(parent: Path, own: Container[str]) -> None:
                 os.close(descriptor)
 
 
-def read(path: Path) -> str:
+def read_setting(path: Path) -> str:
     """Returns what a file holds; nothing where it can't be read.
 
     Args:

@@ -30,7 +30,7 @@ from kernel_sandbox.confine.cgroup_tree import (
     alone,
     enable,
     places,
-    read,
+    read_setting,
     remove_abandoned,
 )
 from kernel_sandbox.confine.layers import Layer, LayerState
@@ -125,9 +125,9 @@ class Cgroup:
     def _is_without_swap(self) -> bool:
         folder = self.folders[0]
         if self._is_unified:
-            return read(folder / "memory.swap.max").strip() == "0"
-        both = read(folder / "memory.memsw.limit_in_bytes")
-        return bool(both) and both == read(folder / "memory.limit_in_bytes")
+            return read_setting(folder / "memory.swap.max").strip() == "0"
+        both = read_setting(folder / "memory.memsw.limit_in_bytes")
+        return bool(both) and both == read_setting(folder / "memory.limit_in_bytes")
 
     def kill(self) -> None:
         """Ends every process of the group; returns when the system lists none any more."""
@@ -149,7 +149,7 @@ class Cgroup:
         """Whether the system has ended a process of the group for want of memory."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
-                found = re.search(r"^oom_kill (\d+)$", read(folder / name), re.MULTILINE)
+                found = re.search(r"^oom_kill (\d+)$", read_setting(folder / name), re.MULTILINE)
                 self._had_oom |= found is not None and int(found[1]) > 0
         return self._had_oom
 
@@ -237,14 +237,14 @@ def _limit(folders: tuple[Path, ...], settings: Mapping[str, int]) -> None:
             _try_write(path, str(wanted))
             continue
         _write(path, str(wanted))
-        held = read(path).strip()
+        held = read_setting(path).strip()
         if not held.isdigit() or int(held) > wanted:  # the system rounds down to whole pages
             raise OSError(f"{path} did not take {wanted}: it says {held!r}")
 
 
 def _members(folder: Path) -> set[int]:
     # A 0 stands for a process that this one can't name, and a signal to 0 reaches ourselves.
-    return {int(pid) for pid in read(folder / MEMBERS).split()} - {0, os.getpid()}
+    return {int(pid) for pid in read_setting(folder / MEMBERS).split()} - {0, os.getpid()}
 
 
 def _remove(folder: Path) -> None:

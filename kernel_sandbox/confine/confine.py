@@ -45,7 +45,7 @@ __all__ = [
     "confined",
     "contained",
     "die_with",
-    "prepare",
+    "prepare_confinement",
 ]
 
 START_FAILED = 96
@@ -57,9 +57,9 @@ _REAPED = 1000
 _OFF = "the profile is `off`: nothing confines this kernel"
 
 
-def prepare() -> None:
+def prepare_confinement() -> None:
     """Works out what is the same for all workers; before they are forked, it is done once."""
-    seccomp.prepare()
+    seccomp.prepare_programs()
     for network in (False, True):
         view.base_paths(network)
 
@@ -267,7 +267,7 @@ def confine(policy: ConfinementSpec) -> Containment:
     layers = layers.with_layers((_workspace(policy), _layer(policy), _environment(policy)))
     by_user = _is_counted_by_user(policy)
     steps: Iterable[Callable[[], Layer]] = (
-        lambda: rlimits.apply(policy, counts_processes=by_user),
+        lambda: rlimits.apply_rlimits(policy, counts_processes=by_user),
         privileges.drop_capabilities,
         privileges.drop_privileges,
         lambda: landlock.restrict(_rules(policy), _outside(policy)),
@@ -298,17 +298,19 @@ def confine_late(policy: ConfinementSpec, containment: Containment) -> Containme
     return containment.with_layers([seccomp.late()])
 
 
-def _rules(policy: ConfinementSpec) -> landlock.Rules:
+def _rules(policy: ConfinementSpec) -> landlock.LandlockRules:
     readable = (*policy.readable_paths, Path(policy.run_dir))
     base = (*view.base_paths(policy.network), Path("/proc"))
     folders = tuple(map(Path, (policy.workspace, *policy.private)))
     if policy.no_view:
         # Python lists the folder that it imports a package from.
         parents = tuple(Path(package).resolve().parent for package in policy.packages)
-        return landlock.Rules(readable, folders, parents, policy.network, system=base)
+        return landlock.LandlockRules(readable, folders, parents, policy.network, system=base)
     # In a view there is nothing to hide, and in a network of its own a kernel may talk to itself.
     private = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108
-    return landlock.Rules(readable, (*folders, *private), (Path("/"),), network=True, system=base)
+    return landlock.LandlockRules(
+        readable, (*folders, *private), (Path("/"),), network=True, system=base
+    )
 
 
 def _outside(policy: ConfinementSpec) -> Path:

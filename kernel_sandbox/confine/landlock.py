@@ -28,7 +28,7 @@ from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.confine.privileges import drop_privileges
 from kernel_sandbox.files.beneath import opened
 
-__all__ = ["Rules", "abi", "restrict"]
+__all__ = ["LandlockRules", "abi", "restrict"]
 
 NAME = "landlock"
 MAXIMUM_LAYERS = 16
@@ -59,7 +59,7 @@ _SINCE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LandlockRules:
     """What a process may still open. A path that is missing, or has a link in it, is skipped."""
 
     readable: tuple[Path, ...] = ()
@@ -93,7 +93,7 @@ def abi() -> int:
         return 0
 
 
-def restrict(rules: Rules, probe_outside: Path | None = None) -> Layer:
+def restrict(rules: LandlockRules, probe_outside: Path | None = None) -> Layer:
     """Restricts this thread and its children for good, and returns the layer as it turned out.
 
     Call it while the process has one thread: the others keep what they may do. Calls add up, at
@@ -128,7 +128,7 @@ def _handled(version: int, network: bool) -> _Handled:
     return _Handled(files, _TCP if has_tcp else 0, _SCOPES if version >= 6 else 0)
 
 
-def _apply(rules: Rules, handled: _Handled) -> None:
+def _apply(rules: LandlockRules, handled: _Handled) -> None:
     attributes = struct.pack("=QQQ", handled.files, handled.network, handled.scopes)
     # An older system takes the longer structure as long as what it does not know is zero.
     ruleset = _call(_CREATE_RULESET, attributes, len(attributes), 0)

@@ -22,7 +22,7 @@ from kernel_sandbox.confine.spec import ConfinementSpec
 
 __all__ = [
     "NEW_PROCESSES",
-    "current",
+    "current_namespaces",
     "enter",
     "enter_rest",
     "enter_users",
@@ -103,7 +103,7 @@ def _raise_loopback() -> None:
         fcntl.ioctl(control, _SIOCSIFFLAGS, request)
 
 
-def current() -> dict[str, str]:
+def current_namespaces() -> dict[str, str]:
     """Returns the namespaces of this process, as kind to the system's name for it."""
     return {kind: name for kind in _KINDS if (name := _current(kind)) is not None}
 

@@ -106,7 +106,7 @@ def _policy(
         user_number=0,
         tasks_before=0,
         shares_users=False,
-        namespaces=namespaces.current(),
+        namespaces=namespaces.current_namespaces(),
         environment=environment,
         no_view=tried.reason,
         no_view_state=tried.state.value,

@@ -14,7 +14,7 @@ from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.watch.open_files import BETWEEN_CELLS
 
-__all__ = ["THREADS", "apply", "most_tasks", "wanted"]
+__all__ = ["THREADS", "apply_rlimits", "most_tasks", "wanted"]
 
 ADDRESS_HEADROOM_BYTES = 2 * 1024**3
 """Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
@@ -56,7 +56,7 @@ def most_tasks(policy: ConfinementSpec) -> int:
     return policy.tasks_before + spare + policy.processes + THREADS
 
 
-def apply(policy: ConfinementSpec, *, counts_processes: bool) -> Layer:
+def apply_rlimits(policy: ConfinementSpec, *, counts_processes: bool) -> Layer:
     """Sets the limits on this process and returns the layer, read back from the system.
 
     Never loosens: where the process already has a lower hard limit, that one stays.

@@ -33,12 +33,20 @@ from kernel_sandbox.confine.syscall_numbers import (
     AARCH64,
     LAST_KNOWN,
     Architecture,
-    current,
+    current_architecture,
     number_here,
 )
 from kernel_sandbox.confine.syscall_table import ArgumentCondition, Rule, SyscallRule
 
-__all__ = ["assemble", "early", "early_program", "install", "late", "late_program", "prepare"]
+__all__ = [
+    "assemble",
+    "early",
+    "early_program",
+    "install",
+    "late",
+    "late_program",
+    "prepare_programs",
+]
 
 Instruction = tuple[int, int, int, int]
 """Operation, lines to skip when true, lines to skip when false, constant."""
@@ -125,9 +133,9 @@ def late_program(architecture: Architecture) -> bytes:
     return assemble(syscall_table.LATE, architecture)
 
 
-def prepare() -> None:
+def prepare_programs() -> None:
     """Assemble the early programs of this processor; done before workers are forked."""
-    here = current()
+    here = current_architecture()
     if here is not None:
         early_program(False, here)
         early_program(True, here)
@@ -156,7 +164,7 @@ def _apply(
     probe: Callable[[], bool],
     reason: str,
 ) -> Layer:
-    here = current()
+    here = current_architecture()
     if here is None:
         where = f"{sys.platform} on {platform.machine()}"
         reason = f"it has tables for x86-64 and aarch64 only, and this is {where}"

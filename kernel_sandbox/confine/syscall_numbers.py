@@ -15,7 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["AARCH64", "LAST_KNOWN", "NUMBERS", "X86_64", "Architecture", "current", "number_here"]
+__all__ = [
+    "AARCH64",
+    "LAST_KNOWN",
+    "NUMBERS",
+    "X86_64",
+    "Architecture",
+    "current_architecture",
+    "number_here",
+]
 
 LAST_KNOWN = 469
 """The newest call when the tables were drawn up (Linux 6.18), on both processors."""
@@ -49,7 +57,7 @@ AARCH64 = Architecture("aarch64", 0xC00000B7, 1, None)
 """It has the generic table: calls that a newer one replaces (`open`, `chmod`, ...) are missing."""
 
 
-def current() -> Architecture | None:
+def current_architecture() -> Architecture | None:
     """Return the processor of this process; `None` where no number is known."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None
@@ -64,7 +72,7 @@ def number_here(name: str) -> int:
         KeyError: the table lacks it.
         OSError: this is another processor, or it has no such call.
     """
-    here = current()
+    here = current_architecture()
     if here is not None and (number := here.number(name)) is not None:
         return number
     where = f"{sys.platform} on {platform.machine()}"

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-__all__ = ["held", "made", "opened", "parent_of", "read", "replaced"]
+__all__ = ["held", "made", "open_to_read", "opened", "parent_of", "replaced"]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -102,7 +102,7 @@ def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[
 
 
 @contextmanager
-def read(folder: int, place: PurePath) -> Iterator[BinaryIO]:
+def open_to_read(folder: int, place: PurePath) -> Iterator[BinaryIO]:
     """Opens a regular file to read; never waits.
 
     Args:

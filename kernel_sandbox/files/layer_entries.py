@@ -25,9 +25,9 @@ from kernel_sandbox.types import FileChange
 
 __all__ = [
     "ASKED",
-    "CHUNK_BYTES",
+    "COPY_BYTES",
     "GONE",
-    "Entry",
+    "LayerEntry",
     "Signature",
     "changes_nothing",
     "folder_times",
@@ -57,7 +57,7 @@ _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """Looked at for protected paths: whoever starts a kernel in a whole home should not wait."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-CHUNK_BYTES = 1024 * 1024
+COPY_BYTES = 1024 * 1024
 
 Signature = tuple[int, int, int, int, int]
 """Number, size, both times of change, mode: another one, and the entry is another."""
@@ -68,7 +68,7 @@ Kind = Literal["file", "folder", "link", "gone", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """Something in the layer that was not there, or not so, at the last look."""
 
     place: PurePath
@@ -80,7 +80,7 @@ class Entry:
 
 def new_entries(
     upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath
-) -> Iterator[Entry]:
+) -> Iterator[LayerEntry]:
     """Yields what is in a folder of the layer, and in those below, and was not dealt with.
 
     Args:
@@ -112,7 +112,7 @@ def _entered(stack: ExitStack, folder: int, name: str) -> int:
     return descriptor
 
 
-def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[Entry]:
+def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:
     """What was in a folder that was removed and made again, and is there no more."""
     try:
         os.getxattr(inner, _OPAQUE)
@@ -124,7 +124,9 @@ def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterato
         os.removexattr(inner, _OPAQUE)
 
 
-def _judged(place: PurePath, now: Signature, before: Signature, upper: int, folder: int) -> Entry:
+def _judged(
+    place: PurePath, now: Signature, before: Signature, upper: int, folder: int
+) -> LayerEntry:
     """What an entry of the layer stands for, and what a person should know of it."""
     mode = now[4]
     if stat.S_ISCHR(mode):
@@ -142,17 +144,17 @@ def _judged(place: PurePath, now: Signature, before: Signature, upper: int, fold
         kind = "folder"
     else:
         marks.append(NO_FILE)
-    return Entry(place, now, _change(place, now, before, marks), kind)
+    return LayerEntry(place, now, _change(place, now, before, marks), kind)
 
 
-def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> Entry:
+def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
     """The removal of a file, or of a folder with all that is in it."""
     marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
     if stat.S_ISDIR(before[4]):
         inside = protected_paths(Path(f"/proc/self/fd/{folder}") / place.name)
         marks += [f"{NEVER}: {path.name}" for path in inside[:1]]
     change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
-    return Entry(place, now, change, "gone")
+    return LayerEntry(place, now, change, "gone")
 
 
 def _change(place: PurePath, now: Signature, before: Signature, marks: list[str]) -> FileChange:
@@ -215,7 +217,7 @@ def _stays_inside(place: PurePath, target: str) -> bool:
     return led != ".." and not led.startswith("../")
 
 
-def changes_nothing(entry: Entry, upper: int, folder: int) -> bool:
+def changes_nothing(entry: LayerEntry, upper: int, folder: int) -> bool:
     """Whether the folder is already as it would be afterwards."""
     before = look(folder, entry.place)
     if entry.kind == "gone":
@@ -228,9 +230,12 @@ def changes_nothing(entry: Entry, upper: int, folder: int) -> bool:
     is_same_kind = stat.S_ISREG(before[4]) and not (before[4] ^ entry.signature[4]) & 0o111
     if not is_same_kind or before[1] != entry.signature[1]:
         return False
-    with beneath.read(upper, entry.place) as one, beneath.read(folder, entry.place) as other:
-        while chunk := one.read(CHUNK_BYTES):
-            if chunk != other.read(CHUNK_BYTES):
+    with (
+        beneath.open_to_read(upper, entry.place) as one,
+        beneath.open_to_read(folder, entry.place) as other,
+    ):
+        while chunk := one.read(COPY_BYTES):
+            if chunk != other.read(COPY_BYTES):
                 return False
     return True
 

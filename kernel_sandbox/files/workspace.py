@@ -266,7 +266,7 @@ def _place(openers: Mapping[Path, _Opener], folder: Path, limit_bytes: int) -> t
 
 @contextmanager
 def _opened(root: Path, place: Path) -> Iterator[BinaryIO]:
-    with beneath.held(root) as folder, beneath.read(folder, place) as source:
+    with beneath.held(root) as folder, beneath.open_to_read(folder, place) as source:
         yield source
 
 

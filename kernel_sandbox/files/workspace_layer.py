@@ -34,8 +34,8 @@ from kernel_sandbox.files import beneath
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import (
     ASKED,
-    CHUNK_BYTES,
-    Entry,
+    COPY_BYTES,
+    LayerEntry,
     Signature,
     changes_nothing,
     folder_times,
@@ -83,7 +83,7 @@ class WorkspaceLayer:
         """What was dealt with, as it then was in the layer."""
         self._written: dict[PurePath, Signature] = {}
         """What was let through, as it then was in the folder."""
-        self._waiting: dict[str, Entry] = {}
+        self._waiting: dict[str, LayerEntry] = {}
         self._news: list[FileChange] = []
         self._folders = folder_times(folder)
         self.is_gated = False
@@ -134,7 +134,7 @@ class WorkspaceLayer:
             self._news += filter(None, done)
             self._folders = folder_times(self.folder)
 
-    def _settled(self, entry: Entry, upper: int) -> FileChange | None:
+    def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Does what is to be done with an entry; returns the change, `None` where it is none."""
         self._handled[entry.place] = entry.signature
         self._waiting.pop(entry.change.path, None)
@@ -157,15 +157,15 @@ class WorkspaceLayer:
             return replace(change, state="refused", marks=(*change.marks, why))
         return change if entry.kind != "folder" or change.kind != "made" else None
 
-    def _keep(self, entry: Entry, upper: int) -> None:
+    def _keep(self, entry: LayerEntry, upper: int) -> None:
         """Keeps a copy of what waits for a yes: that is what is written then."""
         if entry.kind == "file":
             with (
-                beneath.read(upper, entry.place) as source,
+                beneath.open_to_read(upper, entry.place) as source,
                 beneath.held(self.path / "held") as held,
                 beneath.replaced(held, _kept_name(entry)) as target,
             ):
-                shutil.copyfileobj(source, target, CHUNK_BYTES)
+                shutil.copyfileobj(source, target, COPY_BYTES)
         self._waiting[entry.change.path] = entry
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
@@ -191,7 +191,7 @@ class WorkspaceLayer:
             self.refresh()
         return done
 
-    def _allow(self, entry: Entry, upper: int, held: int) -> FileChange:
+    def _allow(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
         try:
             self._write(entry, upper, held, _kept_name(entry))
         except OSError as error:
@@ -201,14 +201,14 @@ class WorkspaceLayer:
             remove(held, _kept_name(entry))
         return entry.change
 
-    def _deny(self, entry: Entry, upper: int, held: int) -> FileChange:
+    def _deny(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
         if look(upper, entry.place) == entry.signature:
             remove(upper, entry.place)
         remove(held, _kept_name(entry))
         self._handled.pop(entry.place, None)
         return replace(entry.change, state="refused")
 
-    def _write(self, entry: Entry, upper: int, contents: int, name: PurePath) -> None:
+    def _write(self, entry: LayerEntry, upper: int, contents: int, name: PurePath) -> None:
         """Does to the folder what was done in the layer.
 
         Args:
@@ -223,11 +223,11 @@ class WorkspaceLayer:
         place, folder = entry.place, self._folder
         before, mode = look(folder, place), stat.S_IMODE(entry.signature[4])
         if entry.kind == "file":
-            with beneath.read(contents, name) as source:
+            with beneath.open_to_read(contents, name) as source:
                 if stat.S_ISDIR(before[4]):
                     remove(folder, place)
                 with beneath.replaced(folder, place, mode) as written:
-                    shutil.copyfileobj(source, written, CHUNK_BYTES)
+                    shutil.copyfileobj(source, written, COPY_BYTES)
                     os.fchmod(written.fileno(), mode)
         else:
             target = target_of(upper, place) if entry.kind == "link" else ""
@@ -285,5 +285,5 @@ class WorkspaceLayer:
                 self._folder = -1
 
 
-def _kept_name(entry: Entry) -> PurePath:
+def _kept_name(entry: LayerEntry) -> PurePath:
     return PurePath(hashlib.sha256(os.fsencode(entry.place)).hexdigest())

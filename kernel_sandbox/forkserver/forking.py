@@ -172,13 +172,13 @@ class Forker:  # pragma: no cover (runs in the worker)
             os.write(2, f"the state could not be forked: {error}\n".encode())
             os._exit(1)
 
-    def _rules(self, folder: Path) -> landlock.Rules:
+    def _rules(self, folder: Path) -> landlock.LandlockRules:
         """Its own folder to write; what the states before it wrote to read; nothing beside."""
         policy = self._policy
         readable = (*policy.readable_paths, *self._written)
         home = Path(policy.run_dir) / "home"
         base = (*view.base_paths(policy.network), Path("/proc"))
-        return landlock.Rules(readable, (folder, home), network=True, system=base)
+        return landlock.LandlockRules(readable, (folder, home), network=True, system=base)
 
 
 def _move(folder: Path) -> None:

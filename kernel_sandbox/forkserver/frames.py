@@ -28,10 +28,10 @@ from kernel_sandbox.messages import (
     is_a,
 )
 
-__all__ = ["Decoder", "FrameError", "Message", "encode"]
+__all__ = ["Decoder", "FrameError", "FrameMessage", "encode"]
 
 _LENGTH = struct.Struct("!I")
-Message = tuple[str, dict[str, Any]]
+FrameMessage = tuple[str, dict[str, Any]]
 """A kind and a content."""
 
 
@@ -105,7 +105,7 @@ class Decoder:
         self._buffer = bytearray()
         self._is_broken = False
 
-    def feed(self, data: bytes) -> Iterator[Message]:
+    def feed(self, data: bytes) -> Iterator[FrameMessage]:
         """Yields the messages that these bytes complete.
 
         Args:
@@ -124,7 +124,7 @@ class Decoder:
             self._buffer.clear()
             raise
 
-    def _complete(self) -> Iterator[Message]:
+    def _complete(self) -> Iterator[FrameMessage]:
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
             if length > MESSAGE_BYTES:
@@ -137,7 +137,7 @@ class Decoder:
             yield _message(body)
 
 
-def _message(body: bytes) -> Message:
+def _message(body: bytes) -> FrameMessage:
     try:
         raw = decode(body)
     except ValueError as error:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Literal
 
-from kernel_sandbox.forkserver.frames import Decoder, FrameError, Message, encode
+from kernel_sandbox.forkserver.frames import Decoder, FrameError, FrameMessage, encode
 
 __all__ = ["TextStream", "WorkerChannel"]
 
@@ -55,7 +55,7 @@ class WorkerChannel:
         """
         self._connection = connection
         self._decoder = Decoder()
-        self._arrived: list[Message] = []
+        self._arrived: list[FrameMessage] = []
         self._descriptors: list[int] = []
         self._owner = os.getpid()
         self._lock = threading.Lock()
@@ -108,7 +108,7 @@ class WorkerChannel:
         message, *lines = (text[:ERROR_CHARACTERS] for text in texts)
         self.send("error", {"ename": name, "evalue": message, "traceback": lines})
 
-    def receive(self) -> Message | None:
+    def receive(self) -> FrameMessage | None:
         """Returns the next message; `None` when the parent is gone.
 
         Raises:

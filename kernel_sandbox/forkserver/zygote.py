@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_sandbox.confine import privileges
-from kernel_sandbox.confine.confine import prepare
+from kernel_sandbox.confine.confine import prepare_confinement
 from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.environment import chart_style
 from kernel_sandbox.forkserver.jail import Jailer, children_elsewhere, send_children, split_off
@@ -237,7 +237,7 @@ def main(arguments: list[str]) -> None:  # pragma: no cover
     """
     descriptor, parent, isolate, *modules = arguments
     privileges.die_with_parent(int(parent))
-    prepare()
+    prepare_confinement()
     jailer = None
     if isolate == ISOLATED:
         with contextlib.suppress(OSError):  # then each worker makes its own namespaces, or none

@@ -26,7 +26,7 @@ from kernel_sandbox.watch import consumption, processes
 from kernel_sandbox.watch.watchdog import Watchdog, out_of_memory
 from kernel_sandbox.watch.watched_kernel import WatchedKernel
 
-__all__ = ["AttachedKernel", "sandbox_of", "value_text"]
+__all__ = ["AttachedKernel", "reply_text", "sandbox_of"]
 
 
 _FIGURES_S = 5.0
@@ -42,7 +42,7 @@ def sandbox_of(manager: Any) -> SandboxProvisioner | None:
     return found if isinstance(found, SandboxProvisioner) and found.is_confined else None
 
 
-def value_text(reply: Mapping[str, Any]) -> str | None:
+def reply_text(reply: Mapping[str, Any]) -> str | None:
     """Returns the text of an expression's value; `None` where the reply has none.
 
     Args:
@@ -158,7 +158,7 @@ class AttachedKernel(WatchedKernel):
                 content = await self._channel.evaluate(source, expression)
         except TimeoutError:
             return None
-        return value_text(content)
+        return reply_text(content)
 
     async def tell_figures(self) -> None:
         """Has figures told in words, too; a restricted kernel does so by itself."""
@@ -170,7 +170,9 @@ class AttachedKernel(WatchedKernel):
     def usage(self) -> tuple[consumption.Usage, float]:
         """Returns what the kernel uses now, and its processor time in seconds."""
         pid = self._process.pid if self._process is not None else 0
-        return consumption.measure([pid], self.limits.memory_bytes), consumption.cpu_seconds(pid)
+        return consumption.measure_usage([pid], self.limits.memory_bytes), consumption.cpu_seconds(
+            pid
+        )
 
     async def interrupt(self) -> None:
         """Interrupts the kernel as its kernelspec asks."""

@@ -18,7 +18,7 @@ import pandas as pd
 
 from kernel_sandbox.ledger.facts import Coverage
 
-__all__ = ["coverage_of", "coverage_of_query", "label", "value_text"]
+__all__ = ["code_text", "coverage_of", "coverage_of_query", "label"]
 
 _VALUE_CHARS, _NAME_CHARS, _SHOWN_VALUES = 60, 60, 3
 _SAMPLED, _MOST_ROWS = 200_000, 5_000_000
@@ -41,10 +41,10 @@ def label(values: Any) -> str:
     name = getattr(values, "name", None)
     if name is None:
         return "index" if isinstance(values, pd.Index) else "value"
-    return name[:_NAME_CHARS] if isinstance(name, str) else value_text(name)
+    return name[:_NAME_CHARS] if isinstance(name, str) else code_text(name)
 
 
-def value_text(value: Any) -> str:
+def code_text(value: Any) -> str:
     """Returns a value as code has it, short; only values of known types are asked for a text."""
     if isinstance(value, str):
         return repr(str(value[:_VALUE_CHARS]))
@@ -55,7 +55,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, dt.date | dt.timedelta | pd.Period):
         return str(value).removesuffix(" 00:00:00")[:_VALUE_CHARS]
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        shown = [value_text(one) for one, _ in zip(value, range(_SHOWN_VALUES), strict=False)]
+        shown = [code_text(one) for one, _ in zip(value, range(_SHOWN_VALUES), strict=False)]
         more = f", … {len(value)} values" if len(value) > _SHOWN_VALUES else ""
         return f"[{', '.join(shown)}{more}]"
     return label(value) if isinstance(value, pd.Series | pd.Index) else type(value).__name__
@@ -94,8 +94,8 @@ def _ranged(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
         bare.part,
         bare.rows,
         bare.column,
-        low=value_text(low),
-        high=value_text(high),
+        low=code_text(low),
+        high=code_text(high),
         dtype=str(values.dtype) if is_other else "",
     )
 
@@ -114,7 +114,7 @@ def _near(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
 
     def counted(some: list[Any]) -> tuple[tuple[str, int], ...]:
         exact = (int(counts[one] if step == 1 else (values == one).sum()) for one in some)
-        return tuple(zip(map(value_text, some), exact, strict=True))
+        return tuple(zip(map(code_text, some), exact, strict=True))
 
     is_other = not shown and not any(isinstance(one, str) for one in asked) and known
     holds_text = bool(is_other) and all(isinstance(one, str) for one in frequent)
@@ -183,7 +183,7 @@ def _compared(values: Any, op: ast.cmpop, right: ast.expr) -> Coverage | None:
         return None
     sign, compare = _COMPARISONS[type(op)]
     rows = int(compare(values, wanted).sum())
-    return coverage_of(values, wanted, f"{label(values)} {sign} {value_text(wanted)}", rows)
+    return coverage_of(values, wanted, f"{label(values)} {sign} {code_text(wanted)}", rows)
 
 
 def _conjuncts(tree: ast.expr) -> Iterator[ast.expr]:

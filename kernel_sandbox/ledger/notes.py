@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from kernel_sandbox.ledger.book import Book, Condition
-from kernel_sandbox.ledger.coverage import coverage_of, coverage_of_query, label, value_text
+from kernel_sandbox.ledger.coverage import code_text, coverage_of, coverage_of_query, label
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["Note", "TableCall", "compared", "gaps_of", "note_shown"]
+__all__ = ["CallNote", "TableCall", "compared", "gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table that a query gave: the database and the query, as a `sql` cell sets it."""
@@ -67,11 +67,11 @@ class TableCall:
         return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
 
 
-Note = Callable[[Book, TableCall], None]
+CallNote = Callable[[Book, TableCall], None]
 """Writes down what a call did."""
 
 
-def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
+def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
     """Returns the note of an operation that makes a mask; nothing is a fact before it selects.
 
     Args:
@@ -85,7 +85,7 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
         wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
         if sign == "between":
             wanted = [wanted, call.argument(2, "right")]
-        text = form.format(column=label(column), sign=sign, value=value_text(wanted))
+        text = form.format(column=label(column), sign=sign, value=code_text(wanted))
         text = text[:_CONDITION_CHARS]
         is_empty = not _has_any(call.result)
         coverage: tuple[Coverage, ...] = ()
@@ -99,7 +99,7 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> Note:
     return note
 
 
-def combined(word: str) -> Note:
+def combined(word: str) -> CallNote:
     """Returns the note of `&` or `|` on masks.
 
     Args:
@@ -160,7 +160,7 @@ def located(book: Book, call: TableCall) -> None:
     if is_mask(rows):
         _note_kept(book, call, book.condition_of(rows) or Condition(""))
     elif isinstance(rows, slice) and rows != slice(None) and isinstance(call.result, _TABLES):
-        ends = [value_text(end) for end in (rows.start, rows.stop) if end is not None]
+        ends = [code_text(end) for end in (rows.start, rows.stop) if end is not None]
         text = f"{label(indexer.obj.index)} within {' to '.join(ends)}"
         coverage: tuple[Coverage, ...] = ()
         if not len(call.result) and call.before:
@@ -203,7 +203,7 @@ def dropped(book: Book, call: TableCall) -> None:
     after = len(result)
     if after != call.before:
         columns = call.kwargs.get("subset")
-        text = value_text(columns) if columns is not None else ""
+        text = code_text(columns) if columns is not None else ""
         if after == 0:
             book.remember_void(result, call.name)
         fact = Fact("dropped", call.name, call.before, after, condition=text, line=call.line)
@@ -309,7 +309,7 @@ def coerced(book: Book, call: TableCall) -> None:
     there = int(was_there.sum())
     book.note(
         Fact("lost", call.name, there, there - count, condition=label(source),
-             result=", ".join(map(value_text, examples)), line=call.line)
+             result=", ".join(map(code_text, examples)), line=call.line)
     )  # fmt: skip
 
 
@@ -321,7 +321,7 @@ def reindexed(book: Book, call: TableCall) -> None:
     unknown = ~result.index.isin(table.index)
     if unknown.any():
         count = int(unknown.sum())
-        examples = ", ".join(map(value_text, result.index[unknown][:_EXAMPLES]))
+        examples = ", ".join(map(code_text, result.index[unknown][:_EXAMPLES]))
         book.note(
             Fact("lost", "reindex", len(result), len(result) - count,
                  condition=label(result.index), result=examples, line=call.line)
@@ -337,7 +337,7 @@ def looked_up(book: Book, call: TableCall) -> None:
     levels = [index.get_level_values(place) for place in range(index.nlevels)]
     asked = wanted if isinstance(wanted, tuple) else (wanted,)
     parts = [
-        (level.to_series(), value, f"{label(level)} == {value_text(value)}")
+        (level.to_series(), value, f"{label(level)} == {code_text(value)}")
         for level, value in zip(levels, asked, strict=False)
     ]
     coverage: tuple[Coverage, ...] = ()
@@ -363,7 +363,7 @@ def reduced(book: Book, call: TableCall) -> None:
         suspects = result.index[(result.isna() | (result == 0)).to_numpy()][:_EXAMPLES]
         for name in suspects:
             if name in table.columns and not table[name].notna().any():
-                value = value_text(result[name])
+                value = code_text(result[name])
                 fact = Fact("nothing", call.name, call.before, 0, result=value, line=call.line,
                             condition=label(table[name]))  # fmt: skip
                 book.note(fact)
@@ -381,7 +381,7 @@ def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
         book.note(fact)
     elif (pd.isna(result) or result == 0) and not table.notna().any():
         fact = Fact("nothing", call.name, call.before, 0, condition=label(table),
-                    result=value_text(result), line=call.line)  # fmt: skip
+                    result=code_text(result), line=call.line)  # fmt: skip
         book.note(fact)
 
 
@@ -391,7 +391,7 @@ def nothing(book: Book, call: TableCall) -> None:
         return
     is_value = pd.api.types.is_scalar(call.result)
     why = book.void_of(call.table)
-    result = value_text(call.result) if is_value else ""
+    result = code_text(call.result) if is_value else ""
     book.note(Fact("nothing", call.name, 0, 0, condition=why, result=result, line=call.line))
 
 

@@ -22,7 +22,7 @@ from pandas.core.strings.accessor import StringMethods
 
 from kernel_sandbox.ledger import notes
 from kernel_sandbox.ledger.book import Book
-from kernel_sandbox.ledger.notes import Note, TableCall
+from kernel_sandbox.ledger.notes import CallNote, TableCall
 
 __all__ = ["Wrapping"]
 
@@ -46,7 +46,7 @@ _FILE = "<ledger of dm_jupyter, which warnings pass by as importlib._bootstrap>"
 words in its name when it looks for the line that a warning is about (`_is_internal_frame`)."""
 
 
-def _conditions() -> Iterator[tuple[Any, str, Note]]:
+def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
     """Yields what makes masks; see `_operations`."""
     series = pd.Series
     for name, sign in _SIGNS.items():
@@ -64,7 +64,7 @@ def _conditions() -> Iterator[tuple[Any, str, Note]]:
     yield series, "__invert__", notes.inverted
 
 
-def _methods(owner: Any) -> Iterator[tuple[Any, str, Note]]:
+def _methods(owner: Any) -> Iterator[tuple[Any, str, CallNote]]:
     """Yields what a table and a column both have; see `_operations`."""
     yield owner, "__getitem__", notes.selected
     yield owner, "reindex", notes.reindexed
@@ -79,7 +79,7 @@ def _methods(owner: Any) -> Iterator[tuple[Any, str, Note]]:
         yield from ((owner, name, note) for name in names if hasattr(owner, name))
 
 
-def _operations() -> Iterator[tuple[Any, str, Note]]:
+def _operations() -> Iterator[tuple[Any, str, CallNote]]:
     """Yields the owner of each operation, its name there, and what is noted of it."""
     yield from _conditions()
     yield from _methods(pd.DataFrame)
@@ -98,7 +98,7 @@ def _operations() -> Iterator[tuple[Any, str, Note]]:
                 yield module, name, note
 
 
-_FUNCTIONS: dict[str, Note] = {
+_FUNCTIONS: dict[str, CallNote] = {
     **dict.fromkeys(_COERCIONS, notes.coerced),
     **dict.fromkeys(("merge", "merge_asof"), notes.merged),
     **dict.fromkeys(("read_sql", "read_sql_query"), notes.fetched),
@@ -153,7 +153,7 @@ class Wrapping:
                 namespace[key] = original
 
 
-def _layer(book: Book, original: Any, name: str, note: Note) -> Any:
+def _layer(book: Book, original: Any, name: str, note: CallNote) -> Any:
     """Returns an operation that does what the original does, and then notes it."""
     if name == "__getitem__":
         function = _getitem_layer(book, original, note)
@@ -179,7 +179,7 @@ def _layer(book: Book, original: Any, name: str, note: Note) -> Any:
     return functools.wraps(original)(function)
 
 
-def _getitem_layer(book: Book, original: Any, note: Note) -> Any:
+def _getitem_layer(book: Book, original: Any, note: CallNote) -> Any:
     """As `_layer`, and quick for a key that is a name or a number."""
 
     def function(self: Any, key: Any) -> Any:
@@ -221,7 +221,7 @@ def _cell_line(book: Book, frame: Any, is_walking: bool = False) -> int:
     return int(frame.f_lineno)
 
 
-def _noted(book: Book, original: Any, note: Note, call: TableCall) -> Any:
+def _noted(book: Book, original: Any, note: CallNote, call: TableCall) -> Any:
     """Returns what the original returns; a note that fails is none."""
     book.is_quiet = True
     try:

@@ -17,7 +17,7 @@ from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, Layer
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
 from kernel_sandbox.files.workspace import Workspace, copy_files
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
-from kernel_sandbox.jupyter.attached import value_text
+from kernel_sandbox.jupyter.attached import reply_text
 from kernel_sandbox.jupyter.live import LiveKernel
 from kernel_sandbox.types import CellResult, CellStatus, FileChange, Limits
 
@@ -318,7 +318,7 @@ class KernelSession(CellSession):
             return None
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                return value_text(await kernel.channel.evaluate(source, expression))
+                return reply_text(await kernel.channel.evaluate(source, expression))
         except TimeoutError:
             return None
 

@@ -19,7 +19,7 @@ __all__ = [
     "Usage",
     "available_bytes",
     "cpu_seconds",
-    "measure",
+    "measure_usage",
     "memory_file_bytes",
     "nameless_bytes",
     "private_bytes",
@@ -52,7 +52,7 @@ class Usage:
     processes: int
 
 
-def measure(roots: Iterable[int], limit_bytes: int) -> Usage:
+def measure_usage(roots: Iterable[int], limit_bytes: int) -> Usage:
     """Returns what the processes and their descendants use; see `usage`.
 
     Args:

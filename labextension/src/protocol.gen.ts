@@ -16,7 +16,7 @@ export interface IWantedFile {
 }
 
 /** What a question may be about. */
-export interface ICandidate {
+export interface IDataCandidate {
   kind: 'file' | 'variable';
   name: string;
 }
@@ -439,7 +439,7 @@ export interface IRefused {
   reason: 'kernel' | 'no_kernel' | 'busy' | 'file' | 'link' | 'data' | 'model' | 'notebook' | 'unknown';
   message: string;
   files: IWantedFile[];
-  candidates: ICandidate[];
+  candidates: IDataCandidate[];
 }
 
 /** What the notebook's kernel uses and may use. */

@@ -15,7 +15,7 @@ from kernel_sandbox.confine.syscall_numbers import (
     LAST_KNOWN,
     NUMBERS,
     X86_64,
-    current,
+    current_architecture,
     number_here,
 )
 
@@ -80,7 +80,7 @@ def test_the_younger_calls_count_alike():
 def test_the_processor_is_known_by_its_name(monkeypatch, machine, processor):
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(syscall_numbers.sys, "platform", "linux")
-    assert current() is processor
+    assert current_architecture() is processor
     if processor is None:
         with pytest.raises(OSError, match=f"kill: no number is known for linux on {machine}"):
             number_here("kill")

@@ -16,7 +16,7 @@ from kernel_sandbox.runners.pool_settings import PROFILES
 from training.records.records import DAMAGED
 from training.suites.registry import SUITES
 
-__all__ = ["CHOICES", "parsed", "positive"]
+__all__ = ["CHOICES", "parsed_arguments", "positive"]
 
 _DAY_S = 86_400
 _EARLY_STOPS = ("enough_answers", "enough_votes")
@@ -24,7 +24,7 @@ CHOICES = ("vote", "mode", "value")
 _OF_SEARCH = ("value_model", "iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
 
 
-def parsed(description: str) -> argparse.Namespace:
+def parsed_arguments(description: str) -> argparse.Namespace:
     """Returns the options of this process's command line; what is wrong ends it with 2.
 
     Args:

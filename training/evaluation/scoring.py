@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from dm_jupyter.core.errors import DmJupyterError
-from training.evaluation.scoring_worker import Reply, Request, Setup
+from training.evaluation.scoring_worker import ScoringReply, ScoringRequest, Setup
 from training.suites.suite import ItemScore, Outcome, Sample, Suite
 
 __all__ = ["ScoringError", "ScoringPool", "SuiteError"]
@@ -225,7 +225,7 @@ class _Worker:
         self._known: set[str] = set()
         self._killing = threading.Lock()
 
-    def set_up(self, setup: Setup) -> Reply:
+    def set_up(self, setup: Setup) -> ScoringReply:
         """Gives the process its suite; returns what it made of it."""
         return self._exchange(setup, _START_S)
 
@@ -235,15 +235,15 @@ class _Worker:
         item: Sample,
         outcomes: tuple[Outcome, ...],
         limit_s: float,
-    ) -> Reply:
+    ) -> ScoringReply:
         """Returns what came of a request; an item goes over once, for its label may be large."""
         name = item.task.id
-        request: Request = (kind, name, None if name in self._known else item, outcomes)
+        request: ScoringRequest = (kind, name, None if name in self._known else item, outcomes)
         reply = self._exchange(request, limit_s)
         self._known.add(name)
         return reply
 
-    def _exchange(self, message: Setup | Request, limit_s: float) -> Reply:
+    def _exchange(self, message: Setup | ScoringRequest, limit_s: float) -> ScoringReply:
         try:
             self._line.send(message)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
@@ -253,7 +253,7 @@ class _Worker:
         try:
             if not self._line.poll(limit_s):
                 raise _LostError("too late", is_late=True)
-            reply: Reply = self._line.recv()
+            reply: ScoringReply = self._line.recv()
         except (EOFError, OSError) as error:
             raise _LostError(self._ending()) from error
         return reply

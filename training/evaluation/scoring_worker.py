@@ -18,16 +18,16 @@ from typing import Any, Literal
 
 from training.suites.suite import Outcome, Sample, Suite
 
-__all__ = ["Reply", "Request", "Setup", "serve"]
+__all__ = ["ScoringReply", "ScoringRequest", "Setup", "serve"]
 
 _GRACE_S = 5.0
 """After the parent's own limit: the parent is the one to say what happened."""
 
 Setup = tuple[Suite, float]
 """The first message: the suite, and the limit of a request in seconds."""
-Request = tuple[Literal["score", "agree"], str, Sample | None, tuple[Outcome, ...]]
+ScoringRequest = tuple[Literal["score", "agree"], str, Sample | None, tuple[Outcome, ...]]
 """What is asked, the item's id, the item itself the first time, and the outcomes."""
-Reply = tuple[Literal["done", "failed", "memory"], Any]
+ScoringReply = tuple[Literal["done", "failed", "memory"], Any]
 """What came of a message; with `failed` the error in words."""
 
 
@@ -55,14 +55,14 @@ def _serve(connection: Connection) -> None:
     while True:
         reply = _reply_to(connection.recv)
         if reply[0] == "done":
-            request: Request = reply[1]
+            request: ScoringRequest = reply[1]
             signal.setitimer(signal.ITIMER_REAL, limit_s + _GRACE_S)
             reply = _reply_to(partial(_verdict, suite, items, request))
             signal.setitimer(signal.ITIMER_REAL, 0)
         connection.send(reply)
 
 
-def _verdict(suite: Suite, items: dict[str, Sample], request: Request) -> object:
+def _verdict(suite: Suite, items: dict[str, Sample], request: ScoringRequest) -> object:
     kind, name, item, outcomes = request
     if item is not None:
         items[name] = item
@@ -71,7 +71,7 @@ def _verdict(suite: Suite, items: dict[str, Sample], request: Request) -> object
     return suite.agree(items[name], *outcomes)
 
 
-def _reply_to(compute: Callable[[], object]) -> Reply:
+def _reply_to(compute: Callable[[], object]) -> ScoringReply:
     """The boundary around the suite's own code."""
     try:
         return "done", compute()

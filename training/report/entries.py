@@ -29,7 +29,7 @@ __all__ = [
     "ShownVerdict",
     "entries_of",
     "filters_of",
-    "kind_of",
+    "verdict_kind",
     "verdict_of",
 ]
 
@@ -162,7 +162,7 @@ def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Fil
 
 def _verdicts(records: Sequence[EvalRecord]) -> Iterator[tuple[str, str]]:
     yield "failed", "failures (not right by the strict rules)"
-    kinds = {kind_of(record) for record in records}
+    kinds = {verdict_kind(record) for record in records}
     yield from ((kind, words) for kind, words in VERDICTS.items() if kind in kinds)
     if len({record.id for record in records}) < len(records):
         yield "differs", "tries or runs differ"
@@ -183,7 +183,7 @@ def _pairs(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
     record = one.record
-    yield f"verdict={kind_of(record)}"
+    yield f"verdict={verdict_kind(record)}"
     if not record.strict_correct:
         yield "verdict=failed"
     if differ:
@@ -265,7 +265,7 @@ class ShownVerdict:
         return any(part.expected is not None or part.answered is not None for part in self.parts)
 
 
-def kind_of(record: EvalRecord) -> str:
+def verdict_kind(record: EvalRecord) -> str:
     """Returns `right`, `wrong`, or by whose rules alone it is right: `ours`, `strict`."""
     if record.correct and record.strict_correct:
         return "right"
@@ -280,7 +280,7 @@ def verdict_of(record: EvalRecord) -> ShownVerdict:
     parts = tuple(_parts(record, paired))
     is_told = bool(paired) and {part.name for part in parts} >= paired.keys()
     return ShownVerdict(
-        kind=kind_of(record),
+        kind=verdict_kind(record),
         answer=None if record.answer is None else plain(record.answer, _MAX_CHARS),
         expected=None if record.label is None or is_told else _label_words(record.label),
         parts=parts,

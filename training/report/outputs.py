@@ -16,9 +16,9 @@ from kernel_sandbox.types import CellError, CellResult, Display, Output, Stream
 from training.report.pictures import Picture, Pictures
 from training.report.words import markdown, plain
 
-__all__ = ["MAX_CHARS", "Shown", "clean_html", "shown_outputs"]
+__all__ = ["MAX_HTML_CHARS", "Shown", "clean_html", "shown_outputs"]
 
-MAX_CHARS = 100_000
+MAX_HTML_CHARS = 100_000
 """Longer HTML is not shown: what it is in plain text is."""
 _LOWERED = {"h1": "h4", "h2": "h5", "h3": "h6"}
 """The upper headings are the page's own."""
@@ -78,7 +78,7 @@ def _display(output: Display, pictures: Pictures) -> Shown:
 
 def clean_html(html: str) -> Markup | None:
     """Return the tables and words of some HTML; `None` where it is too long or says nothing."""
-    if len(html) > MAX_CHARS:
+    if len(html) > MAX_HTML_CHARS:
         return None
     return Markup(bare_html(html, renamed=_LOWERED)) or None  # noqa: S704  (it is escaped)
 

@@ -11,9 +11,9 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 
 __all__ = [
-    "Search",
     "SearchError",
     "ShownNode",
+    "StoredSearch",
     "Tree",
     "VoteCount",
     "VoteGroup",
@@ -87,10 +87,10 @@ class Tree:
         return tuple(reversed(path))
 
 
-Search = VoteCount | Tree
+StoredSearch = VoteCount | Tree
 
 
-def search_from_json(raw: Mapping[str, Any]) -> Search:
+def search_from_json(raw: Mapping[str, Any]) -> StoredSearch:
     """Returns the votes or the tree that a record holds; fields it has beyond are left alone.
 
     Raises:

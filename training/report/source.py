@@ -20,7 +20,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from training.atomic import write_lines
 from training.judge.judged import JudgedRecord, read_column
 from training.records.records import EvalRecord, RunError, read_run
-from training.report.search import Search, SearchError, search_from_json
+from training.report.search import SearchError, StoredSearch, search_from_json
 
 __all__ = [
     "MAX_NOTE_CHARS",
@@ -48,7 +48,7 @@ class Tried:
     record: EvalRecord
     trajectory: Trajectory | None
     """`None` for a compact record."""
-    search: Search | None
+    search: StoredSearch | None
     """The votes or the tree; `None` for a single try."""
     judged: JudgedRecord | None = None
     """What a judge said of this very answer; `None` where none was asked."""

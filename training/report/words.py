@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from dm_jupyter.agent.observe import shorten
 
-__all__ = ["MAX_CHARS", "markdown", "plain"]
+__all__ = ["MAX_TEXT_CHARS", "markdown", "plain"]
 
-MAX_CHARS = 20_000
+MAX_TEXT_CHARS = 20_000
 """Characters shown of one text: its head and its tail."""
 
 _ESCAPES = re.compile(
@@ -36,7 +36,7 @@ _PARSER = (
 )
 
 
-def plain(text: str, limit_chars: int = MAX_CHARS) -> str:
+def plain(text: str, limit_chars: int = MAX_TEXT_CHARS) -> str:
     """Returns a text without terminal codes; of a line that was written over, its last state."""
     without = _ESCAPES.sub("", text).replace("\r\n", "\n")
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in without.split("\n"))

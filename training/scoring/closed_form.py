@@ -42,15 +42,15 @@ from pathlib import Path
 from typing import Literal
 
 from dm_jupyter.core.closed_form import fold_name, given_answers
-from training.scoring.lists import folded
+from training.scoring.lists import folded_text
 from training.scoring.reader import (
     CLOSED_FORM,
     Number,
     ReadingPolicy,
+    exact_number,
     is_identifier,
     is_whole,
     numbers_equal,
-    parse_number,
     read_written,
 )
 from training.scoring.values import values_equal
@@ -187,9 +187,9 @@ def _different_answers(text: str, names: Sequence[str]) -> _Answers:
         if name is None and not names:
             name = fold_name(said)
         if name is not None:
-            number = parse_number(value)
+            number = exact_number(value)
             is_plain = number is not None and math.isfinite(number)
-            key = name, number if is_plain else folded(value)
+            key = name, number if is_plain else folded_text(value)
             found.pop(key, None)
             found[key] = (name, value)
     return found

@@ -18,9 +18,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from training.scoring.reader import MAX_CHARS, parse_number, plain_text, read_written, straight
+from training.scoring.reader import (
+    MAX_SCALAR_CHARS,
+    exact_number,
+    plain_text,
+    read_written,
+    straight,
+)
 
-__all__ = ["Group", "folded", "pairs_of", "parse_group", "read_range", "readings"]
+__all__ = ["Group", "folded_text", "pairs_of", "parse_group", "read_range", "readings"]
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019"}
 _AFTER_QUOTE = re.compile(r"\s*(?:[,;:\])}]|\Z)")
@@ -52,7 +58,7 @@ class Group:
         return not self.bracketed and len(self.items) == 1
 
 
-def folded(text: str) -> str:
+def folded_text(text: str) -> str:
     """Return the text as compared: case, outer quotes, runs of spaces and escapes set aside.
 
     Letters keep their accents: `naive` is not `naïve`.
@@ -145,16 +151,16 @@ def pairs_of(group: Group) -> dict[str, str] | None:
 
 def _key(text: str) -> str:
     """A key as compared; `1` and `1.0` are one."""
-    name = folded(text)
+    name = folded_text(text)
     found = read_written(name)
     if found is None or found.is_code or found.is_percent or found.currency:
         return name
-    return str(parse_number(name) if found.is_whole else float(found.value)).removesuffix(".0")
+    return str(exact_number(name) if found.is_whole else float(found.value)).removesuffix(".0")
 
 
 def read_range(text: str) -> tuple[str, str] | None:
     """Return both ends of a range of numbers as written, the smaller one first, or None."""
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_SCALAR_CHARS:
         return None
     found = _RANGE.fullmatch(plain_text(text))
     if found is None:

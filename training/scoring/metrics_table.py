@@ -13,8 +13,8 @@ from statistics import StatisticsError, correlation, fmean
 from typing import Any
 
 from kernel_sandbox.packages.commands import install_extra
-from training.scoring.lists import folded
-from training.scoring.reader import parse_number
+from training.scoring.lists import folded_text
+from training.scoring.reader import exact_number
 
 __all__ = ["METRICS", "MetricError", "score_columns"]
 
@@ -53,7 +53,7 @@ def score_columns(metric: str, truth: Sequence[Column], said: Sequence[Column]) 
 def _numbers(column: Column) -> list[float]:
     values = []
     for text in column:
-        number = parse_number(text)
+        number = exact_number(text)
         try:
             value = math.nan if number is None else float(number)
         except OverflowError:  # an int beyond every float
@@ -68,9 +68,9 @@ def _classes(column: Column) -> list[str]:
     """The names of classes; `1` and `1.0` are one class, `True` and `true` as well."""
     names = []
     for text in column:
-        number = parse_number(text)
+        number = exact_number(text)
         is_whole = number is not None and number == round(_numbers([text])[0])
-        names.append(str(round(number or 0)) if is_whole else folded(text))
+        names.append(str(round(number or 0)) if is_whole else folded_text(text))
     return names
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from training.scoring.reader import MAX_CHARS, plain_text
+from training.scoring.reader import MAX_SCALAR_CHARS, plain_text
 
 __all__ = ["Moment", "is_unclear_date", "may_be_moment", "read_moment"]
 
@@ -88,7 +88,7 @@ def read_moment(text: str) -> Moment | None:
 
 def may_be_moment(text: str) -> bool:
     """Return whether a look at its ends leaves it open that a text is a date or time."""
-    if not 4 <= len(text) <= MAX_CHARS:
+    if not 4 <= len(text) <= MAX_SCALAR_CHARS:
         return False
     if text[0].isalpha():
         return text[:3].casefold() in _STARTS and any(map(str.isdecimal, text))

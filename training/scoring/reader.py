@@ -36,7 +36,7 @@ from typing import Self
 __all__ = [
     "CLOSED_FORM",
     "IDENTIFIER_DIGITS",
-    "MAX_CHARS",
+    "MAX_SCALAR_CHARS",
     "SHORT_ANSWER",
     "TABLE_CELL",
     "Figure",
@@ -44,10 +44,10 @@ __all__ = [
     "ReadingPolicy",
     "WrittenNumber",
     "as_written",
+    "exact_number",
     "is_identifier",
     "is_whole",
     "numbers_equal",
-    "parse_number",
     "plain_text",
     "read_plain",
     "read_written",
@@ -57,7 +57,7 @@ __all__ = [
 
 Number = int | float
 
-MAX_CHARS = 320
+MAX_SCALAR_CHARS = 320
 """A longer text is no scalar: no float has more places before the point."""
 IDENTIFIER_DIGITS = 4
 """From this many digits on, a leading zero in an answer makes a code and not a padded count."""
@@ -172,9 +172,9 @@ def straight(text: str) -> str:
 def plain_text(text: str) -> str:
     """Return a short text without emphasis, wide digits, odd spaces, dashes and quotes.
 
-    A text longer than `MAX_CHARS` comes back as it is, so that the cost is bounded.
+    A text longer than `MAX_SCALAR_CHARS` comes back as it is, so that the cost is bounded.
     """
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_SCALAR_CHARS:
         return text
     plain = straight(text)
     if not plain.isascii():
@@ -191,14 +191,14 @@ def read_plain(text: str) -> Number | None:
 
     Every number read here is read by `read_written` alike. A code such as `007` is read too.
     """
-    if len(text) > MAX_CHARS or not _PLAIN.fullmatch(text):
+    if len(text) > MAX_SCALAR_CHARS or not _PLAIN.fullmatch(text):
         return None
     if text.lstrip("+-").isdecimal():
         return int(text)
     return Figure(text) if text[-1] == "0" and "." in text else float(text)
 
 
-def parse_number(text: str) -> Number | None:
+def exact_number(text: str) -> Number | None:
     """Return the number that the whole text writes, marks set aside, or None.
 
     A number without point and exponent comes back as an exact int, so that long identifiers keep
@@ -212,12 +212,12 @@ def parse_number(text: str) -> Number | None:
     if found is not None:
         return int(found.value) if found.is_whole else _as_float(found.value)
     plain = _unquoted(plain_text(plain))
-    return float(plain) if len(plain) <= MAX_CHARS and _SPECIAL.fullmatch(plain) else None
+    return float(plain) if len(plain) <= MAX_SCALAR_CHARS and _SPECIAL.fullmatch(plain) else None
 
 
 def read_written(text: str) -> WrittenNumber | None:
     """Return the number that the whole text writes, or None; a full stop at its end is none."""
-    if len(text) > MAX_CHARS or len(text.strip().splitlines()) > 1:
+    if len(text) > MAX_SCALAR_CHARS or len(text.strip().splitlines()) > 1:
         return None
     plain = _unquoted(plain_text(text))
     shape = _SHAPE.fullmatch(plain) or _SHAPE.fullmatch(plain.removesuffix("."))

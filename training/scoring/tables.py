@@ -30,8 +30,8 @@ from functools import lru_cache
 
 from training.scoring.moments import Moment, read_moment
 from training.scoring.reader import (
-    MAX_CHARS,
     MAX_EXACT,
+    MAX_SCALAR_CHARS,
     TABLE_CELL,
     Figure,
     Number,
@@ -41,9 +41,9 @@ from training.scoring.reader import (
     read_written,
 )
 
-__all__ = ["Cell", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
+__all__ = ["ResultValue", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
 
-Cell = object
+ResultValue = object
 """A database value, or the text that stands for it in a csv file."""
 
 MAX_PERMUTED_COLUMNS = 6
@@ -91,14 +91,14 @@ def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     return rows
 
 
-def cells_equal(label: Cell, answer: Cell) -> bool:
+def cells_equal(label: ResultValue, answer: ResultValue) -> bool:
     """Returns whether two cells hold the same value."""
     return _fits(_canonical(label), _canonical(answer))
 
 
 def tables_equal(
-    label: Sequence[Sequence[Cell]],
-    answer: Sequence[Sequence[Cell]],
+    label: Sequence[Sequence[ResultValue]],
+    answer: Sequence[Sequence[ResultValue]],
     *,
     order_matters: bool = False,
 ) -> bool:
@@ -122,13 +122,17 @@ def tables_equal(
     )
 
 
-def _have_one_shape(label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]]) -> bool:
+def _have_one_shape(
+    label: Sequence[Sequence[ResultValue]], answer: Sequence[Sequence[ResultValue]]
+) -> bool:
     """Whether both have as many rows, all of one width; no cell is read for it."""
     widths = {*map(len, label), *map(len, answer)}
     return len(label) == len(answer) and len(widths) < 2
 
 
-def _same_as_written(label: Sequence[Sequence[Cell]], answer: Sequence[Sequence[Cell]]) -> bool:
+def _same_as_written(
+    label: Sequence[Sequence[ResultValue]], answer: Sequence[Sequence[ResultValue]]
+) -> bool:
     """Whether the cells fit one by one: most tables that are right need no more than this."""
     return all(
         one == other or _fits(_canonical(one), _canonical(other))
@@ -142,8 +146,8 @@ def _reordered(rows: Sequence[_Row], order: Sequence[int]) -> list[_Row]:
 
 
 def tables_identical(
-    label: Sequence[Sequence[Cell]],
-    answer: Sequence[Sequence[Cell]],
+    label: Sequence[Sequence[ResultValue]],
+    answer: Sequence[Sequence[ResultValue]],
     *,
     order_matters: bool = False,
 ) -> bool:
@@ -164,18 +168,18 @@ def tables_identical(
     return gold == said or (not order_matters and Counter(gold) == Counter(said))
 
 
-def _exactly(cell: Cell) -> _Canonical:
+def _exactly(cell: ResultValue) -> _Canonical:
     if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, int | float):
         return cell
     text = str(cell)
-    if len(text) > MAX_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
+    if len(text) > MAX_SCALAR_CHARS or not _WRITTEN_NUMBER.fullmatch(text):
         return text
     return read_plain(text)
 
 
-def _canonical(cell: Cell) -> _Canonical:
+def _canonical(cell: ResultValue) -> _Canonical:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, int | float):
@@ -186,7 +190,7 @@ def _canonical(cell: Cell) -> _Canonical:
     number = read_plain(text)
     if number is not None:
         return text if _CODE.fullmatch(text) else number
-    return _written(text) if len(text) <= MAX_CHARS else text
+    return _written(text) if len(text) <= MAX_SCALAR_CHARS else text
 
 
 @lru_cache(maxsize=4096)

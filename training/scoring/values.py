@@ -15,13 +15,13 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from training.scoring.lists import Group, folded, pairs_of, parse_group, read_range, readings
+from training.scoring.lists import Group, folded_text, pairs_of, parse_group, read_range, readings
 from training.scoring.moments import read_moment
 from training.scoring.reader import (
-    MAX_CHARS,
+    MAX_SCALAR_CHARS,
     ReadingPolicy,
+    exact_number,
     is_identifier,
-    parse_number,
     plain_text,
     read_written,
     scalars_equal,
@@ -55,7 +55,7 @@ _FIRST = re.compile(r"-?[0-9]+\.?[0-9]*%?")
 
 def kind_of(value: str) -> Literal["number", "list", "text"]:
     """Returns what a written value is; a dict and anything in brackets is a list."""
-    if parse_number(value) is not None:
+    if exact_number(value) is not None:
         return "number"
     group = parse_group(value)
     return "list" if group.bracketed or len(group.items) > 1 else "text"
@@ -69,7 +69,7 @@ def is_nothing(label: str, answer: str) -> bool:
     """
     return (
         label.strip() in _NOTHING_LABELS
-        and folded(plain_text(answer)).removesuffix(".") in _NOTHING_ANSWERS
+        and folded_text(plain_text(answer)).removesuffix(".") in _NOTHING_ANSWERS
     )
 
 
@@ -91,7 +91,7 @@ def values_equal(label: str, answer: str, policy: ReadingPolicy) -> bool:
 
 
 def _equal(label: str, answer: str, policy: ReadingPolicy, depth: int) -> bool:
-    if folded(label) == folded(answer) or _bare(label) == _bare(answer):
+    if folded_text(label) == folded_text(answer) or _bare(label) == _bare(answer):
         return True
     if is_identifier(label, answer):
         return False
@@ -107,13 +107,13 @@ def _equal(label: str, answer: str, policy: ReadingPolicy, depth: int) -> bool:
 
 def _bare(text: str) -> str:
     """The folded text without emphasis around it and one full stop behind it."""
-    plain = folded(plain_text(text))
+    plain = folded_text(plain_text(text))
     return plain.removesuffix(".") if not plain.endswith("..") and len(plain) > 1 else plain
 
 
 def _specials_equal(label: str, answer: str) -> bool:
     """Whether both are undefined, or infinite alike."""
-    first, second = parse_number(label), parse_number(answer)
+    first, second = exact_number(label), exact_number(answer)
     if not isinstance(first, float) or not isinstance(second, float):
         return False
     is_special = abs(first) == float("inf") or first != first  # noqa: PLR0124  (not a number)
@@ -167,10 +167,10 @@ def _same_bag(
     missing = []
     by_text: dict[str, int] = {}
     for item in free:
-        by_text[folded(item)] = by_text.get(folded(item), 0) + 1
+        by_text[folded_text(item)] = by_text.get(folded_text(item), 0) + 1
     for item in labels:
-        if by_text.get(folded(item), 0):
-            by_text[folded(item)] -= 1
+        if by_text.get(folded_text(item), 0):
+            by_text[folded_text(item)] -= 1
         else:
             missing.append(item)
     left = [text for text, count in by_text.items() for _ in range(count)]
@@ -186,7 +186,7 @@ def _same_bag(
 
 def read_number(text: str) -> float | None:
     """Returns the number that the whole text writes; a percent sign divides by 100."""
-    number = parse_number(text)
+    number = exact_number(text)
     if number is None:
         return None
     value, found = _as_float(number), read_written(text)
@@ -196,7 +196,7 @@ def read_number(text: str) -> float | None:
 def first_number(text: str) -> float | None:
     """Returns the first plain number anywhere in a text; a percent sign divides by 100."""
     match = _FIRST.search(text)
-    if match is None or len(match[0]) > MAX_CHARS:
+    if match is None or len(match[0]) > MAX_SCALAR_CHARS:
         return None
     value = _as_float(float(match[0].rstrip("%")))
     return value / 100 if match[0].endswith("%") else value

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dm_jupyter.core.task import Task
 from training.scoring.metrics_table import METRICS, MetricError, score_columns
-from training.scoring.reader import Number, parse_number
+from training.scoring.reader import Number, exact_number
 from training.scoring.tables import tables_equal
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
@@ -142,7 +142,7 @@ def _by_key(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[dict[s
 
 def _folded_key(text: str) -> Number | str:
     """What a key says: 0 for `0.0`, as pandas writes whole numbers beside a missing one."""
-    number = parse_number(text)
+    number = exact_number(text)
     return text.strip() if number is None else number
 
 

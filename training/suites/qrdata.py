@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.core.task import Task
-from training.scoring.lists import folded
+from training.scoring.lists import folded_text
 from training.scoring.short_answer import answers_equal, final_answer
 from training.scoring.values import first_number, is_within, read_number
 from training.suites.records import Record, read_records
@@ -125,7 +125,7 @@ def _is_named(choice: str, text: str) -> bool:
 
 
 def _plain(choice: str) -> str:
-    return folded(choice).strip("\"'*()[] ")
+    return folded_text(choice).strip("\"'*()[] ")
 
 
 def _is_strictly_right(label: QRLabel, said: str) -> bool:
@@ -160,7 +160,7 @@ def _label(record: Record) -> QRLabel:
     answer, kind = record.text("answer"), record.text("question_type")
     if kind == "multiple_choice":
         choices = record.texts("multiple_choices")
-        if folded(answer) not in map(folded, choices):
+        if folded_text(answer) not in map(folded_text, choices):
             raise record.fault("multiple_choices", f"the answer {answer!r} is none of them")
         return QRLabel(answer, choices)
     if kind != "numerical":

@@ -37,6 +37,7 @@ __all__ = [
     "bar_words",
     "drawn_words",
     "items",
+    "label_text",
     "named",
     "number",
     "numbers",
@@ -45,7 +46,6 @@ __all__ = [
     "place",
     "points_words",
     "span_of",
-    "text_of",
 ]
 
 MOST_POINTS = 10_000
@@ -265,7 +265,7 @@ def place(value: object) -> str:
         date = _DATE.match(value)
         if date is not None:
             return value[:10] if date[1] in (None, "00:00") else value[:16].replace("T", " ")
-        return text_of(value)[:_NAME_CHARS]
+        return label_text(value)[:_NAME_CHARS]
     if isinstance(value, list):
         return " / ".join(map(place, (one for one in value[:3] if not isinstance(one, list))))
     if isinstance(value, bool):
@@ -274,7 +274,7 @@ def place(value: object) -> str:
     return short(found) if isfinite(found) else ""
 
 
-def text_of(raw: object) -> str:
+def label_text(raw: object) -> str:
     """Returns a label as plain text on one line; empty for what is none.
 
     Args:

@@ -16,6 +16,7 @@ from dm_jupyter.agent.figures.drawn import (
     bar_words,
     drawn_words,
     items,
+    label_text,
     named,
     number,
     numbers,
@@ -24,7 +25,6 @@ from dm_jupyter.agent.figures.drawn import (
     place,
     points_words,
     span_of,
-    text_of,
 )
 from kernel_sandbox.cells.figures import MOST_AXES, heat_map_text, short
 
@@ -66,7 +66,7 @@ def plotly_words(raw: object) -> str:
     axes = [_axes(names, group, layout) for names, group in islice(groups.items(), MOST_AXES)] + [
         Axes()
     ] * (len(groups) - MOST_AXES)
-    words = drawn_words(text_of(one_of(layout, "title")), axes)
+    words = drawn_words(label_text(one_of(layout, "title")), axes)
     frames = one_of(raw, "frames")
     is_moving = isinstance(frames, list) and bool(frames)
     return f"{words}. This is the first of its {len(frames)} frames" if is_moving else words
@@ -94,8 +94,8 @@ def _axes(names: tuple[str, str], traces: Sequence[_Trace], layout: object) -> A
         axes.add("" if axes.is_full else _series(trace))
     axes.title = _title_above(x, y, layout) if names != ("", "") else ""
     seen = traces[:MOST_AXES]
-    axes.x = Axis(text_of(one_of(x, "title")), _span(x, seen, "x"))
-    axes.y = Axis(text_of(one_of(y, "title")), _span(y, seen, "y"))
+    axes.x = Axis(label_text(one_of(x, "title")), _span(x, seen, "x"))
+    axes.y = Axis(label_text(one_of(y, "title")), _span(y, seen, "y"))
     return axes
 
 
@@ -134,7 +134,7 @@ def _title_above(x: object, y: object, layout: object) -> str:
             continue
         at, height = number(one_of(note, "x")), number(one_of(note, "y"))
         if left <= at <= right and top <= height <= top + _EDGE:
-            return text_of(note)
+            return label_text(note)
     return ""
 
 
@@ -154,7 +154,7 @@ def _series(trace: _Trace) -> str:
 
 
 def _told(trace: _Trace) -> str:
-    kind, name = _kind(trace), text_of(trace.get("name"))
+    kind, name = _kind(trace), label_text(trace.get("name"))
     tell = _TELLERS.get(kind)
     return tell(trace, name) if tell is not None else _other(trace, name)
 
@@ -267,7 +267,9 @@ def _table(trace: _Trace, name: str) -> str:
 
 
 def _indicator(trace: _Trace, name: str) -> str:
-    return f"{named('indicator', text_of(trace.get('title')) or name)}: {place(trace.get('value'))}"
+    return (
+        f"{named('indicator', label_text(trace.get('title')) or name)}: {place(trace.get('value'))}"
+    )
 
 
 def _heat_map(trace: _Trace, _name: str) -> str:

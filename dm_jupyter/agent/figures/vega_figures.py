@@ -19,6 +19,7 @@ from dm_jupyter.agent.figures.drawn import (
     aggregated,
     bar_words,
     drawn_words,
+    label_text,
     named,
     number,
     one_of,
@@ -26,7 +27,6 @@ from dm_jupyter.agent.figures.drawn import (
     place,
     points_words,
     span_of,
-    text_of,
 )
 from kernel_sandbox.cells.figures import MOST_AXES, heat_map_text
 
@@ -86,7 +86,7 @@ def vega_lite_words(raw: object) -> str:
     axes = [_axes([replace(view, most=most) for view in views]) for views in groups[:MOST_AXES]]
     axes += [Axes()] * (len(groups) - len(axes))
     is_one = len(groups) == 1
-    title = text_of(one_of(raw, "title")) or (axes[0].title if is_one else "")
+    title = label_text(one_of(raw, "title")) or (axes[0].title if is_one else "")
     if is_one:
         axes[0].title = ""
     return drawn_words(title, axes)
@@ -132,7 +132,7 @@ def _inherited(raw: _Object, around: _Around) -> _Around:
         data=raw.get("data", around.data),
         encoding={**around.encoding, **own},
         changes=(*around.changes, *map(_change, _list(raw.get("transform"))))[:_MOST_VIEWS],
-        title=text_of(raw.get("title")) or around.title,
+        title=label_text(raw.get("title")) or around.title,
     )
 
 
@@ -182,7 +182,7 @@ def _is_piled(view: _View, name: str) -> bool:
 
 def _label(channel: object) -> str:
     for title in (one_of(channel, "axis", "title"), one_of(channel, "title")):
-        if text := text_of(title):
+        if text := label_text(title):
             return text
     name, how = _field(channel), _how(channel)
     if how == "count":
@@ -372,14 +372,14 @@ def vega_words(raw: object) -> str:
     }
     axes = Axes()
     labels = {
-        "x" if one_of(one, "orient") in ("top", "bottom") else "y": text_of(one_of(one, "title"))
+        "x" if one_of(one, "orient") in ("top", "bottom") else "y": label_text(one_of(one, "title"))
         for one in _list(one_of(raw, "axes"))
         if one_of(one, "title")
     }
     axes.x, axes.y = Axis(labels.get("x", "")), Axis(labels.get("y", ""))
     for mark in _list(one_of(raw, "marks")):
         axes.add(_mark(mark, tables))
-    return drawn_words(text_of(one_of(raw, "title")), [axes] if axes.count else [])
+    return drawn_words(label_text(one_of(raw, "title")), [axes] if axes.count else [])
 
 
 def _mark(mark: object, tables: Mapping[str, object]) -> str:

@@ -24,10 +24,16 @@ from dm_jupyter.assist.grounding.faults import (
     superlative_fault,
 )
 from dm_jupyter.assist.grounding.numbers import with_points
-from dm_jupyter.assist.grounding.outputs import Outputs, read
+from dm_jupyter.assist.grounding.outputs import Outputs, read_outputs
 from dm_jupyter.assist.grounding.pools import KnownPools, totals_of
-from dm_jupyter.assist.grounding.rivals import contradiction, shown, wider_row, year_fault
-from dm_jupyter.assist.grounding.sizes import Held, Index, derived_windows, misfit, readings
+from dm_jupyter.assist.grounding.rivals import contradiction, shown_label, wider_row, year_fault
+from dm_jupyter.assist.grounding.sizes import (
+    FittingValue,
+    Index,
+    derived_windows,
+    misfit,
+    stated_readings,
+)
 from dm_jupyter.assist.grounding.statements import Statement, statements
 from dm_jupyter.assist.grounding.words import Unit, content_words
 from dm_jupyter.core.grounded import Grounded, Verdict
@@ -55,7 +61,7 @@ _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
 class _Fit:
     """A value that fits in size, and how well it fits in what it is about."""
 
-    held: Held
+    held: FittingValue
     score: int
     """Labels that the clause names; -1 where labels or units say otherwise."""
     why: str = ""
@@ -89,7 +95,7 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         outputs: what each cell has shown, as plain text.
         question: what was asked.
     """
-    found = _Binder(read(outputs), question).verdicts(with_points(answer))
+    found = _Binder(read_outputs(outputs), question).verdicts(with_points(answer))
     return tuple(replace(one, text=answer[one.start : one.end].strip()) for one in found)
 
 
@@ -143,7 +149,7 @@ class _Binder:
         return _with_assumed(found)
 
     def _known(
-        self, said: list[Statement], first: list[tuple[Grounded | None, Held | None]]
+        self, said: list[Statement], first: list[tuple[Grounded | None, FittingValue | None]]
     ) -> list[KnownPools]:
         """The numbers that stand in outputs, and those that repeat the question's."""
         found = []
@@ -155,7 +161,7 @@ class _Binder:
                 found.append(_known_as_stated(statement, 0))
         return found
 
-    def direct(self, statement: Statement) -> tuple[Grounded | None, Held | None]:
+    def direct(self, statement: Statement) -> tuple[Grounded | None, FittingValue | None]:
         """The verdict where a value itself decides; `None` where none fits in size."""
         if statement.is_label:
             return self._label(statement), None
@@ -186,7 +192,7 @@ class _Binder:
 
     def _fits(self, statement: Statement) -> list[_Fit]:
         found = []
-        for reading in readings(statement, self._units, self._scales):
+        for reading in stated_readings(statement, self._units, self._scales):
             for held in self._index.fitting(reading):
                 why = misfit(held, statement)
                 if why is None:
@@ -219,7 +225,7 @@ class _Binder:
         is_one_of_many = block.is_table and len(block.rows) > 1
         return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
-    def _other_line(self, held: Held, statement: Statement) -> str:
+    def _other_line(self, held: FittingValue, statement: Statement) -> str:
         """Whose figure a value of a line is, where another cell has printed what is named."""
         block = held.block
         if block is None or block.is_table:
@@ -239,7 +245,10 @@ class _Binder:
                 if not (is_akin and more):
                     continue
                 if more <= statement.near and not less & statement.wide:
-                    mine, theirs = shown(block.rows[held.cell.row]), shown(other.rows[row])
+                    mine, theirs = (
+                        shown_label(block.rows[held.cell.row]),
+                        shown_label(other.rows[row]),
+                    )
                     return f"{held.cell.text} is for {mine}, not {theirs}"
         return ""
 
@@ -348,7 +357,7 @@ def _is_surpassed(best: _Fit, bad: list[_Fit], statement: Statement) -> bool:
     return any(named < fit.rival for fit in bad)
 
 
-def _agreement(held: Held, statement: Statement) -> int:
+def _agreement(held: FittingValue, statement: Statement) -> int:
     """How much of a value's labels its clause names: rows count more than columns."""
     block, cell = held.block, held.cell
     if block is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dm_jupyter.assist.grounding.words import Unit, content_words, scale_of_label, unit_of_label
 
-__all__ = ["Cell", "TextBlock"]
+__all__ = ["NumberCell", "TextBlock"]
 
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
@@ -16,7 +16,7 @@ _MOST_NAMED = 50
 """Rows that one word may name."""
 
 
-class Cell(NamedTuple):
+class NumberCell(NamedTuple):
     """A number that an output holds."""
 
     value: float
@@ -34,7 +34,7 @@ class TextBlock:
     rows: list[str] = field(default_factory=list)
     """The label of each row, for a person."""
     columns: list[str] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[NumberCell] = field(default_factory=list)
     units: dict[tuple[int, int], Unit] = field(default_factory=dict)
     """Unit of a cell, by row and column, where one stood behind it."""
     index_name: str = ""
@@ -55,7 +55,7 @@ class TextBlock:
     parts: list[tuple[str, ...]] = field(default_factory=list)
     """The labels that a row's is put together from."""
     _words: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
-    _grid: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    _grid: dict[tuple[int, int], NumberCell] = field(default_factory=dict)
     _columns: list[int] = field(default_factory=list)
     _by_word: dict[str, list[int]] = field(default_factory=dict)
     _daily: bool | None = None
@@ -75,7 +75,7 @@ class TextBlock:
         """Whether it is one value with a name, as `('King', 1667)`."""
         return not self.is_table and len(self.cells) == 1 == len(self.parts)
 
-    def words(self, cell: Cell) -> frozenset[str]:
+    def words(self, cell: NumberCell) -> frozenset[str]:
         """What the labels of a cell say, its row's and its column's."""
         return self.row_words(cell.row) | self.column_words(cell.column)
 
@@ -96,7 +96,7 @@ class TextBlock:
             self._words[-1, column] = found
         return found
 
-    def at(self, row: int, column: int) -> Cell | None:
+    def at(self, row: int, column: int) -> NumberCell | None:
         """The value at a place of the table."""
         if not self._grid:
             self._grid = {(cell.row, cell.column): cell for cell in reversed(self.cells)}
@@ -107,7 +107,7 @@ class TextBlock:
         self.at(0, 0)
         return sorted(self._grid)
 
-    def column(self, column: int) -> list[Cell]:
+    def column(self, column: int) -> list[NumberCell]:
         """The values of a column, from the top."""
         return [cell for row in range(len(self.rows)) if (cell := self.at(row, column))]
 
@@ -166,12 +166,12 @@ class TextBlock:
         parts = self.parts[row] if self.parts else (self.rows[row],)
         return [frozenset(content_words(part, is_label=True)) for part in parts]
 
-    def scale(self, cell: Cell) -> float:
+    def scale(self, cell: NumberCell) -> float:
         """By what a cell is to be multiplied, as its labels tell."""
         scale = scale_of_label(self.columns[cell.column])
         return scale if scale > 1 else scale_of_label(self.rows[cell.row])
 
-    def unit(self, cell: Cell) -> Unit | None:
+    def unit(self, cell: NumberCell) -> Unit | None:
         """The unit of a cell, where it or a label tells."""
         own = self.units.get((cell.row, cell.column))
         if own:

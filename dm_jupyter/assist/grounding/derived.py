@@ -11,7 +11,7 @@ from dm_jupyter.assist.grounding.numbers import numbers_in
 from dm_jupyter.assist.grounding.pools import (
     KnownPools,
     NumberPool,
-    Value,
+    OutputValue,
     kin_pools,
     pools_of,
     stated_pool,
@@ -84,7 +84,7 @@ def derivation(
     blocks: Sequence[TextBlock],
     stated: Sequence[KnownPools],
     sizes: Sequence[Window],
-    totals: tuple[Value, ...],
+    totals: tuple[OutputValue, ...],
     *,
     is_contested: bool = False,
 ) -> Derivation | None:

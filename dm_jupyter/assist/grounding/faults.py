@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
-from dm_jupyter.assist.grounding.rivals import shown
-from dm_jupyter.assist.grounding.sizes import Held
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
+from dm_jupyter.assist.grounding.rivals import shown_label
+from dm_jupyter.assist.grounding.sizes import FittingValue
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
@@ -52,7 +52,7 @@ _TOTALS = frozenset(("sum", "all", "overall"))
 _MOST_ROWS = 1_000
 
 
-def sign_fault(held: Held, statement: Statement) -> str:
+def sign_fault(held: FittingValue, statement: Statement) -> str:
     """Why a number is of the other sign than its value, where no word says so."""
     stated, value = statement.number, held.cell.value
     is_minus = stated.digits.startswith("-")
@@ -68,7 +68,7 @@ def sign_fault(held: Held, statement: Statement) -> str:
     return f"it is {held.cell.text} there"
 
 
-def _has_fallen(held: Held, statement: Statement) -> bool:
+def _has_fallen(held: FittingValue, statement: Statement) -> bool:
     """Whether words say that something fell whose change is one of a column with a sign."""
     if held.block is None or not held.block.is_table:
         return False
@@ -77,7 +77,7 @@ def _has_fallen(held: Held, statement: Statement) -> bool:
     return is_signed and bool(_FELL.search(clause)) and not _RISING.search(clause)
 
 
-def points_fault(held: Held, statement: Statement) -> str:
+def points_fault(held: FittingValue, statement: Statement) -> str:
     """Returns why a value is no difference in percentage points; else nothing.
 
     Args:
@@ -91,7 +91,7 @@ def points_fault(held: Held, statement: Statement) -> str:
     return f"{cell.text} is a relative change there" if is_relative else ""
 
 
-def is_other_count(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> bool:
+def is_other_count(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> bool:
     """Returns whether a number counts columns and a value does not, or the other way round.
 
     Args:
@@ -109,7 +109,7 @@ def is_other_count(held: Held, statement: Statement, blocks: Sequence[TextBlock]
     return is_columns and bool(noun) and not _BY.search(statement.tight)
 
 
-def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> str:
+def superlative_fault(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> str:
     """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
 
     Args:
@@ -134,10 +134,10 @@ def superlative_fault(held: Held, statement: Statement, blocks: Sequence[TextBlo
     if held.reading.window.holds(best.value):
         return ""
     what = "largest" if is_high else "smallest"
-    return f"{NO_EXTREME}{what} there is {best.text} for {shown(block.rows[best.row])}"
+    return f"{NO_EXTREME}{what} there is {best.text} for {shown_label(block.rows[best.row])}"
 
 
-def _can_tell(block: TextBlock, cell: Cell, statement: Statement) -> bool:
+def _can_tell(block: TextBlock, cell: NumberCell, statement: Statement) -> bool:
     """Whether a superlative beside a value is about the rows of its table."""
     is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
     is_listed = block.is_table or len(block.labels) == len(block.cells)

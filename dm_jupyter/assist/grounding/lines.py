@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
-from dm_jupyter.assist.grounding.numbers import Number, dates_in, numbers_in
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
+from dm_jupyter.assist.grounding.numbers import StatedNumber, dates_in, numbers_in
 from dm_jupyter.assist.grounding.statements import scopes
 from dm_jupyter.assist.grounding.tables import number_of
 from dm_jupyter.assist.grounding.words import Unit, content_words, unit_after
@@ -71,7 +71,7 @@ class _Line:
     head: str = ""
     labels: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    numbers: list[Number] = field(default_factory=list)
+    numbers: list[StatedNumber] = field(default_factory=list)
     units: list[Unit | None] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     key_name: str = ""
@@ -139,9 +139,9 @@ def _add_line(block: TextBlock, line: _Line) -> None:
             block.units[row, column] = unit
         value = number.value * 10.0 ** max(0, number.exponent)
         text = number.digits + ("%" if number.is_percentage else "")
-        block.cells.append(Cell(value, text, row, column))
+        block.cells.append(NumberCell(value, text, row, column))
         for part in _split_numbers(number):
-            block.cells.append(Cell(part.value, part.text, row, column))
+            block.cells.append(NumberCell(part.value, part.text, row, column))
 
 
 def _are_alike(one: _Line, other: _Line) -> bool:
@@ -213,7 +213,7 @@ def _line(line: str) -> _Line:
     return found
 
 
-def _is_led(line: str, numbers: list[Number]) -> bool:
+def _is_led(line: str, numbers: list[StatedNumber]) -> bool:
     """Whether each number of a line follows its name, as `crashes 12 sessions 480`."""
     if len(numbers) < 2 or line[numbers[-1].end :].strip():
         return False
@@ -221,7 +221,7 @@ def _is_led(line: str, numbers: list[Number]) -> bool:
     return all(_PLAIN_WORDS.fullmatch(text) for text in between)
 
 
-def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
+def _is_named_year(line: str, number: StatedNumber, numbers: list[StatedNumber]) -> bool:
     """Whether it is a year before another number, as `2014: 500` or `in 2014 it was 500`."""
     if not number.is_year or len(numbers) < 2:
         return False
@@ -231,7 +231,7 @@ def _is_named_year(line: str, number: Number, numbers: list[Number]) -> bool:
     return line[number.end : number.end + 1] == ":" or before.endswith((" in", "year", "(in"))
 
 
-def _split_numbers(number: Number) -> Iterator[Number]:
+def _split_numbers(number: StatedNumber) -> Iterator[StatedNumber]:
     if "," in number.text:
         yield from numbers_in(number.text.replace(",", " "))
 
@@ -288,7 +288,7 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
             names = tuple(one for level in levels[-4:] for half in level for one in half)
             block.rows.append(", ".join(names))
             block.parts.append(names)
-            block.cells.append(Cell(value, token, len(block.rows) - 1, 0))
+            block.cells.append(NumberCell(value, token, len(block.rows) - 1, 0))
 
 
 def unfolded(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dm_jupyter.assist.grounding.numbers import Number, numbers_in
+from dm_jupyter.assist.grounding.numbers import StatedNumber, numbers_in
 from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["Vocabulary", "label_numbers"]
@@ -129,7 +129,7 @@ def _add_ordinals(found: dict[int, str], answer: str, vocabulary: Vocabulary) ->
             found.setdefault(match.start(), f"#{_ORDINALS[match[1]]}")
 
 
-def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
+def _name_of(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> str | None:
     """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
     before = answer[max(0, number.start - 30) : number.start]
     if number.is_year:
@@ -147,7 +147,7 @@ def _name_of(number: Number, answer: str, vocabulary: Vocabulary) -> str | None:
     return f"#{number.text}" if is_named and _is_called(number, answer, vocabulary) else None
 
 
-def _hour_of(number: Number, answer: str) -> int | None:
+def _hour_of(number: StatedNumber, answer: str) -> int | None:
     """The hour of the day that a number is: 14 for `2 pm`; `None` for none."""
     clock = _CLOCK.match(answer, number.end)
     if not clock:
@@ -158,7 +158,7 @@ def _hour_of(number: Number, answer: str) -> int | None:
     return int(number.value) % 12 + (12 if clock["pm"] else 0)
 
 
-def _is_called(number: Number, answer: str, vocabulary: Vocabulary) -> bool:
+def _is_called(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> bool:
     """Whether the word before or behind a number says what it is a label of."""
     word = re.search(r"(\w+)[\s=:#]+\**\Z", answer[max(0, number.start - 30) : number.start])
     after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])

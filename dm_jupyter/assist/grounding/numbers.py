@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 
 __all__ = [
-    "Number",
+    "StatedNumber",
     "claimed",
     "dates_in",
     "magnitude",
@@ -93,7 +93,7 @@ _WIDE = Context(prec=1_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class StatedNumber:
     """A number as it is written in a text."""
 
     text: str
@@ -167,7 +167,7 @@ def _is_foreign(answer: str) -> bool:
     return len(words) > 1 and not _ENGLISH.search(answer)
 
 
-def claimed(answer: str) -> Iterator[Number]:
+def claimed(answer: str) -> Iterator[StatedNumber]:
     """Yields the numbers of an answer that say something of the data; dates are left out."""
     markers = _list_markers(answer)
     dates = dates_in(answer)
@@ -191,7 +191,7 @@ def dates_in(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _DATE.finditer(text)]
 
 
-def numbers_in(text: str) -> Iterator[Number]:
+def numbers_in(text: str) -> Iterator[StatedNumber]:
     """Yields every number of a text, in order."""
     for match in _NUMBER.finditer(text):
         if len(match["number"]) > _LONGEST:
@@ -201,7 +201,7 @@ def numbers_in(text: str) -> Iterator[Number]:
         unit = (match["unit"] or "").strip()
         is_percentage = unit == "%" or unit.startswith("per")
         scale = -2 if is_percentage else _SCALES.get(unit, 0)
-        yield Number(
+        yield StatedNumber(
             match.group(0).strip(), digits, _decimals(digits), scale, match.start(), match.end()
         )
 
@@ -223,7 +223,7 @@ def plain_value(written: str) -> float:
     return float(written.replace(",", "").replace("−", "-")) if len(written) <= _LONGEST else 0.0
 
 
-def magnitude(number: Number) -> float:
+def magnitude(number: StatedNumber) -> float:
     """Returns what one unit of the last digit other than a closing zero is worth: 100 for 5,100."""
     if number.decimals or not number.digits.lstrip("+-").isdecimal():
         return number.step
@@ -243,7 +243,7 @@ def _list_markers(text: str) -> frozenset[int]:
     return frozenset(places)
 
 
-def _is_level(text: str, number: Number, before: str) -> bool:
+def _is_level(text: str, number: StatedNumber, before: str) -> bool:
     """Whether it is a usual level of significance, with words that say so beside it."""
     usual = _LEVELS_PERCENT if number.is_percentage else _LEVELS
     return Decimal(number.digits) in usual and bool(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.lines import (
     RANGE,
     literal_of,
@@ -20,10 +20,10 @@ from dm_jupyter.assist.grounding.lines import (
 from dm_jupyter.assist.grounding.names import Vocabulary
 from dm_jupyter.assist.grounding.numbers import plain_numbers
 from dm_jupyter.assist.grounding.spans import INTERVAL, interval_edges, interval_spellings
-from dm_jupyter.assist.grounding.tables import delimited_cells, number_of, table_of, text_cells
+from dm_jupyter.assist.grounding.tables import delimited_cells, number_of, text_block_of, text_cells
 from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["Outputs", "read"]
+__all__ = ["Outputs", "read_outputs"]
 
 _TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^[^\s:]+ -\d")
 _FOOTER = re.compile(
@@ -82,7 +82,7 @@ class Outputs:
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
 
-def read(texts: Sequence[str]) -> Outputs:
+def read_outputs(texts: Sequence[str]) -> Outputs:
     """Returns what outputs hold, in time linear in their length.
 
     Args:
@@ -244,7 +244,7 @@ def _blocks(part: _Part, source: int) -> list[TextBlock]:
     elif part.kind in "|,\t" and len(part.lines) > 1:
         cells = delimited_cells(part.lines, part.kind)
         cells = cells and [row for row in cells if not all(map(_TYPES.fullmatch, row))]
-        block = table_of(cells, source) if cells else None
+        block = text_block_of(cells, source) if cells else None
     if block is not None:
         _describe(block, part)
         return [block, *_joined_numbers(part, source)]
@@ -261,7 +261,7 @@ def _aligned(part: _Part, source: int) -> TextBlock | None:
     is_name = len(lines) > 1 and bool(_INDEX_NAME.fullmatch(lines[0]))
     if is_name and (is_series or (is_short and len(lines) > 2)):
         index_name, lines, is_series = lines[0].strip(), lines[1:], True
-    return table_of(
+    return text_block_of(
         _ragged_cells(lines) or text_cells(lines),
         source,
         is_series=is_series,
@@ -294,7 +294,7 @@ def _joined_numbers(part: _Part, source: int) -> list[TextBlock]:
     if part.kind != ",":
         return []
     found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]
-    cells = [Cell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
+    cells = [NumberCell(float(text.replace(",", "")), text, at, 0) for at, text in enumerate(found)]
     return [TextBlock(source, rows=[""] * len(cells), columns=[""], cells=cells)] if cells else []
 
 
@@ -304,7 +304,7 @@ def _lines(lines: list[str], source: int) -> list[TextBlock]:
     for is_tuple, run in groupby(lines, _is_tuple):
         part = list(run)
         rows = tuple_rows(part) if is_tuple else None
-        table = table_of(rows, source) if rows else None
+        table = text_block_of(rows, source) if rows else None
         if table:
             found += [*_words(others, source), table]
             others = []
@@ -324,7 +324,7 @@ def _words(lines: list[str], source: int) -> list[TextBlock]:
     for line in lines:
         entries = _ENTRIES.match(line)
         records = record_rows(line)
-        literal = table_of(records, source) if records else None
+        literal = text_block_of(records, source) if records else None
         literal = literal or (None if entries else literal_of(line, source))
         if literal is not None:
             if not (found and takes_in(found[-1], literal)):

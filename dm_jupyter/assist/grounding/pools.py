@@ -11,12 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.spans import columns_spanned, rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["KnownPools", "NumberPool", "Value", "kin_pools", "pools_of", "stated_pool", "totals_of"]
+__all__ = [
+    "KnownPools",
+    "NumberPool",
+    "OutputValue",
+    "kin_pools",
+    "pools_of",
+    "stated_pool",
+    "totals_of",
+]
 
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
@@ -30,7 +38,7 @@ _POOL = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class OutputValue:
     """A value of an output, or of the answer."""
 
     value: float
@@ -52,13 +60,13 @@ class KnownPools:
 class NumberPool:
     """Values that belong together."""
 
-    values: tuple[Value, ...]
-    pairs: tuple[tuple[Value, Value], ...]
-    whole: tuple[Value, ...] = ()
+    values: tuple[OutputValue, ...]
+    pairs: tuple[tuple[OutputValue, OutputValue], ...]
+    whole: tuple[OutputValue, ...] = ()
     """All values of the column, where all rows are shown."""
-    named: tuple[Value, ...] = ()
+    named: tuple[OutputValue, ...] = ()
     """Those of them that the sentence names."""
-    totals: tuple[Value, ...] = ()
+    totals: tuple[OutputValue, ...] = ()
     """What shares may be of."""
     is_column: bool = False
     """Whether they are one column of a table: shares are of their sum."""
@@ -66,13 +74,13 @@ class NumberPool:
     """Whether they are figures of one distribution, which nobody adds up."""
     is_told: bool = False
     """Whether the clause names the one of the values that it is about."""
-    ratios: tuple[tuple[Value, Value], ...] = ()
+    ratios: tuple[tuple[OutputValue, OutputValue], ...] = ()
     """Twos of different kinds, of which one may be stated for each of the other."""
     is_ordered: bool = False
     """Whether the values follow each other in time."""
     is_stated: bool = False
     """Whether they are numbers of the answer."""
-    told: tuple[Value, ...] = ()
+    told: tuple[OutputValue, ...] = ()
     """Those of a row whose columns the clause names."""
     is_row: bool = False
     """Whether they are one row of a table, which the sentence names."""
@@ -82,10 +90,10 @@ def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
     """The numbers of the answer, as they are held and as they are stated."""
     held, written = [], []
     for one in stated[:_POOL]:
-        held.append(Value(one.value, one.text, one.source))
+        held.append(OutputValue(one.value, one.text, one.source))
         number = one.statement.number
         size = number.value * 10.0 ** max(0, number.exponent)
-        written.append(Value(size, number.text, one.source))
+        written.append(OutputValue(size, number.text, one.source))
     pairs = [
         pair
         for values in (held, written)
@@ -106,7 +114,7 @@ def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Num
 
 
 def pools_of(
-    statement: Statement, blocks: Sequence[TextBlock], totals: tuple[Value, ...]
+    statement: Statement, blocks: Sequence[TextBlock], totals: tuple[OutputValue, ...]
 ) -> Iterator[NumberPool]:
     """The values of each column and row that the sentence may be about."""
     words = statement.near | statement.wide
@@ -146,7 +154,9 @@ def _hinted(block: TextBlock, statement: Statement) -> list[int]:
     return alone if len(alone) == 1 else []
 
 
-def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> Iterator[NumberPool]:
+def _span_pools(
+    block: TextBlock, cells: list[NumberCell], statement: Statement
+) -> Iterator[NumberPool]:
     """The values of rows that the sentence names as one, and what they add up to."""
     sums = []
     for rows in rows_spanned(block, statement):
@@ -160,9 +170,9 @@ def _span_pools(block: TextBlock, cells: list[Cell], statement: Statement) -> It
         yield NumberPool(tuple(sums), pairs, named=tuple(sums), totals=(total,), is_ordered=True)
 
 
-def _sum_value(values: Sequence[Value]) -> Value:
+def _sum_value(values: Sequence[OutputValue]) -> OutputValue:
     text = f"({values[0].text} + … + {values[-1].text})"
-    return Value(sum(value.value for value in values), text, values[0].source)
+    return OutputValue(sum(value.value for value in values), text, values[0].source)
 
 
 def _period_pools(block: TextBlock, rows: list[int], statement: Statement) -> Iterator[NumberPool]:
@@ -174,7 +184,7 @@ def _period_pools(block: TextBlock, rows: list[int], statement: Statement) -> It
 
 
 def _row_pools(
-    block: TextBlock, cells: list[Cell], statement: Statement, *, is_named: bool
+    block: TextBlock, cells: list[NumberCell], statement: Statement, *, is_named: bool
 ) -> Iterator[NumberPool]:
     """The values of a row; those of years by themselves, for they have an order."""
     values = tuple(_value(block, cell) for cell in cells)
@@ -259,7 +269,7 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
 
 def _named_cells(
     blocks: Sequence[TextBlock], said: frozenset[str]
-) -> list[tuple[frozenset[str], Value, TextBlock]]:
+) -> list[tuple[frozenset[str], OutputValue, TextBlock]]:
     """Values of tables with one column whose rows a sentence names, to compare with lines."""
     return [
         (block.row_words(row), _value(block, cell), block)
@@ -274,7 +284,7 @@ def _declared(blocks: Sequence[TextBlock]) -> NumberPool:
     """How many rows and columns outputs say there are, before and after something."""
     rows, columns = [
         [
-            Value(float(total), str(total), block.source)
+            OutputValue(float(total), str(total), block.source)
             for block in blocks
             if (total := getattr(block, name)) and not block.is_table and total != len(block.rows)
         ][:_POOL]
@@ -284,7 +294,7 @@ def _declared(blocks: Sequence[TextBlock]) -> NumberPool:
 
 
 def _column_pool(
-    block: TextBlock, cells: list[Cell], rows: list[int], totals: tuple[Value, ...]
+    block: TextBlock, cells: list[NumberCell], rows: list[int], totals: tuple[OutputValue, ...]
 ) -> NumberPool:
     values = tuple(_value(block, cell) for cell in cells)
     both = list(zip(cells, values, strict=True))
@@ -324,7 +334,9 @@ def _column_pool(
     )
 
 
-def _pairs(values: tuple[Value, ...], named: tuple[Value, ...]) -> Iterator[tuple[Value, Value]]:
+def _pairs(
+    values: tuple[OutputValue, ...], named: tuple[OutputValue, ...]
+) -> Iterator[tuple[OutputValue, OutputValue]]:
     """Two values at a time: those named, else the extremes and neighbours."""
     if len(named) >= 2:
         yield from list(combinations(named, 2))[:_MOST_PAIRS]
@@ -355,13 +367,13 @@ def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
     return [at for at in columns if matched[at] == best or (best and matched[at])][: 3 * _FEW]
 
 
-def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
+def totals_of(blocks: Sequence[TextBlock]) -> tuple[OutputValue, ...]:
     """Returns how many there are of everything, as outputs tell.
 
     Args:
         blocks: what the outputs hold.
     """
-    found: dict[float, Value] = {}
+    found: dict[float, OutputValue] = {}
     for block in blocks:
         if not block.is_table and len(block.cells) == 1 and block.cells[0].text.isdecimal():
             lone = block.cells[0]
@@ -369,7 +381,7 @@ def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
                 found.setdefault(lone.value, _value(block, lone))
         if block.total_rows and (not block.is_table or block.total_rows != len(block.rows)):
             text = str(block.total_rows)
-            found.setdefault(float(text), Value(float(text), text, block.source))
+            found.setdefault(float(text), OutputValue(float(text), text, block.source))
         for cell in block.cells[:200]:
             if (
                 cell.value == _whole_part(cell.value)
@@ -384,7 +396,7 @@ def totals_of(blocks: Sequence[TextBlock]) -> tuple[Value, ...]:
     return tuple(found.values())[:20]
 
 
-def _are_alike(one: Value, other: Value) -> bool:
+def _are_alike(one: OutputValue, other: OutputValue) -> bool:
     """Whether two values of a row may be of one kind, by how they are written."""
     return ("." in one.text) == ("." in other.text)
 
@@ -394,5 +406,5 @@ def _whole_part(value: float) -> float:
     return float(int(value)) if abs(value) < 1e300 else value
 
 
-def _value(block: TextBlock, cell: Cell) -> Value:
-    return Value(cell.value, cell.text, block.source)
+def _value(block: TextBlock, cell: NumberCell) -> OutputValue:
+    return OutputValue(cell.value, cell.text, block.source)

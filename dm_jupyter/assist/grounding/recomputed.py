@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dm_jupyter.assist.grounding.pools import NumberPool, Value
+from dm_jupyter.assist.grounding.pools import NumberPool, OutputValue
 from dm_jupyter.assist.grounding.sizes import Window
 from dm_jupyter.assist.grounding.statements import Statement
 
@@ -161,7 +161,7 @@ def _of_several(pool: NumberPool, claim: Claim, scale: float) -> Derivation | No
 
 
 def _of_two(
-    one: Value, other: Value, pool: NumberPool, claim: Claim, scale: float
+    one: OutputValue, other: OutputValue, pool: NumberPool, claim: Claim, scale: float
 ) -> Derivation | None:
     """One of two parts of a row, or what one value leaves of another."""
     low, high = sorted((one, other), key=lambda each: abs(each.value))
@@ -176,7 +176,7 @@ def _of_two(
     return None
 
 
-def _of_total(one: Value, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
+def _of_total(one: OutputValue, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
     """A value as a part of all of its column, or of a total that an output tells."""
     total = sum(each.value for each in pool.whole)
     if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
@@ -265,7 +265,7 @@ def _is_turned(step: float, claim: Claim) -> bool:
     )
 
 
-def _adds(one: Value, other: Value, fits: Window) -> bool:
+def _adds(one: OutputValue, other: OutputValue, fits: Window) -> bool:
     """Whether each of two values is large enough to change the result."""
     return min(abs(one.value), abs(other.value)) > fits.high - fits.low
 
@@ -367,7 +367,7 @@ def mean(pool: NumberPool, claim: Claim) -> Derivation | None:
     return None
 
 
-def _sum_of(values: Sequence[Value]) -> str:
+def _sum_of(values: Sequence[OutputValue]) -> str:
     if len(values) > _FEW:
         return f"({values[0].text} + … + {values[-1].text})"
     return f"({' + '.join(one.text for one in values)})"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.outputs import Outputs
-from dm_jupyter.assist.grounding.sizes import Held
+from dm_jupyter.assist.grounding.sizes import FittingValue
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import HIGHEST, content_words
 
-__all__ = ["contradiction", "shown", "wider_row", "year_fault"]
+__all__ = ["contradiction", "shown_label", "wider_row", "year_fault"]
 
 _MOST_AS_FRACTION = 1.5
 """Above which a value is hardly a fraction."""
@@ -33,7 +33,7 @@ _ALIKE = re.compile(
 _NOTHING: frozenset[str] = frozenset()
 
 
-def contradiction(held: Held, statement: Statement) -> tuple[str, frozenset[str]]:
+def contradiction(held: FittingValue, statement: Statement) -> tuple[str, frozenset[str]]:
     """Whose figure a value is, where the clause names another row or column of the same table.
 
     Also what the clause names of that other one.
@@ -48,7 +48,7 @@ def contradiction(held: Held, statement: Statement) -> tuple[str, frozenset[str]
         if held.reading.way == "fraction" and abs(other.value) > _MOST_AS_FRACTION:
             continue
         if _is_meant(block.row_words(row), block.row_words(cell.row), statement, block, row):
-            mine, theirs = shown(block.rows[cell.row]), shown(block.rows[row])
+            mine, theirs = shown_label(block.rows[cell.row]), shown_label(block.rows[row])
             return f"{held.cell.text} is for {mine}, not {theirs}", (
                 block.words(other) & statement.near)  # fmt: skip
     return _other_column(held, block, statement) if block.is_table else ("", _NOTHING)
@@ -82,7 +82,9 @@ def _noun_behind(statement: Statement) -> frozenset[str]:
     return frozenset(content_words(match[1])) if match else frozenset()
 
 
-def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[str, frozenset[str]]:
+def _other_column(
+    held: FittingValue, block: TextBlock, statement: Statement
+) -> tuple[str, frozenset[str]]:
     """Which column a value is of, where the clause names another one."""
     cell, near = held.cell, statement.near
     wide = near if block.is_square else statement.wide
@@ -118,7 +120,7 @@ def _other_column(held: Held, block: TextBlock, statement: Statement) -> tuple[s
     return "", _NOTHING
 
 
-def wider_row(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> str:
+def wider_row(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> str:
     """Returns what is the value of all that a clause names, where this one is of a part; else "".
 
     Args:
@@ -142,7 +144,8 @@ def wider_row(held: Held, statement: Statement, blocks: Sequence[TextBlock]) -> 
                 whole = other.at(row, at)
                 is_akin = other.row_words(row) <= named and column & other.column_words(at)
                 if whole and is_akin and not held.reading.window.holds(whole.value):
-                    return f"{cell.text} is for {shown(block.rows[cell.row])}; in all {whole.text}"
+                    label = shown_label(block.rows[cell.row])
+                    return f"{cell.text} is for {label}; in all {whole.text}"
     return ""
 
 
@@ -169,10 +172,10 @@ def year_fault(statement: Statement, outputs: Outputs, question: str) -> str:
             if words and not part.isdecimal() and words <= statement.wide
         ]
         if len(owners) == seen and others and not set(owners) & set(others):
-            return f"{year} is for {shown(block.rows[owners[0]])}"
+            return f"{year} is for {shown_label(block.rows[owners[0]])}"
     return ""
 
 
-def shown(label: str) -> str:
+def shown_label(label: str) -> str:
     """Returns the label of a row as a person is told of it."""
     return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"

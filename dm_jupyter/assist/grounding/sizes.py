@@ -7,13 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.numbers import magnitude, plain_value
 from dm_jupyter.assist.grounding.outputs import Outputs
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import Unit, content_words, smaller_units
 
-__all__ = ["Held", "Index", "Reading", "Window", "derived_windows", "misfit", "readings", "window"]
+__all__ = [
+    "FittingValue",
+    "Index",
+    "StatedReading",
+    "Window",
+    "derived_windows",
+    "misfit",
+    "stated_readings",
+    "window",
+]
 
 _MOST_CANDIDATES, _MOST_BARE = 40, 3
 _LOOSE, _LOOSER = 0.1, 0.25
@@ -41,7 +50,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StatedReading:
     """One way to take a stated number."""
 
     window: Window
@@ -55,21 +64,21 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FittingValue:
     """A value that fits in size."""
 
     source: int
-    cell: Cell
+    cell: NumberCell
     block: TextBlock | None
     """`None` for a number without labels."""
-    reading: Reading
+    reading: StatedReading
 
 
 class Index:
     """All values of the outputs, sorted by size."""
 
     def __init__(self, outputs: Outputs) -> None:
-        found: list[tuple[float, int, Cell, TextBlock | None]] = [
+        found: list[tuple[float, int, NumberCell, TextBlock | None]] = [
             (abs(cell.value), block.source, cell, block)
             for block in outputs.blocks
             for cell in block.cells
@@ -82,19 +91,19 @@ class Index:
         self._order = sorted(range(len(values)), key=values.__getitem__)
         self._bare_sizes = [values[at] for at in self._order]
 
-    def fitting(self, reading: Reading) -> Iterator[Held]:
+    def fitting(self, reading: StatedReading) -> Iterator[FittingValue]:
         """Yields the values within a reading's window, a bounded number of them."""
         start = bisect_left(self._sizes, reading.window.low)
         end = bisect_right(self._sizes, reading.window.high)
         for _, source, cell, block in self._found[start : min(end, start + _MOST_CANDIDATES)]:
-            yield Held(source, cell, block, reading)
+            yield FittingValue(source, cell, block, reading)
         start = bisect_left(self._bare_sizes, reading.window.low)
         end = bisect_right(self._bare_sizes, reading.window.high)
         for at in self._order[start : min(end, start + _MOST_BARE)]:
             text = self._bare[at]
             place = bisect_right(self._bare_from, (at, len(self._bare))) - 1
             source = self._bare_from[place][1]
-            yield Held(source, Cell(plain_value(text), text, 0, 0), None, reading)
+            yield FittingValue(source, NumberCell(plain_value(text), text, 0, 0), None, reading)
 
 
 def window(statement: Statement, *, scaled: bool = True) -> Window:
@@ -119,9 +128,9 @@ def window(statement: Statement, *, scaled: bool = True) -> Window:
     return Window(max(0.0, size - below - slack), size + above + slack).scaled(factor)
 
 
-def readings(
+def stated_readings(
     statement: Statement, units: frozenset[Unit], scales: frozenset[float] = frozenset()
-) -> list[Reading]:
+) -> list[StatedReading]:
     """Returns the ways to take a number.
 
     Args:
@@ -131,27 +140,29 @@ def readings(
     """
     number = statement.number
     plain = window(statement)
-    found = [Reading(plain, "plain")]
+    found = [StatedReading(plain, "plain")]
     if number.is_percentage:
-        found.append(Reading(plain.scaled(0.01), "fraction"))
+        found.append(StatedReading(plain.scaled(0.01), "fraction"))
     elif number.exponent > 0:
-        found.append(Reading(window(statement, scaled=False), "plain"))
+        found.append(StatedReading(window(statement, scaled=False), "plain"))
     elif statement.unit is None and abs(number.value) <= 1 and number.decimals:
-        found.append(Reading(plain.scaled(100.0), "percent"))
+        found.append(StatedReading(plain.scaled(100.0), "percent"))
     if statement.unit and statement.unit[0] != "percent":
         found += [
-            Reading(plain.scaled(statement.unit[1] / held[1]), "unit", held)
+            StatedReading(plain.scaled(statement.unit[1] / held[1]), "unit", held)
             for held in units
             if held[0] == statement.unit[0] and held[1] != statement.unit[1]
         ]
         found += [
-            Reading(plain.scaled(100.0 if held[0] == "cent" else 0.01), "unit", held)
+            StatedReading(plain.scaled(100.0 if held[0] == "cent" else 0.01), "unit", held)
             for held in units
             if {held[0], statement.unit[0]} & _MONEY and "cent" in (held[0], statement.unit[0])
         ]
-        found += [Reading(plain.scaled(factor), "assumed") for factor in _assumed(statement, units)]
+        found += [
+            StatedReading(plain.scaled(factor), "assumed") for factor in _assumed(statement, units)
+        ]
     if not number.is_percentage:
-        found += [Reading(plain.scaled(1 / scale), "scaled", scale=scale) for scale in scales]
+        found += [StatedReading(plain.scaled(1 / scale), "scaled", scale=scale) for scale in scales]
     return found
 
 
@@ -184,7 +195,7 @@ def derived_windows(
     return found
 
 
-def misfit(held: Held, statement: Statement) -> str | None:
+def misfit(held: FittingValue, statement: Statement) -> str | None:
     """Returns why the unit of a value that fits in size rules it out; `""` where none does.
 
     `None` says that the reading is not for such values at all.
@@ -212,7 +223,7 @@ def misfit(held: Held, statement: Statement) -> str | None:
     return f"{held.cell.text} is {why} there" if why else ""
 
 
-def _no_percentage(held: Held, unit: Unit | None) -> str:
+def _no_percentage(held: FittingValue, unit: Unit | None) -> str:
     words = held.block.words(held.cell) if held.block else frozenset()
     if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
         return "a fraction and no percentage"

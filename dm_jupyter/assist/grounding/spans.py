@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.words import DAYS, MONTHS, content_words
+from dm_jupyter.assist.grounding.words import DAYS, MONTH_NAMES, content_words
 
 __all__ = ["INTERVAL", "columns_spanned", "interval_edges", "interval_spellings", "rows_spanned"]
 
@@ -183,8 +183,8 @@ def _period_of(label: str) -> _Period | None:
         quarter = int(match["quarter"] or match["alone"])
         return _Period(year, 3 * quarter - 2, 3 * quarter)
     words = content_words(label, is_label=True)
-    if len(words) == 1 and words[0] in MONTHS:
-        month = MONTHS.index(words[0]) + 1
+    if len(words) == 1 and words[0] in MONTH_NAMES:
+        month = MONTH_NAMES.index(words[0]) + 1
         return _Period(None, month, month)
     return None
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dm_jupyter.assist.grounding.names import Vocabulary, label_numbers
-from dm_jupyter.assist.grounding.numbers import Number, claimed, numbers_in
+from dm_jupyter.assist.grounding.numbers import StatedNumber, claimed, numbers_in
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, Unit, content_words, unit_after
 
-__all__ = ["Scope", "Statement", "scopes", "statements"]
+__all__ = ["Statement", "WordScope", "scopes", "statements"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*\"'(\[—])|\n+")
 _BOUNDARY = re.compile(
@@ -74,7 +74,7 @@ _OTHERS = frozenset(content_words("other remaining rest next remainder"))
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class WordScope:
     """Where the words stand that belong to a number: before it, and behind it."""
 
     before: tuple[int, int]
@@ -85,7 +85,7 @@ class Scope:
 class Statement:
     """A number of an answer, and what is said of it."""
 
-    number: Number
+    number: StatedNumber
     before: str
     since: str
     """What stands between the number before it and it."""
@@ -108,7 +108,7 @@ class Statement:
         return max(self.since, self.before, key=len)[-60:]
 
 
-def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[Scope]:
+def scopes(start: int, end: int, text: str, numbers: Sequence[StatedNumber]) -> list[WordScope]:
     """Returns for each number of a sentence which of its words are about this number.
 
     Args:
@@ -117,12 +117,12 @@ def scopes(start: int, end: int, text: str, numbers: Sequence[Number]) -> list[S
         text: the whole text.
         numbers: those of the sentence, in order.
     """
-    found: list[Scope] = []
+    found: list[WordScope] = []
     before = start
     for at, number in enumerate(numbers):
         until = numbers[at + 1].start if at + 1 < len(numbers) else end
         after, next_before = _cut(text, number.end, until, is_last=at + 1 == len(numbers))
-        found.append(Scope((before, number.start), (number.end, after)))
+        found.append(WordScope((before, number.start), (number.end, after)))
         before = next_before
     return found
 
@@ -220,7 +220,7 @@ class _Reader:
         self._previous: frozenset[str] = frozenset()
         self._columns: list[str] = []
 
-    def sentence(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
+    def sentence(self, start: int, end: int, numbers: list[StatedNumber]) -> list[Statement]:
         text = self._answer[start:end]
         is_bullet = bool(_BULLET.match(text))
         if not is_bullet:
@@ -240,7 +240,7 @@ class _Reader:
         self._previous = frozenset(named[0]) if len(set(named)) == 1 else frozenset()
         return sorted(found, key=lambda one: one.number.start)
 
-    def _clauses(self, start: int, end: int, numbers: list[Number]) -> list[Statement]:
+    def _clauses(self, start: int, end: int, numbers: list[StatedNumber]) -> list[Statement]:
         found: list[Statement] = []
         whole = frozenset(self._words(start, end))
         following = dict(pairwise([*(number.start for number in numbers), end]))
@@ -285,7 +285,7 @@ class _Reader:
                 subject = frozenset(leading[0])
         return found
 
-    def _whose(self, group: list[tuple[Number, Scope]], since: int) -> _Whose:
+    def _whose(self, group: list[tuple[StatedNumber, WordScope]], since: int) -> _Whose:
         """The words of the clause around numbers of one list, and which each of them has."""
         first, last = group[0][1], group[-1][1]
         before = self._words(*first.before)
@@ -316,7 +316,7 @@ class _Reader:
     def _names(
         self,
         words: list[str],
-        group: list[tuple[Number, Scope]],
+        group: list[tuple[StatedNumber, WordScope]],
         since: int,
         *,
         is_set_against: bool,
@@ -329,10 +329,10 @@ class _Reader:
         return names
 
     def _groups(
-        self, start: int, end: int, numbers: list[Number]
-    ) -> list[list[tuple[Number, Scope]]]:
+        self, start: int, end: int, numbers: list[StatedNumber]
+    ) -> list[list[tuple[StatedNumber, WordScope]]]:
         """The numbers, those of one list together."""
-        groups: list[list[tuple[Number, Scope]]] = []
+        groups: list[list[tuple[StatedNumber, WordScope]]] = []
         for number, scope in zip(numbers, scopes(start, end, self._answer, numbers), strict=True):
             last = groups[-1][-1][0].end if groups else 0
             between = self._answer[last : number.start]
@@ -342,13 +342,15 @@ class _Reader:
                 groups.append([(number, scope)])
         return [part for group in groups for part in self._listed(group)]
 
-    def _listed(self, group: list[tuple[Number, Scope]]) -> list[list[tuple[Number, Scope]]]:
+    def _listed(
+        self, group: list[tuple[StatedNumber, WordScope]]
+    ) -> list[list[tuple[StatedNumber, WordScope]]]:
         """A list of numbers as it is; what only commas join is no list."""
         between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
         is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
         return [_of_one_scale(group, between)] if is_list else [[one] for one in group]
 
-    def _table_row(self, start: int, text: str, numbers: list[Number]) -> list[Statement]:
+    def _table_row(self, start: int, text: str, numbers: list[StatedNumber]) -> list[Statement]:
         """Numbers of a Markdown table: their words are their row's and their column's."""
         cells = text.strip().strip("|").split("|")
         if not self._columns:
@@ -366,7 +368,9 @@ class _Reader:
             found.append(Statement(number, texts, "", column, row, near, near, unit, "", is_label))
         return found
 
-    def _statement(self, number: Number, start: int, end: int, *, is_label: bool) -> Statement:
+    def _statement(
+        self, number: StatedNumber, start: int, end: int, *, is_label: bool
+    ) -> Statement:
         words = frozenset(self._words(start, end))
         return Statement(
             number, self._answer[start : number.start], "", self._answer[number.end : end],
@@ -400,8 +404,8 @@ class _Reader:
 
 
 def _of_one_scale(
-    group: list[tuple[Number, Scope]], between: list[str]
-) -> list[tuple[Number, Scope]]:
+    group: list[tuple[StatedNumber, WordScope]], between: list[str]
+) -> list[tuple[StatedNumber, WordScope]]:
     """Numbers of a list, each with what only the last one is written with: `5 to 8 million`."""
     scale = group[-1][0].exponent
     is_shared = scale and all(one.exponent == 0 for one, _ in group[:-1])
@@ -410,7 +414,7 @@ def _of_one_scale(
     return [(replace(number, exponent=scale), scope) for number, scope in group]
 
 
-def _with_spread(numbers: list[Number], text: str) -> list[Number]:
+def _with_spread(numbers: list[StatedNumber], text: str) -> list[StatedNumber]:
     """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
     return [
         replace(number, exponent=-2)

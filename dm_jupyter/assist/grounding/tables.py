@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dm_jupyter.assist.grounding.blocks import Cell, TextBlock
+from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.words import content_words
 
-__all__ = ["delimited_cells", "number_of", "table_of", "text_cells"]
+__all__ = ["delimited_cells", "number_of", "text_block_of", "text_cells"]
 
 _NUMBER = re.compile(
     r"(?P<money>[$€£]\s?)?(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d{1,3})?"
@@ -64,7 +64,7 @@ def delimited_cells(lines: Sequence[str], delimiter: str) -> list[list[str]] | N
     return rows if len(widths) == 1 and widths != {1} else None
 
 
-def table_of(
+def text_block_of(
     rows: list[list[str]],
     source: int,
     *,
@@ -264,9 +264,11 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
         for at in range(index, len(row)):
             value = values[at][number] if at not in versions else None
             if value is not None:
-                block.cells.append(Cell(value, row[at], number, at))
+                block.cells.append(NumberCell(value, row[at], number, at))
             elif any(map(str.isdecimal, row[at])):
-                block.cells += [Cell(size, text, number, at) for size, text in _inside(row[at])]
+                block.cells += [
+                    NumberCell(size, text, number, at) for size, text in _inside(row[at])
+                ]
 
 
 def _without_numbers(text: str) -> str:

@@ -9,7 +9,7 @@ __all__ = [
     "DAYS",
     "HIGHEST",
     "LOWEST",
-    "MONTHS",
+    "MONTH_NAMES",
     "Unit",
     "content_words",
     "scale_of_label",
@@ -137,7 +137,7 @@ LOWEST = re.compile(
     re.IGNORECASE,
 )
 _KEPT = frozenset((*_SAME.values(), "june"))
-MONTHS = [
+MONTH_NAMES = [
     "january",
     "february",
     "march",
@@ -151,12 +151,12 @@ MONTHS = [
     "november",
     "december",
 ]
-_MONTH_OF = {month[:3]: month for month in MONTHS} | {"sept": "september"}
+_MONTH_OF = {month[:3]: month for month in MONTH_NAMES} | {"sept": "september"}
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _DAY_OF = {day[:3]: day for day in DAYS} | {
     "tues": "tuesday", "thur": "thursday", "thurs": "thursday"
 }  # fmt: skip
-_MONTH_NAME = "|".join([*MONTHS, *(f"{month[:3]}" for month in MONTHS), "sept"])
+_MONTH_NAME = "|".join([*MONTH_NAMES, *(f"{month[:3]}" for month in MONTH_NAMES), "sept"])
 _DAY_OF_MONTH = re.compile(
     rf"\b(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH_NAME})\b"
     rf"|\b(?P<month2>{_MONTH_NAME})\.? (?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?![.,]?\d)"
@@ -224,7 +224,7 @@ def _day(match: re.Match[str]) -> str:
     day = int(match["day"] or match["day2"] or match["day3"])
     if match["month3"]:
         return f"@{match['month3']}-{day:02d}"
-    month = MONTHS.index(_MONTH_OF[(match["month"] or match["month2"])[:3].lower()]) + 1
+    month = MONTH_NAMES.index(_MONTH_OF[(match["month"] or match["month2"])[:3].lower()]) + 1
     return f"@{month:02d}-{day:02d}"
 
 
@@ -246,7 +246,7 @@ def _of_digits(word: str) -> tuple[str, ...]:
     word = word.replace("–", "-")
     year, dash, rest = word.partition("-")
     if dash and len(year) == 4 and rest[:2].isdecimal() and 1 <= int(rest[:2]) <= 12:
-        return (word, year, MONTHS[int(rest[:2]) - 1])
+        return (word, year, MONTH_NAMES[int(rest[:2]) - 1])
     if dash and year.isdecimal() and rest.isdecimal():
         return (word, year, rest)
     return (word, word[:-1]) if word[-1] == "+" else (_SAME.get(word, word),)

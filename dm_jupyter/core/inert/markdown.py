@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from dm_jupyter.core.inert.markup import CLASS, host_of, is_inert, shown_address
+from dm_jupyter.core.inert.markup import CLASS, host_of, is_inert, visible_address
 
 __all__ = ["inert_markdown"]
 
@@ -70,7 +70,7 @@ def _picture(alt: str, url: str) -> str:
     if is_inert(url) and "$" not in url and "\\" not in url and '"' not in url:
         return f"![{alt}]({url})"
     words = _as_entities(f"a picture from {host_of(url)}, not loaded")
-    address = _as_entities(shown_address(url))
+    address = _as_entities(visible_address(url))
     return f'<span class="{CLASS}">[{words}: <code>{address}</code>]</span> {alt}'.rstrip()
 
 

@@ -19,7 +19,7 @@ from html import escape
 from dm_jupyter.core.inert.css import inert_declarations, inert_sheet, inert_value
 from dm_jupyter.core.inert.tokens import End, Sheet, Start, Text, tokens
 
-__all__ = ["CLASS", "ENDED_BY", "host_of", "inert_html", "inert_svg", "is_inert", "shown_address"]
+__all__ = ["CLASS", "ENDED_BY", "host_of", "inert_html", "inert_svg", "is_inert", "visible_address"]
 
 CLASS = "dm-remote"
 """Class of the words that stand in for what is not loaded."""
@@ -266,7 +266,7 @@ class _Writer:
             self._parts.append(f"<text{place}>[{escape(words)}]</text>")
             return
         alt = f" {escape(given['alt'], quote=False)}" if given.get("alt") else ""
-        address = f"<code>{escape(shown_address(url), quote=False)}</code>"
+        address = f"<code>{escape(visible_address(url), quote=False)}</code>"
         self._parts.append(
             f'<span class="{CLASS}">[{escape(words, quote=False)}: {address}]{alt}</span>'
         )
@@ -305,7 +305,7 @@ def _hosts_in(text: str) -> list[str]:
     return [host_of(address) for address in _WRITTEN.findall(text)]
 
 
-def shown_address(url: str) -> str:
+def visible_address(url: str) -> str:
     """Returns the address as text of bounded length, without characters that can't be seen."""
     bare = _IGNORED.sub("", url)
     return bare if len(bare) <= _MOST_CHARS else f"{bare[:_MOST_CHARS]}…"

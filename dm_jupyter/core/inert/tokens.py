@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import unescape
 
-__all__ = ["End", "Sheet", "Start", "Text", "Token", "tokens"]
+__all__ = ["End", "MarkupToken", "Sheet", "Start", "Text", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Sheet:
     css: str
 
 
-Token = Text | Start | End | Sheet
+MarkupToken = Text | Start | End | Sheet
 
 _HIDDEN = frozenset({
     "iframe", "metadata", "noembed", "noframes", "noscript", "plaintext", "script", "style",
@@ -62,7 +62,7 @@ _TAG_END = re.compile(r"[\s/]*>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-def tokens(markup: str) -> Iterator[Token]:
+def tokens(markup: str) -> Iterator[MarkupToken]:
     """Yields what the markup holds, without comments, declarations, and scripts."""
     markup = _CONTROL.sub("", markup)
     position = 0

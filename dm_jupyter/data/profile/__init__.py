@@ -1,6 +1,6 @@
 """What a model is told of a data file before it writes code: what is in it and how to read it.
 
-`profile_file` reads, `render` makes the bounded text for a prompt, `to_json` the plain data.
+`profile_file` reads, `render` makes the bounded text for a prompt, `profile_to_json` plain data.
 Nothing here loads pandas until a file is profiled, so a command line's help stays fast: the modules
 that need pandas are imported by `entry` alone, inside its function.
 """
@@ -13,8 +13,8 @@ from dm_jupyter.data.profile.model import (
     FileProfile,
     ForeignKey,
     TableProfile,
-    from_json,
-    to_json,
+    profile_from_json,
+    profile_to_json,
 )
 from dm_jupyter.data.profile.render import render
 from dm_jupyter.data.profile.signatures import DATA_SUFFIXES, check_head
@@ -29,8 +29,8 @@ __all__ = [
     "TableProfile",
     "check_file",
     "check_head",
-    "from_json",
     "profile_file",
+    "profile_from_json",
+    "profile_to_json",
     "render",
-    "to_json",
 ]

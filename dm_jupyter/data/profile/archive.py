@@ -23,7 +23,7 @@ from typing import IO
 
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.faults import reading
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.signatures import DATA_SUFFIXES, DATABASE_KINDS
 from dm_jupyter.data.profile.source import CHUNK_BYTES, Source, inferred_compression
@@ -109,7 +109,8 @@ def _packed(source: Source, profile_one: ProfileOne) -> FileProfile:
         raise DataFileError(f"{source.name}: inside is {_DATABASE}.")
     module = _MODULES[str(source.compression)]
     opening = (
-        f'import io\nimport {module}\nwith {module}.open({quoted(source.name)}, "rb") as packed:\n'
+        f"import io\nimport {module}\n"
+        f'with {module}.open({text_literal(source.name)}, "rb") as packed:\n'
         "    content = packed.read()\n"
     )
     tables = tuple(_in_memory(table, name, opening) for table in profile.tables)
@@ -239,7 +240,7 @@ def _reason(error: DataFileError, name: str) -> str:
 
 def _opening(source: Source, kind: str, member: str) -> str:
     """Returns code that makes `content`, a member's bytes."""
-    name, inner = quoted(source.name), quoted(member)
+    name, inner = text_literal(source.name), text_literal(member)
     if kind == "zip":
         return (
             f"import io\nimport zipfile\nwith zipfile.ZipFile({name}) as archive:\n"
@@ -319,7 +320,7 @@ def _read_from_memory(call: ast.Call, name: str) -> str | None:
         takes_it = function in {"pd.read_csv", "pd.read_json", "pd.read_stata", "pd.read_sas"}
         if compression is not None and takes_it:
             # Bytes have no name that pandas could infer it from.
-            named.setdefault("compression", quoted(compression))
+            named.setdefault("compression", text_literal(compression))
     elif function not in {"gzip.open", "bz2.open", "lzma.open"}:
         return None
     words = [_CONTENT, *rest, *(f"{key}={value}" for key, value in named.items())]

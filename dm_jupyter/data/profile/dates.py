@@ -11,7 +11,7 @@ from datetime import date
 from enum import Enum
 
 __all__ = [
-    "MONTHS",
+    "MONTH_NUMBERS",
     "DateKind",
     "compact_form",
     "far_dates",
@@ -58,7 +58,7 @@ _LANGUAGES = (
     "| augusti aug | september sept sep | oktober okt | november nov | december dec",
 )
 """English, German, French, Spanish, Italian, Dutch, Portuguese, Polish, Swedish."""
-MONTHS = {
+MONTH_NUMBERS = {
     word: number
     for language in _LANGUAGES
     for number, words in enumerate(language.split("|"), 1)
@@ -184,10 +184,10 @@ def _order(matches: list[re.Match[str]]) -> DateKind:
 def written_date(text: str) -> date | None:
     """Returns the date of a text with day, name of the month and a year of four digits."""
     match = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LONGEST else None
-    if match is None or match["month"].lower() not in MONTHS:
+    if match is None or match["month"].lower() not in MONTH_NUMBERS:
         return None
     try:
-        return date(int(match["year"]), MONTHS[match["month"].lower()], int(match["day"]))
+        return date(int(match["year"]), MONTH_NUMBERS[match["month"].lower()], int(match["day"]))
     except ValueError:
         return None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dm_jupyter.core.schema import always_quoted
 from dm_jupyter.data.profile.columns import scalar
 from dm_jupyter.data.profile.faults import reading
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, ForeignKey, TableProfile
 from dm_jupyter.data.profile.source import Source
 
@@ -115,7 +115,8 @@ def _profile_table(
         return profile
     query = f"SELECT * FROM {table}"  # noqa: S608 - quoted names
     code = (
-        f"import duckdb\nwith duckdb.connect({quoted(source.name)}, read_only=True) as database:\n"
+        "import duckdb\n"
+        f"with duckdb.connect({text_literal(source.name)}, read_only=True) as database:\n"
         f"    df = database.sql({query!r}).df()"
     )
     return replace(profile, load_code=code)

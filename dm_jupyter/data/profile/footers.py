@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dm_jupyter.data.profile.header_rows import filled, is_text
+from dm_jupyter.data.profile.header_rows import filled, is_text_cell
 from dm_jupyter.data.profile.numbers import parse_number
 
 __all__ = ["end_of_data", "find_footer", "is_note_text"]
@@ -86,7 +86,9 @@ def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
         text = next((value for value in row if value is not None), None)
         if at and filled(row) == 1 and not filled(tail[at - 1]) and _LEGEND.fullmatch(str(text)):
             below = tail[at + 1 :]
-            if all(filled(line) <= 2 and all(map(is_text, filter(None, line))) for line in below):
+            if all(
+                filled(line) <= 2 and all(map(is_text_cell, filter(None, line))) for line in below
+            ):
                 return at
     return None
 

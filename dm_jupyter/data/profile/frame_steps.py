@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dm_jupyter.data.profile.literals import literal, quoted
+from dm_jupyter.data.profile.literals import literal, text_literal
 
 __all__ = [
     "DROP_EMPTY_COLUMNS",
@@ -148,7 +148,7 @@ def split_sections(name: str) -> FrameStep:
 
     code = f"""\
 heads = df.iloc[:, 1:].isna().all(axis="columns")
-df.insert(0, {quoted(name)}, df.iloc[:, 0].where(heads).ffill())
+df.insert(0, {text_literal(name)}, df.iloc[:, 0].where(heads).ffill())
 df = df[~heads].reset_index(drop=True).infer_objects()"""
     return FrameStep(code, run)
 
@@ -165,7 +165,7 @@ def name_rows(column: str) -> FrameStep:
     def run(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.set_axis(frame[column].to_numpy(), axis="index")
 
-    return FrameStep(f"df.index = df[{quoted(column)}].to_numpy()", run)
+    return FrameStep(f"df.index = df[{text_literal(column)}].to_numpy()", run)
 
 
 def fill_down(names: Sequence[str]) -> FrameStep:

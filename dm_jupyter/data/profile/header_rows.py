@@ -22,10 +22,10 @@ __all__ = [
     "Header",
     "filled",
     "find_header",
-    "is_figure",
+    "is_figure_cell",
     "is_header_like",
     "is_number",
-    "is_text",
+    "is_text_cell",
     "spread_labels",
 ]
 
@@ -97,7 +97,7 @@ def filled(row: Sequence[Any]) -> int:
     return sum(value is not None for value in row)
 
 
-def is_text(value: Any) -> bool:
+def is_text_cell(value: Any) -> bool:
     """Says whether a cell holds a text that reads as nothing else."""
     return isinstance(value, str) and not isinstance(value, FigureText)
 
@@ -109,7 +109,7 @@ def is_number(value: Any) -> bool:
     )
 
 
-def is_figure(value: Any) -> bool:
+def is_figure_cell(value: Any) -> bool:
     """Says whether a cell holds a number or a time."""
     return is_number(value) or isinstance(value, (date, time))
 
@@ -167,9 +167,9 @@ def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
     """
     cells = [value for value in row if value is not None]
     places = [place for place, value in enumerate(row) if value is not None]
-    if len(cells) < 2 or not any(map(is_text, cells)):
+    if len(cells) < 2 or not any(map(is_text_cell, cells)):
         return False
-    if not all(is_text(cell) or _year(cell, _RECENT) for cell in cells):
+    if not all(is_text_cell(cell) or _year(cell, _RECENT) for cell in cells):
         return False
     texts = [str(cell).strip() for cell in cells]
     missing = sum(text != "x" and is_missing_word(text) for text in texts)
@@ -260,7 +260,7 @@ def _year(value: Any, within: tuple[int, int] = _YEARS) -> bool:
 
 def _is_label(value: Any) -> bool:
     """Says whether a cell can head a column: text, or a whole number such as a year."""
-    return is_text(value) or _year(value)
+    return is_text_cell(value) or _year(value)
 
 
 def _first_row(rows: Sequence[Sequence[Any]]) -> int:
@@ -279,7 +279,7 @@ def _first_row(rows: Sequence[Sequence[Any]]) -> int:
 
 def _lacks_first(row: Sequence[Any], usual: int) -> bool:
     """Says whether a row names all columns but the first, as above an index."""
-    return len(row) == usual and row[0] is None and all(map(is_text, row[1:]))
+    return len(row) == usual and row[0] is None and all(map(is_text_cell, row[1:]))
 
 
 def _is_remark(rows: Sequence[Sequence[Any]], index: int, usual: int) -> bool:
@@ -302,7 +302,7 @@ def _is_headed_data(rows: Sequence[Sequence[Any]], index: int) -> bool:
     if index == 0 or not figures or all(_is_label(v) for v in rows[index] if v is not None):
         return False
     named = [p for p, value in enumerate(rows[index - 1]) if value is not None]
-    return named == figures and all(is_text(rows[index - 1][p]) for p in named)
+    return named == figures and all(is_text_cell(rows[index - 1][p]) for p in named)
 
 
 def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
@@ -313,7 +313,7 @@ def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
     """
     row = rows[first] if first < len(rows) else []
     cells = [value for value in row if value is not None]
-    figures = [value for value in cells if is_figure(value)]
+    figures = [value for value in cells if is_figure_cell(value)]
     body = [line for line in rows[first + 1 :] if filled(line)][:_BODY_ROWS]
     if not figures:
         return len(cells) == len(row) and _comes_again(row, body)
@@ -321,12 +321,12 @@ def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
         return False
     if len(cells) == len(figures):
         if len(cells) == 1:
-            return bool(body) and all(is_figure(value) for line in body for value in line)
+            return bool(body) and all(is_figure_cell(value) for line in body for value in line)
         return not _is_run(figures)
-    if _is_run(figures) or not any(is_text(value) for value in cells):
+    if _is_run(figures) or not any(is_text_cell(value) for value in cells):
         return False
     is_above = all(
-        _is_figure_below(body, place) for place, value in enumerate(row) if is_figure(value)
+        _is_figure_below(body, place) for place, value in enumerate(row) if is_figure_cell(value)
     )
     return is_above and len(body) > 1 and not any(_year(value) for value in figures)
 
@@ -360,9 +360,9 @@ def _is_lower_level(rows: Sequence[Sequence[Any]], index: int) -> bool:
     labelled = [position for position, value in enumerate(row) if value is not None]
     if len(labelled) < 2 or not body or not all(_is_label(row[p]) for p in labelled):
         return False
-    if all(is_text(row[p]) and is_missing_word(row[p]) for p in labelled):
+    if all(is_text_cell(row[p]) and is_missing_word(row[p]) for p in labelled):
         return False  # data that is missing
-    if not all(is_text(row[p]) for p in labelled):
+    if not all(is_text_cell(row[p]) for p in labelled):
         # Years are also figures: a header where they stand below groups, and row labels begin left.
         return labelled[0] > 0 and any(rows[index - 1][p] is None for p in labelled)
     if _is_repeated(rows, index) or _continues_below(rows[index - 1], row, body):

@@ -18,7 +18,7 @@ from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile.encoding import detect_encoding
 from dm_jupyter.data.profile.faults import reading
 from dm_jupyter.data.profile.frame_steps import FrameStep
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.source import Source
@@ -196,7 +196,7 @@ def _html_table(
 
 def _opened(source: Source) -> str:
     """Returns code for what the page is read from; pandas does not unpack one."""
-    name = quoted(source.name)
+    name = text_literal(source.name)
     return f'{_module(source)}.open({name}, "rb")' if source.compression else name
 
 

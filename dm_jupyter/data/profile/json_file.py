@@ -20,7 +20,7 @@ from dm_jupyter.data.profile.columns import profile_columns, sample_rows
 from dm_jupyter.data.profile.encoding import detect_encoding
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.json_layout import JsonLayout, find_json_layout, is_same
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.number_plan import number_plan
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
@@ -209,12 +209,14 @@ def _table(source: Source, frame: pd.DataFrame, code: str) -> TableProfile:
 
 
 def _parsing_code(source: Source, codec: str, expression: str) -> str:
-    opening = f"open({quoted(source.name)}, encoding={quoted(codec)})"
+    opening = f"open({text_literal(source.name)}, encoding={text_literal(codec)})"
     head = "import json"
     if source.compression:
         module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(source.compression, "gzip")
         head += f"\nimport {module}"
-        opening = f'{module}.open({quoted(source.name)}, "rt", encoding={quoted(codec)})'
+        opening = (
+            f'{module}.open({text_literal(source.name)}, "rt", encoding={text_literal(codec)})'
+        )
     return f"{head}\nwith {opening} as file:\n    data = json.load(file)\ndf = {expression}"
 
 
@@ -294,7 +296,8 @@ def _code(source: Source, codec: str, *, is_points: bool) -> str:
     lines = [
         "import json",
         *([f"import {module}"] if mode else []),
-        f"with {opener}({quoted(source.name)}, {mode}encoding={quoted(codec)}) as file:",
+        f"with {opener}({text_literal(source.name)}, {mode}"
+        f"encoding={text_literal(codec)}) as file:",
         "    data = json.load(file)",
         'df = pd.json_normalize([one.get("properties") or {} for one in data["features"]])',
         'shapes = [one.get("geometry") or {} for one in data["features"]]',

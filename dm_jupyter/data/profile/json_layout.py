@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 
 __all__ = ["JsonLayout", "find_json_layout", "is_same"]
 
@@ -193,7 +193,7 @@ def _records(data: object) -> JsonLayout | None:
     told: tuple[str, ...] = ()
     if others:
         told = (f"other lists of records in the file are not read: {', '.join(others[:5])}",)
-    path = "".join(f"[{quoted(step)}]" for step in steps)
+    path = "".join(f"[{text_literal(step)}]" for step in steps)
     is_flat = not any(isinstance(value, dict) for record in records for value in record.values())
 
     def build(data: Any) -> pd.DataFrame:

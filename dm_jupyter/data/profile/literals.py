@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["literal", "quoted"]
+__all__ = ["literal", "text_literal"]
 
 
-def quoted(text: str) -> str:
+def text_literal(text: str) -> str:
     """Returns a Python literal for the text, in double quotes where that is possible."""
     try:
         text.encode()
@@ -22,7 +22,7 @@ def literal(value: object) -> str:
     if value is str:
         return "str"
     if isinstance(value, str):
-        return quoted(value)
+        return text_literal(value)
     if isinstance(value, list):
         return "[" + ", ".join(literal(item) for item in value) + "]"
     if isinstance(value, dict):

@@ -13,8 +13,8 @@ __all__ = [
     "ForeignKey",
     "Scalar",
     "TableProfile",
-    "from_json",
-    "to_json",
+    "profile_from_json",
+    "profile_to_json",
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -110,14 +110,14 @@ class FileProfile:
     """Good to know and harmless."""
 
 
-def to_json(profile: FileProfile) -> dict[str, object]:
+def profile_to_json(profile: FileProfile) -> dict[str, object]:
     """Returns the profile as dictionaries, lists and scalars that `json.dumps` takes."""
     plain: dict[str, object] = encode_value(profile)
     return plain
 
 
-def from_json(raw: object) -> FileProfile:
-    """The inverse of `to_json`.
+def profile_from_json(raw: object) -> FileProfile:
+    """The inverse of `profile_to_json`.
 
     Raises:
         ValueError: a field is missing or of the wrong kind; the message says which.

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dm_jupyter.data.profile.cell_words import is_missing_word
-from dm_jupyter.data.profile.dates import MONTHS, written_date
+from dm_jupyter.data.profile.dates import MONTH_NUMBERS, written_date
 from dm_jupyter.data.profile.frame_steps import FrameStep
 from dm_jupyter.data.profile.literals import literal
 from dm_jupyter.data.profile.suspicion import is_text
@@ -94,7 +94,7 @@ def _month_word(text: str) -> str:
 
 
 def _number(word: str) -> int:
-    return MONTHS.get(word, 0)
+    return MONTH_NUMBERS.get(word, 0)
 
 
 def _step(label: str | int, words: list[str], remark: str) -> FrameStep:

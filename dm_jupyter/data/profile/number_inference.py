@@ -15,7 +15,7 @@ from dm_jupyter.data.profile.numbers import (
     PERCENT,
     SPACE,
     NumberText,
-    Reading,
+    SeparatorStyle,
     parse_number,
 )
 
@@ -106,7 +106,7 @@ class NumberInference:
         self.others: Counter[str] = Counter()
         """The first few texts that are no numbers."""
         self.other_count = 0
-        self.readings: dict[frozenset[Reading], str] = {}
+        self.readings: dict[frozenset[SeparatorStyle], str] = {}
         """With an example of each."""
         self.currencies: dict[str, str] = {}
         self.units: dict[str, str] = {}
@@ -215,7 +215,7 @@ class NumberInference:
             return "numbers of one length in groups" if min(widths) >= _GROUPED_DIGITS else ""
         return ""
 
-    def readings_left(self) -> list[Reading]:
+    def readings_left(self) -> list[SeparatorStyle]:
         """Returns each pair of decimal and grouping sign with which every number can be read."""
         signs = {sign for texts in self.readings for pair in texts for sign in pair if sign}
         found = []

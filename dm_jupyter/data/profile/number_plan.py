@@ -19,7 +19,7 @@ from dm_jupyter.data.profile.frame_steps import FrameStep
 from dm_jupyter.data.profile.literals import literal
 from dm_jupyter.data.profile.number_code import conversion_step, first_difference
 from dm_jupyter.data.profile.number_inference import NumberFormat, NumberInference, NumberKind
-from dm_jupyter.data.profile.numbers import PERCENT, Reading
+from dm_jupyter.data.profile.numbers import PERCENT, SeparatorStyle
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.suspicion import is_text
 
@@ -35,7 +35,7 @@ __all__ = [
 
 _DATE_TEXTS = 2000
 _READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
-_COMMAS: Reading = ("", ",")
+_COMMAS: SeparatorStyle = ("", ",")
 """Commas between thousands, and no decimal sign."""
 _NAMED_WORDS = 3
 _NAMED_COLUMNS = 8
@@ -284,7 +284,7 @@ def _is_bare_point(column: NumberColumn, form: NumberFormat) -> bool:
     return (".", "") in column.inference.readings_left() and form.is_plain
 
 
-def _choose(column: NumberColumn, reading: Reading) -> None:
+def _choose(column: NumberColumn, reading: SeparatorStyle) -> None:
     column.form = column.inference.format(*reading)
     column.kind = NumberKind.PLAIN if column.form.is_plain else NumberKind.FORMATTED
 

@@ -14,9 +14,17 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = ["ARROWS", "MAGNITUDES", "PERCENT", "SPACE", "NumberText", "Reading", "parse_number"]
+__all__ = [
+    "ARROWS",
+    "MAGNITUDES",
+    "PERCENT",
+    "SPACE",
+    "NumberText",
+    "SeparatorStyle",
+    "parse_number",
+]
 
-Reading: TypeAlias = tuple[str, str]
+SeparatorStyle: TypeAlias = tuple[str, str]
 """The decimal sign and the grouping sign that a text uses; empty for one that it lacks."""
 PERCENT = frozenset("%‰")
 ARROWS = frozenset("△▲▽▼↑↓")
@@ -126,7 +134,7 @@ class NumberText:
 
     body: str
     """ASCII digits and the signs between them; signs that mean the same are one."""
-    readings: frozenset[Reading]
+    readings: frozenset[SeparatorStyle]
     """What the signs in the body can mean; two where one text can't tell."""
     is_negative: bool = False
     place: str = ""
@@ -280,7 +288,7 @@ def _is_unit(unit: str, gap: str) -> bool:
 _UPPER = frozenset(["KB", "MB", "GB", "TB", "MW", "GW", "TW", "HP", "PS", "BN"])
 
 
-def _readings(body: str, cents: str | None) -> tuple[str, frozenset[Reading]]:
+def _readings(body: str, cents: str | None) -> tuple[str, frozenset[SeparatorStyle]]:
     """Returns the body with one sign for each meaning, and what its signs can mean."""
     body = "".join(_SAME_SIGN.get(character, character) for character in body)
     signs = [character for character in body if not character.isdecimal()]
@@ -288,7 +296,7 @@ def _readings(body: str, cents: str | None) -> tuple[str, frozenset[Reading]]:
         signs.append(".")
         body += "."
     kinds = set(signs)
-    found: set[Reading] = set()
+    found: set[SeparatorStyle] = set()
     for decimal in ["", *(kinds & _DECIMAL_SIGNS)]:
         if decimal and (signs.count(decimal) != 1 or signs[-1] != decimal or _is_dashes(cents)):
             continue

@@ -17,7 +17,7 @@ from pyarrow import feather
 from dm_jupyter.data.profile.column_facts import scalar
 from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
 from dm_jupyter.data.profile.faults import attempted, reading
-from dm_jupyter.data.profile.literals import quoted
+from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.number_plan import number_plan
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
@@ -208,7 +208,7 @@ def profile_arrow(source: Source, kind: str) -> FileProfile:
         DataFileError: the file is damaged or incomplete.
         OSError: the file can't be read.
     """
-    name = quoted(source.name)
+    name = text_literal(source.name)
     with reading(source.name, "the Arrow file", _WAY_OUT):
         if kind == "arrow":
             code = (

@@ -16,7 +16,7 @@ import pandas as pd
 from dm_jupyter.data.profile.columns import column_name, profile_columns, sample_rows
 from dm_jupyter.data.profile.faults import attempted
 from dm_jupyter.data.profile.frame_steps import FrameStep
-from dm_jupyter.data.profile.literals import literal, quoted
+from dm_jupyter.data.profile.literals import literal, text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, TableProfile
 
 __all__ = ["ReadCall", "numbers_rows", "plain_table"]
@@ -40,7 +40,7 @@ class ReadCall:
 
     def source(self, name: str) -> str:
         """Returns the code that makes `df` from the file called `name`."""
-        line = f"df = pd.{self.function}({', '.join([quoted(name), *self.words()])})"
+        line = f"df = pd.{self.function}({', '.join([text_literal(name), *self.words()])})"
         return "\n".join([line, *(step.source for step in self.steps)])
 
     def words(self) -> list[str]:

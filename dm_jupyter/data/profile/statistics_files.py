@@ -18,7 +18,7 @@ from pandas.api import types
 
 from dm_jupyter.data.profile.faults import needs_package, reading
 from dm_jupyter.data.profile.frame_steps import FrameStep
-from dm_jupyter.data.profile.literals import literal, quoted
+from dm_jupyter.data.profile.literals import literal, text_literal
 from dm_jupyter.data.profile.model import FileProfile
 from dm_jupyter.data.profile.source import Source
 from dm_jupyter.data.profile.table_pass import Deadline, LookedAt, in_pieces, label_note, table_of
@@ -118,7 +118,7 @@ def profile_sas(source: Source, kind: str) -> FileProfile:
             steps = steps[:1]
             looked_at = _sas_rows(source, pieces, steps)
     words = "".join(f", {key}={literal(value)}" for key, value in options.items())
-    code = f"df = pd.read_sas({quoted(source.name)}{words})"
+    code = f"df = pd.read_sas({text_literal(source.name)}{words})"
     code = "\n".join([code, *(step.source for step in steps)])
     times = tuple((name, "seconds since midnight") for name, unit in told.items() if unit == "time")
     return _profile(source, kind, _Labelled(looked_at, code, codes=times), labels)
@@ -141,7 +141,7 @@ def _transport_steps(units: dict[str, str]) -> list[FrameStep]:
             made = pd.to_datetime(frame[name], unit=unit, origin="1960-01-01")  # type: ignore[call-overload]
             return frame.assign(**{name: made})
 
-        column = f"df[{quoted(name)}]"
+        column = f"df[{text_literal(name)}]"
         made = f'pd.to_datetime({column}, unit="{unit}", origin="1960-01-01")'
         return FrameStep(f"{column} = {made}", run)
 
@@ -170,7 +170,7 @@ def _newer_transport(source: Source) -> FileProfile:
     import pyreadstat  # noqa: PLC0415 - optional
 
     frame, about = pyreadstat.read_xport(str(source.path))
-    code = f"import pyreadstat\ndf = pyreadstat.read_xport({quoted(source.name)})[0]"
+    code = f"import pyreadstat\ndf = pyreadstat.read_xport({text_literal(source.name)})[0]"
     looked_at = LookedAt(frame)
     return _profile(source, "xport", _Labelled(looked_at, code), about.column_names_to_labels)
 
@@ -178,14 +178,14 @@ def _newer_transport(source: Source) -> FileProfile:
 def _labelled(source: Source, function: str, *, has_labels: bool) -> _Labelled:
     """Returns the frame with its labels, by two readings: with codes and with labels."""
     read = getattr(pd, function)
-    plain_code = f"df = pd.{function}({quoted(source.name)}, convert_categoricals=False)"
+    plain_code = f"df = pd.{function}({text_literal(source.name)}, convert_categoricals=False)"
     if source.path.stat().st_size > _WHOLE_BYTES:
         told = ("codes are not replaced by their labels in a file of this size",)
         looked_at = in_pieces(_pieces(source, function), Deadline.of(source.effort))
         return _Labelled(looked_at, plain_code, told if has_labels else ())
     codes = read(source.path, convert_categoricals=False)
     whole = LookedAt(codes)
-    code = f"df = pd.{function}({quoted(source.name)})"
+    code = f"df = pd.{function}({text_literal(source.name)})"
     if not has_labels:
         return _with_dates(_Labelled(whole, code))
     try:

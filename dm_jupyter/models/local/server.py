@@ -19,7 +19,7 @@ from dm_jupyter.models.local.engine import Engine, EngineSettings, start_engine
 from dm_jupyter.models.local.errors import ServerStartError
 from dm_jupyter.models.local.runtime import ServerFolder, ServerState, live_leases, try_lock
 
-__all__ = ["claim", "run", "serve_until_unused"]
+__all__ = ["claim", "run_server", "serve_until_unused"]
 
 _POLL_S: Final = 1.0
 _CLAIM_POLL_S: Final = 0.02
@@ -80,7 +80,7 @@ def serve_until_unused(
                 return
 
 
-def run(start: Callable[[EngineSettings], Engine]) -> None:
+def run_server(start: Callable[[EngineSettings], Engine]) -> None:
     """Be the server process: read the settings, serve, and end without looking back."""
     folder = ServerFolder(Path(sys.argv[1]))
     settings = decode_json(EngineSettings, sys.stdin.read(), "settings")
@@ -98,4 +98,4 @@ def run(start: Callable[[EngineSettings], Engine]) -> None:
 
 
 if __name__ == "__main__":
-    run(start_engine)
+    run_server(start_engine)

@@ -237,7 +237,10 @@ def head_of(file: Path, size: int) -> bytes:
     """
     here = Path(file.anchor)
     try:
-        with beneath.held(here) as root, beneath.read(root, file.relative_to(here)) as source:
+        with (
+            beneath.held(here) as root,
+            beneath.open_to_read(root, file.relative_to(here)) as source,
+        ):
             return source.read(size)
     except OSError:
         return b""
@@ -259,7 +262,7 @@ def copied_into(folder: Path, file: Path) -> Path:
     with (
         beneath.held(here) as root,
         beneath.held(folder) as target,
-        beneath.read(root, file.relative_to(here)) as source,
+        beneath.open_to_read(root, file.relative_to(here)) as source,
     ):
         for number in count(1):
             stem = file.stem if number == 1 else f"{file.stem} ({number})"
@@ -281,7 +284,7 @@ def _is_alike(source: int, folder: int, name: PurePosixPath) -> bool:
     try:
         with (
             os.fdopen(os.dup(source), "rb") as one,
-            beneath.read(folder, name) as other,
+            beneath.open_to_read(folder, name) as other,
         ):
             if os.fstat(source).st_size != os.fstat(other.fileno()).st_size:
                 return False

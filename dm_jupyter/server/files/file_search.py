@@ -22,10 +22,10 @@ from dm_jupyter.data import profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DATA_SUFFIXES", "FileSearch", "FoundFiles", "is_data_file", "whole_name"]
+__all__ = ["SEARCHED_SUFFIXES", "FileSearch", "FoundFiles", "is_data_file", "whole_name"]
 
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
-DATA_SUFFIXES = (
+SEARCHED_SUFFIXES = (
     profile.DATA_SUFFIXES
     | {f"{suffix}{packed}" for suffix in profile.DATA_SUFFIXES for packed in _PACKED}
     | {".zip", ".tar.gz"}
@@ -34,7 +34,7 @@ DATA_SUFFIXES = (
 
 Text, pages and XML can be read, too, but most of them hold none: they are named to be meant.
 """
-_ENDINGS = tuple(sorted(DATA_SUFFIXES))
+_ENDINGS = tuple(sorted(SEARCHED_SUFFIXES))
 _MOST_ENTRIES = 20_000
 _MOST_S = 0.5
 _MOST_FOUND = 12

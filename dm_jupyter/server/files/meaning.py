@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dm_jupyter.server.files.file_search import DATA_SUFFIXES, FileSearch, whole_name
-from dm_jupyter.server.protocol import Candidate
+from dm_jupyter.server.files.file_search import SEARCHED_SUFFIXES, FileSearch, whole_name
+from dm_jupyter.server.protocol import DataCandidate
 
 if TYPE_CHECKING:
     from dm_jupyter.server.files.data_files import DataFiles
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"(?s)(`{3,}).*?(?:\1|\Z)")
 _CODE = re.compile(rf"{_BLOCK.pattern}|`[^`\n]*`")
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[]))@([^\s@]+)")
 _ENDINGS = "|".join(
-    sorted((re.escape(suffix[1:]) for suffix in DATA_SUFFIXES), key=len, reverse=True)
+    sorted((re.escape(suffix[1:]) for suffix in SEARCHED_SUFFIXES), key=len, reverse=True)
 )
 _FILE_NAME = re.compile(
     rf"""(?ix) (?<![\w./@-]) ([^\s"'`,;:()<>\[\]@]+ \. (?:{_ENDINGS})) (?![\w-]|\.\w)"""
@@ -39,7 +39,7 @@ class Unclear:
     """A word of a question that names nothing, or more than one file."""
 
     word: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[DataCandidate, ...]
     """What may be meant, the best first."""
     is_unknown: bool
     """Whether nothing has this name."""
@@ -150,17 +150,17 @@ def _look_up(
     elif paths:
         unclear.append(Unclear(word, _candidates(paths), is_unknown=False))
     elif tables is not None:
-        alike = [Candidate("variable", name) for name in sorted(tables) if word in name]
+        alike = [DataCandidate("variable", name) for name in sorted(tables) if word in name]
         near = _alike(search, word, folder)
         unclear.append(Unclear(word, (*near, *alike)[:_MOST_CANDIDATES], is_unknown=True))
 
 
-def _alike(search: FileSearch, word: str, folder: str) -> tuple[Candidate, ...]:
+def _alike(search: FileSearch, word: str, folder: str) -> tuple[DataCandidate, ...]:
     return _candidates(search.matching(word, folder, _MOST_CANDIDATES).paths)
 
 
-def _candidates(paths: Iterable[str]) -> tuple[Candidate, ...]:
-    return tuple(Candidate("file", path) for path in paths)
+def _candidates(paths: Iterable[str]) -> tuple[DataCandidate, ...]:
+    return tuple(DataCandidate("file", path) for path in paths)
 
 
 def _is_called(path: str, word: str) -> bool:

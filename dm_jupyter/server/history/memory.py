@@ -24,7 +24,7 @@ __all__ = [
     "Memory",
     "WrittenCell",
     "before",
-    "figures_of",
+    "figures_shown",
     "read_memory",
     "tables_told",
     "without_told",
@@ -76,7 +76,7 @@ def read_memory(folder: Path) -> Memory:
         return Memory()
 
 
-def figures_of(trajectory: Trajectory) -> tuple[str, ...]:
+def figures_shown(trajectory: Trajectory) -> tuple[str, ...]:
     """Returns what the figures of a run show, a line each.
 
     Args:

@@ -25,16 +25,15 @@ from jupyter_core.utils import ensure_async
 from dm_jupyter.agent.continued import asks_the_analyst
 from dm_jupyter.agent.notebook_context import NotebookCell, PartKind, cells_of_document
 from dm_jupyter.agent.observe import shorten
-from dm_jupyter.data.kernel_tables import Alive, alive_from_text
+from dm_jupyter.data.kernel_tables import COMM_TARGET, Alive, alive_from_text
 from dm_jupyter.server.files.data_files import DataFiles, LinkedFilesError
 from dm_jupyter.server.protocol import Ask, WantedFile
 
-__all__ = ["TARGET", "FoundHandoff", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
+__all__ = ["FoundHandoff", "Handoffs", "Handover", "LaterCells", "around", "files_of"]
 
 _log = logging.getLogger(__name__)
 _PARTS: tuple[PartKind, ...] = get_args(PartKind)
 
-TARGET = "dm-jupyter"
 _MAX_CHARS = 20_000
 _MAX_NAME_CHARS = 4_096
 _MAX_VARIABLES_CHARS = 256 * 1024
@@ -80,7 +79,7 @@ class Handoffs:
         """Takes a comm's message; others than our target's are none of our business."""
         comm_id, data = content["comm_id"], content.get("data")
         told = data.get("kind") if isinstance(data, Mapping) else None
-        if kind == "comm_open" and content["target_name"] == TARGET:
+        if kind == "comm_open" and content["target_name"] == COMM_TARGET:
             self._see(comm_id, data if isinstance(data, Mapping) else {})
         elif kind == "comm_msg" and told == "waits" and comm_id in self._seen:
             self._begin(comm_id)

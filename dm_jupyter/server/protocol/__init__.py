@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dm_jupyter.server.protocol.ephemeral import (
     Attached,
-    Candidate,
+    DataCandidate,
     EphemeralMessage,
     FilesWanted,
     FileWritten,
@@ -68,12 +68,12 @@ __all__ = [
     "Ask",
     "Attach",
     "Attached",
-    "Candidate",
     "CellClosed",
     "CellDecided",
     "CellOpened",
     "ClientMessage",
     "ContextTold",
+    "DataCandidate",
     "Decide",
     "DecideFiles",
     "Decision",

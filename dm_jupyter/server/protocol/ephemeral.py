@@ -12,7 +12,7 @@ from kernel_sandbox.types import FileChange
 
 __all__ = [
     "Attached",
-    "Candidate",
+    "DataCandidate",
     "EphemeralMessage",
     "FileWritten",
     "FilesWanted",
@@ -86,7 +86,7 @@ class FilesWanted(Tagged, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DataCandidate:
     """What a question may be about."""
 
     kind: Literal["file", "variable"]
@@ -108,7 +108,7 @@ class Refused(Tagged, frozen=True):
     message: str
     files: tuple[WantedFile, ...] = ()
     """For `link`: which, and where they lead."""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[DataCandidate, ...] = ()
     """For `data`: what may be meant, the best first."""
 
 

@@ -33,7 +33,7 @@ _UNIONS: dict[str, Any] = {
 }
 _PARTS = (
     protocol.WantedFile,
-    protocol.Candidate,
+    protocol.DataCandidate,
     FileChange,
     NotebookCell,
     ContextPart,

@@ -38,7 +38,7 @@ from dm_jupyter.data.data_context import data_context_size
 from dm_jupyter.models.opening import chosen_dialect, known_context
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.server.history.journal import Journal
-from dm_jupyter.server.history.memory import Memory, figures_of
+from dm_jupyter.server.history.memory import Memory, figures_shown
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
@@ -205,7 +205,7 @@ class Run:
         """What is kept of the run for the questions after it, once it has ended."""
         return Memory(
             cells=self._notebook.code_cells,
-            figures=figures_of(self.trajectory) if self.trajectory is not None else (),
+            figures=figures_shown(self.trajectory) if self.trajectory is not None else (),
             kernel=self._kernels.directory.process_of(self._context.kernel_id),
             files=self._context.file_states,
         )

@@ -37,7 +37,7 @@ from dm_jupyter.server.history.memory import Memory, before, tables_told, withou
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.kernels.registry import KernelRegistry, NoKernelError
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.protocol import Ask, Candidate, ReadAhead, WantedFile
+from dm_jupyter.server.protocol import Ask, DataCandidate, ReadAhead, WantedFile
 from dm_jupyter.server.runs.run import RunContext
 from kernel_sandbox.errors import SandboxError
 
@@ -68,7 +68,7 @@ class RefusedError(Exception):
         reason: Any,
         message: str,
         files: Iterable[WantedFile] = (),
-        candidates: Iterable[Candidate] = (),
+        candidates: Iterable[DataCandidate] = (),
     ) -> None:
         """Makes the refusal.
 
@@ -282,8 +282,8 @@ class RunPreparer:
             return ask  # it may be about what the person's own cells show
         folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
         near = await asyncio.to_thread(self._files.search.matching, "", folder, _MOST_CANDIDATES)
-        found = [Candidate("variable", name) for name in tables]
-        found += [Candidate("file", path) for path in near.paths]
+        found = [DataCandidate("variable", name) for name in tables]
+        found += [DataCandidate("file", path) for path in near.paths]
         raise RefusedError(
             "data", _WHICH_DATA if found else _NO_DATA, candidates=found[:_MOST_CANDIDATES]
         )

@@ -6,7 +6,7 @@ import { ServerConnection } from '@jupyterlab/services';
 
 import type {
   IAsk,
-  ICandidate,
+  IDataCandidate,
   IContextPart,
   RunMessage
 } from '../protocol.gen';
@@ -163,7 +163,7 @@ export interface IMeaning {
     readonly word: string;
     readonly sentence: string;
     readonly is_unknown: boolean;
-    readonly candidates: readonly ICandidate[];
+    readonly candidates: readonly IDataCandidate[];
   }[];
 }
 

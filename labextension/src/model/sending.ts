@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { PathExt } from '@jupyterlab/coreutils';
 
 import type { IDraft } from './draft';
-import type { ICandidate } from '../protocol.gen';
+import type { IDataCandidate } from '../protocol.gen';
 import type { IAnalyst } from './tokens';
 import type { IUnclear } from '../panel/whichdata';
 import { folderOf } from './workspace';
@@ -76,7 +76,7 @@ export async function sendDraft(
 export function chosenFor(
   draft: IDraft,
   unclear: IUnclear,
-  candidate: ICandidate
+  candidate: IDataCandidate
 ): IDraft {
   const { kind, name } = candidate;
   const label = kind === 'file' ? PathExt.basename(name) : name;

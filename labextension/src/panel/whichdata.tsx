@@ -1,12 +1,12 @@
 import type { ReactElement } from 'react';
 
 import { usePanel } from './context';
-import type { ICandidate } from '../protocol.gen';
+import type { IDataCandidate } from '../protocol.gen';
 
 /** Why a question was not sent: nothing says what it is about, or a word of it names nothing. */
 export interface IUnclear {
   readonly sentence: string;
-  readonly candidates: readonly ICandidate[];
+  readonly candidates: readonly IDataCandidate[];
   /** The word after the `@`, or the file's name, that is unclear; empty where there is none. */
   readonly word: string;
 }
@@ -14,7 +14,7 @@ export interface IUnclear {
 /** Asks back what a question is about. */
 export function WhichData(props: {
   unclear: IUnclear;
-  onChoose: (candidate: ICandidate) => void;
+  onChoose: (candidate: IDataCandidate) => void;
   onWithoutData: () => void;
   onDismiss: () => void;
 }): ReactElement {

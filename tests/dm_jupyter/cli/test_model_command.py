@@ -13,7 +13,7 @@ from typing import get_args, get_type_hints
 import pytest
 from typer.testing import CliRunner
 
-from dm_jupyter.cli.model import _announce, _print_key, app
+from dm_jupyter.cli.model import _announce, _print_key, model_app
 from dm_jupyter.models.local import catalogue, endpoint
 from dm_jupyter.models.local import pull as pull_module
 from dm_jupyter.models.local.pull import PullProgress
@@ -24,7 +24,7 @@ SMALL = catalogue.find("smollm2-135m")
 
 
 def _run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner(env={"COLUMNS": "300"}).invoke(app, arguments)
+    result = CliRunner(env={"COLUMNS": "300"}).invoke(model_app, arguments)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -72,7 +72,7 @@ def test_interrupted_pull_says_how_to_go_on(
     def interrupted(*_: object) -> Path:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pull_module.parts, "assemble", interrupted)
+    monkeypatch.setattr(pull_module.parts, "assemble_model", interrupted)
     code, _, err = _run("pull", SMALL.name, "--cache-dir", str(tmp_path))
     assert code == 130
     assert f"{own_command('model', 'pull', SMALL.name)}` resumes it" in err
@@ -157,7 +157,7 @@ def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from dm_jupyter.cli.model import app\n"
+        "import sys; from dm_jupyter.cli.model import model_app\n"
         "heavy = {'rich.progress', 'platformdirs', 'openai', 'pandas', 'xllamacpp'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )

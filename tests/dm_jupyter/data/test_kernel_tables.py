@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dm_jupyter.data.kernel_tables import Alive, alive_from_text, variables_text
-from kernel_sandbox.jupyter.attached import value_text
+from kernel_sandbox.jupyter.attached import reply_text
 
 COLUMN = {"name": "a", "dtype": "int64", "samples": ["1", "2"]}
 TABLE: dict[str, Any] = {"name": "df", "kind": "DataFrame", "shape": [2, 1], "columns": [COLUMN]}
@@ -90,14 +90,14 @@ def test_what_is_too_much_is_cut() -> None:
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {"value": 5}, {"value": {"data": []}}])
 def test_a_reply_without_a_value_has_no_text(odd: object) -> None:
-    assert value_text({"user_expressions": odd}) is None
-    assert value_text({}) is None
+    assert reply_text({"user_expressions": odd}) is None
+    assert reply_text({}) is None
 
 
 def test_the_text_of_a_value() -> None:
     data = {"text/plain": "[]"}
-    assert value_text({"user_expressions": {"value": {"data": data}}}) == "[]"
-    assert value_text({"user_expressions": {"value": {"data": {"text/plain": 5}}}}) is None
+    assert reply_text({"user_expressions": {"value": {"data": data}}}) == "[]"
+    assert reply_text({"user_expressions": {"value": {"data": {"text/plain": 5}}}}) is None
 
 
 class Slow:

@@ -167,9 +167,9 @@ async def test_its_process_ends_when_no_file_is_read_and_comes_again(tmp_path: P
 async def test_a_worker_prints_the_profile_or_the_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profile_reader.print_profile(str(_wide(tmp_path / "t.csv", 2)), "t.csv")
+    profile_reader.print_profile_json(str(_wide(tmp_path / "t.csv", 2)), "t.csv")
     assert '"profile"' in capsys.readouterr().out
-    profile_reader.print_profile(str(tmp_path / "none.csv"), "none.csv")
+    profile_reader.print_profile_json(str(tmp_path / "none.csv"), "none.csv")
     assert '"fault"' in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernel_sandbox.confine import privileges
 from kernel_sandbox.confine.layers import LayerState
-from kernel_sandbox.confine.syscall_numbers import current
+from kernel_sandbox.confine.syscall_numbers import current_architecture
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
 
@@ -160,16 +160,18 @@ def test_only_the_calling_thread_changes():
 
 BARRED = """
 from kernel_sandbox.confine import seccomp
-from kernel_sandbox.confine.syscall_numbers import current
+from kernel_sandbox.confine.syscall_numbers import current_architecture
 from kernel_sandbox.confine.syscall_table import Rule, SyscallRule
 privileges.drop_privileges()
 rule = Rule("capset", SyscallRule[sys.argv[-1]])
-assert seccomp.install(seccomp.assemble([rule], current())) == 0
+assert seccomp.install(seccomp.assemble([rule], current_architecture())) == 0
 answer(layer=privileges.drop_capabilities().to_json())
 """
 
 
-@pytest.mark.skipif(current() is None, reason="the filter has no table for this machine")
+@pytest.mark.skipif(
+    current_architecture() is None, reason="the filter has no table for this machine"
+)
 @pytest.mark.parametrize(("verdict", "state"), [("EPERM", "refused"), ("ENOSYS", "absent")])
 def test_a_system_that_does_not_drop_them_is_reported(verdict, state):
     assert run(BARRED.replace("sys.argv[-1]", repr(verdict)))["layer"]["state"] == state

@@ -300,7 +300,7 @@ MOUNTS = """
 
 def test_the_tree_of_a_container_and_of_both_versions_is_found(monkeypatch):
     texts = {"/proc/self/cgroup": TREE.strip(), "/proc/self/mountinfo": MOUNTS.strip()}
-    monkeypatch.setattr(cgroup_tree, "read", lambda path: texts[str(path)])
+    monkeypatch.setattr(cgroup_tree, "read_setting", lambda path: texts[str(path)])
     assert list(places()) == [
         Place((Path("/c/unified/user/scope"),), is_unified=True),
         Place((Path("/c/unified/user"),), is_unified=True),

@@ -130,17 +130,17 @@ def harmless_limits(monkeypatch):
 
 
 def test_limits_are_set_and_never_loosened(harmless_limits):
-    layer = rlimits.apply(POLICY, counts_processes=False)
+    layer = rlimits.apply_rlimits(POLICY, counts_processes=False)
     assert layer.state is LayerState.ACTIVE
     assert "processes" not in layer.reason
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 40, 1 << 40)
     looser = replace(POLICY, file_bytes=1 << 41)
-    assert rlimits.apply(looser, counts_processes=False).state is LayerState.ACTIVE
+    assert rlimits.apply_rlimits(looser, counts_processes=False).state is LayerState.ACTIVE
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 40, 1 << 40)
 
 
 def test_namespaces_that_are_the_parents_own_are_not_active():
-    same = replace(POLICY, namespaces=namespaces.current())
+    same = replace(POLICY, namespaces=namespaces.current_namespaces())
     layers = {layer.name: layer for layer in namespaces.observe(same)}
     assert {layer.state for layer in layers.values()} == {LayerState.ABSENT}
     assert not namespaces.has_own_user(same)
@@ -210,7 +210,7 @@ def test_a_limit_that_the_system_does_not_take_is_refused(monkeypatch):
         raise OSError(1, "not permitted")
 
     monkeypatch.setattr(resource, "setrlimit", refuse)
-    layer = rlimits.apply(POLICY, counts_processes=True)
+    layer = rlimits.apply_rlimits(POLICY, counts_processes=True)
     assert layer.state is LayerState.REFUSED
     assert "not permitted" in layer.reason
 
@@ -218,7 +218,7 @@ def test_a_limit_that_the_system_does_not_take_is_refused(monkeypatch):
 def test_a_limit_that_is_accepted_and_not_kept_is_refused(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", lambda number, pair: None)
     tight = replace(POLICY, file_bytes=1)
-    assert "did not take" in rlimits.apply(tight, counts_processes=False).reason
+    assert "did not take" in rlimits.apply_rlimits(tight, counts_processes=False).reason
 
 
 def test_a_launcher_whose_parent_is_gone_ends_itself(tmp_path):

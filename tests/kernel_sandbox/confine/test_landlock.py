@@ -24,12 +24,12 @@ PRELUDE = """
 import errno, fcntl, json, os, shutil, signal, socket, subprocess, sys
 from pathlib import Path
 from kernel_sandbox.confine import landlock
-from kernel_sandbox.confine.landlock import Rules, restrict
+from kernel_sandbox.confine.landlock import LandlockRules, restrict
 
 base, uid = Path(sys.argv[1]), int(sys.argv[2])
 inside, shown, outside = base / "inside", base / "shown", base / "outside"
 system = tuple(Path(name) for name in ("/usr", "/bin", "/lib", "/lib64"))
-rules = Rules((shown,), (inside,), system=system)
+rules = LandlockRules((shown,), (inside,), system=system)
 if uid:
     os.setgid(uid)
     os.setuid(uid)
@@ -169,7 +169,7 @@ print(json.dumps({
 @needs_landlock
 def test_a_single_file_may_be_a_rule_and_a_missing_path_is_skipped(base):
     code = """
-only = Rules((shown / "file", base / "none"), (inside / "file", base / "file" / "none"))
+only = LandlockRules((shown / "file", base / "none"), (inside / "file", base / "file" / "none"))
 layer = restrict(only)
 print(json.dumps([layer.state, attempt((shown / "file").read_text),
     attempt((inside / "file").write_text, "x"), attempt(os.listdir, shown),
@@ -184,7 +184,8 @@ def test_a_path_with_a_link_in_it_opens_nothing_unless_it_is_of_the_system(base)
     code = """
 read, write = (outside / "file").read_text, (outside / "file").write_text
 folder = inside / "own"
-layer = restrict(Rules((folder, folder / "deep"), (inside, folder), system=(inside / "link",)))
+rules = LandlockRules((folder, folder / "deep"), (inside, folder), system=(inside / "link",))
+layer = restrict(rules)
 print(json.dumps([layer.state, attempt(read), attempt(write, "x"),
     attempt((shown / "file").read_text), attempt(os.listdir, outside / "deep")]))
 """
@@ -195,11 +196,11 @@ print(json.dumps([layer.state, attempt(read), attempt(write, "x"),
 @needs_landlock
 def test_restrictions_add_up_and_end_at_sixteen(base):
     code = """
-first = restrict(Rules((shown, outside), (inside,)))
-second = restrict(Rules((shown, Path("/")), (inside,)), outside / "file")
-third = restrict(Rules((Path("/"),), ()), inside / "file")
-fourth = restrict(Rules((shown,)), outside)
-last = [restrict(Rules((Path("/"),))) for _ in range(13)][-1]
+first = restrict(LandlockRules((shown, outside), (inside,)))
+second = restrict(LandlockRules((shown, Path("/")), (inside,)), outside / "file")
+third = restrict(LandlockRules((Path("/"),), ()), inside / "file")
+fourth = restrict(LandlockRules((shown,)), outside)
+last = [restrict(LandlockRules((Path("/"),))) for _ in range(13)][-1]
 print(json.dumps([layer.to_json() for layer in (first, second, third, fourth, last)]
     + [attempt((shown / "file").read_text), attempt((inside / "file").write_text, "x")]))
 """
@@ -233,7 +234,7 @@ parent = os.getpid()
 reader, writer = os.pipe()
 child = os.fork()
 if child == 0:
-    restrict(Rules((shown,), (inside,), network=NETWORK))
+    restrict(LandlockRules((shown,), (inside,), network=NETWORK))
     found = [
         attempt(socket.socket().connect, listener.getsockname()),
         attempt(socket.socket().bind, ("127.0.0.1", 0)),
@@ -283,12 +284,16 @@ def in_thread(action):
 
 @needs_landlock
 def test_a_process_with_other_threads_is_not_called_restricted(base):
-    rules = landlock.Rules((base / "shown", base / "none"), (base / "inside", base / "shown/file"))
+    rules = landlock.LandlockRules(
+        (base / "shown", base / "none"), (base / "inside", base / "shown/file")
+    )
     layer = in_thread(lambda: landlock.restrict(rules))
     assert layer.state is LayerState.REFUSED
     assert "threads stay free" in layer.reason
     assert list(Path("/").iterdir())
-    open_root = in_thread(lambda: landlock.restrict(landlock.Rules((Path("/"),), network=True)))
+    open_root = in_thread(
+        lambda: landlock.restrict(landlock.LandlockRules((Path("/"),), network=True))
+    )
     assert "can still be read" in open_root.reason
     gone = in_thread(lambda: landlock.restrict(rules, base / "none"))
     assert "could not be read before either" in gone.reason
@@ -299,7 +304,7 @@ def test_the_limit_of_sixteen_is_named():
     layers = []
 
     def often():
-        everything = landlock.Rules((Path("/"),), (Path("/"),))
+        everything = landlock.LandlockRules((Path("/"),), (Path("/"),))
         layers.extend(landlock.restrict(everything) for _ in range(17))
         return layers[-1]
 
@@ -335,7 +340,7 @@ print(json.dumps([layer.state, attempt((outside / "file").read_text),
 
 def test_a_system_without_the_call_is_absent(monkeypatch):
     monkeypatch.setattr(landlock, "_CREATE_RULESET", 10_000)
-    assert landlock.restrict(landlock.Rules()).state is LayerState.ABSENT
+    assert landlock.restrict(landlock.LandlockRules()).state is LayerState.ABSENT
     monkeypatch.setattr(sys, "platform", "darwin")
     assert landlock.abi() == 0
 
@@ -343,7 +348,7 @@ def test_a_system_without_the_call_is_absent(monkeypatch):
 @needs_landlock
 def test_a_refusal_names_the_error(monkeypatch):
     monkeypatch.setattr(landlock, "_RESTRICT_SELF", 10_000)
-    layer = in_thread(lambda: landlock.restrict(landlock.Rules()))
+    layer = in_thread(lambda: landlock.restrict(landlock.LandlockRules()))
     assert layer.state is LayerState.REFUSED
     assert os.strerror(errno.ENOSYS) in layer.reason
     monkeypatch.setattr(landlock, "Path", lambda text: Path("/nowhere"))

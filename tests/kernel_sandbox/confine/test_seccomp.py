@@ -12,23 +12,25 @@ import pytest
 
 from kernel_sandbox.confine import seccomp
 from kernel_sandbox.confine.layers import LayerState
-from kernel_sandbox.confine.syscall_numbers import AARCH64, X86_64, current
+from kernel_sandbox.confine.syscall_numbers import AARCH64, X86_64, current_architecture
 from kernel_sandbox.confine.syscall_table import FAMILIES
 from tests.waiting import PATIENCE_S
 
 REPOSITORY = str(Path(__file__).resolve().parents[3])
 
-on_linux = pytest.mark.skipif(current() is None, reason="there is no table for this machine")
+on_linux = pytest.mark.skipif(
+    current_architecture() is None, reason="there is no table for this machine"
+)
 
 PRELUDE = """
 import ctypes, json, os, socket, sys, threading
 sys.path.insert(0, {repository!r})
 from kernel_sandbox.confine import privileges, seccomp, syscall_table
-from kernel_sandbox.confine.syscall_numbers import X86_64, current, number_here
+from kernel_sandbox.confine.syscall_numbers import X86_64, current_architecture, number_here
 from kernel_sandbox.confine.syscall_table import FAMILIES, Rule, SyscallRule
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
-HERE = current()
+HERE = current_architecture()
 def assemble(*rules):
     return seccomp.assemble(rules, HERE)
 def call(call, *arguments):
@@ -54,7 +56,7 @@ def run(code, *arguments):
 @pytest.mark.parametrize("machine", ["riscv64", "aarch64_be", "i686"])
 def test_another_processor_has_no_filter(monkeypatch, machine):
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    seccomp.prepare()
+    seccomp.prepare_programs()
     for layer in (seccomp.early(False), seccomp.late()):
         assert layer.state is LayerState.ABSENT
         assert "x86-64 and aarch64 only" in layer.reason
@@ -65,7 +67,7 @@ def test_another_processor_has_no_filter(monkeypatch, machine):
 def test_a_layer_says_where_its_table_was_tried(monkeypatch, architecture, is_tried):
     """The system's part is replaced here, as it would answer on such a machine."""
     installed, filters = [], [("0", 0), ("2", 1)]
-    monkeypatch.setattr(seccomp, "current", lambda: architecture)
+    monkeypatch.setattr(seccomp, "current_architecture", lambda: architecture)
     monkeypatch.setattr(seccomp, "drop_privileges", lambda: None)
     monkeypatch.setattr(seccomp, "install", lambda program: installed.append(program) or 0)
     monkeypatch.setattr(seccomp, "_filters", lambda: filters[len(installed)])
@@ -103,7 +105,7 @@ def test_every_family_of_calls_is_denied():
     assert "Seccomp:\t2" in found["status"]
     assert set(found["before"].values()) != {errno.EPERM}
     assert set(found["after"].values()) == {errno.EPERM}
-    missing = {"inotify_init", "iopl", "ioperm"} if current() is AARCH64 else set()
+    missing = {"inotify_init", "iopl", "ioperm"} if current_architecture() is AARCH64 else set()
     named = {name for family in FAMILIES.values() for name in family}
     assert set(found["after"]) == named - missing
 
@@ -193,7 +195,7 @@ ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page))
 """
 
 
-@pytest.mark.skipif(current() is not X86_64, reason="its code is for x86-64")
+@pytest.mark.skipif(current_architecture() is not X86_64, reason="its code is for x86-64")
 def test_the_32_bit_interface_kills():
     code = PRELUDE.format(repository=REPOSITORY) + INTERFACE
     done = subprocess.run([sys.executable, "-I", "-c", code], check=False, timeout=60)

@@ -180,7 +180,7 @@ async def test_the_end_of_a_process_is_noticed_without_help_of_the_system(monkey
 
 def test_what_is_gone_uses_nothing():
     assert consumption.resident_bytes(2**22 + 1) == 0
-    assert consumption.measure([2**22 + 1], 0).processes == 0
+    assert consumption.measure_usage([2**22 + 1], 0).processes == 0
     assert processes.find_kernel(2**22 + 1, 5) is None
     processes.end(2**22 + 1, is_monitor=False)
     assert processes.sweep(Path("/nowhere")) == 0

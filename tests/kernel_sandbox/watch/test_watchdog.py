@@ -239,10 +239,10 @@ def nothing_more_opens():
 
 
 async def test_a_look_that_was_not_possible_is_none_that_found_nothing(sleeper, tmp_path):
-    assert consumption.measure([sleeper], 1).memory_bytes > 0
+    assert consumption.measure_usage([sleeper], 1).memory_bytes > 0
     with nothing_more_opens():
         for look in (
-            lambda: consumption.measure([sleeper], 1),
+            lambda: consumption.measure_usage([sleeper], 1),
             lambda: list(process_tree.walk([sleeper])),
             lambda: consumption.usage([sleeper], 1),
             lambda: consumption.nameless_bytes([sleeper]),

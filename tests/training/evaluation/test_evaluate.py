@@ -36,7 +36,7 @@ from tests.training.evaluation.eval_program import main as evaluate_deterministi
 from tests.training.judging import open_judge
 from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
-from training.evaluation.arguments import parsed
+from training.evaluation.arguments import parsed_arguments
 from training.evaluation.models import BoundedPolicy
 from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
 from training.marking.judge import Judge, JudgeError
@@ -486,7 +486,7 @@ def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
     options: list[str], installs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["evaluate", "dabench", "--split", "x", *options])
-    assert parsed("").install_packages is installs
+    assert parsed_arguments("").install_packages is installs
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ from markupsafe import escape
 from dm_jupyter.core.inert.bare import MOST_DEEP
 from kernel_sandbox.types import CellResult, CellStatus, Display
 from tests.training.report.report_runs import PNG, TREE, VOTE, a_node, a_record, ran
-from training.report.entries import kind_of, verdict_of
+from training.report.entries import verdict_kind, verdict_of
 from training.report.figures import figures_of
 from training.report.notebooks import highlight
-from training.report.outputs import MAX_CHARS, clean_html, shown_outputs
+from training.report.outputs import MAX_HTML_CHARS, clean_html, shown_outputs
 from training.report.pictures import MAX_BYTES, Pictures
 from training.report.plots import LogScale, accuracy_plot, failure_plot, pass_plot, token_plot
 from training.report.search import SearchError, Tree, VoteCount, search_from_json
 from training.report.search_page import rows_of, tree_page, vote_page
 from training.report.tables import overall
-from training.report.words import MAX_CHARS as MAX_WORDS
+from training.report.words import MAX_TEXT_CHARS as MAX_WORDS
 from training.report.words import markdown, plain
 
 
@@ -68,8 +68,8 @@ def test_tags_are_never_open_deeper_than_the_limit(piece: str) -> None:
 
 
 def test_html_that_is_too_long_is_not_shown() -> None:
-    assert clean_html("x" * MAX_CHARS) is not None
-    assert clean_html("x" * (MAX_CHARS + 1)) is None
+    assert clean_html("x" * MAX_HTML_CHARS) is not None
+    assert clean_html("x" * (MAX_HTML_CHARS + 1)) is None
 
 
 def test_terminal_codes_are_taken_out() -> None:
@@ -151,10 +151,10 @@ def test_the_verdict_tells_each_part_and_by_whose_rules() -> None:
         "mass", "4207.3", "4207.3", True, True,
     )  # fmt: skip
     assert verdict.expected is None
-    assert kind_of(record) == "right"
-    assert kind_of(replace(record, strict_correct=False)) == "ours"
-    assert kind_of(replace(record, correct=False)) == "strict"
-    assert kind_of(replace(record, correct=False, strict_correct=False)) == "wrong"
+    assert verdict_kind(record) == "right"
+    assert verdict_kind(replace(record, strict_correct=False)) == "ours"
+    assert verdict_kind(replace(record, correct=False)) == "strict"
+    assert verdict_kind(replace(record, correct=False, strict_correct=False)) == "wrong"
 
 
 def test_a_label_that_names_nothing_is_shown_whole() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dm_jupyter.core.closed_form import find_answers
 from training.scoring.closed_form import MAX_AGREEING, agree, score
-from training.scoring.reader import parse_number
+from training.scoring.reader import exact_number
 
 LABEL_TEXT = st.text(
     st.characters(exclude_characters="@[]()\\", exclude_categories=["Cs", "Cc"]), max_size=40
@@ -195,7 +195,7 @@ def test_a_list_of_numbers_is_right_in_both_rule_sets(name: str, numbers: list[s
 def test_equality_is_symmetric_but_for_the_named_exceptions(one: str, other: str) -> None:
     nothing = {"", "none", "null", "[]", "()", "{}"}
     assume(not {one.strip().casefold(), other.strip().casefold()} & nothing)
-    assume(not any(0 < abs(parse_number(text) or 0) < 1e-4 for text in (one, other)))
+    assume(not any(0 < abs(exact_number(text) or 0) < 1e-4 for text in (one, other)))
     assert is_right(one, other) == is_right(other, one)
 
 

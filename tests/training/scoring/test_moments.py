@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.scoring.moments import is_unclear_date, read_moment
-from training.scoring.reader import MAX_CHARS
+from training.scoring.reader import MAX_SCALAR_CHARS
 
 DAYS = st.dates(date(1000, 1, 1))
 CLEAR = [
@@ -51,7 +51,7 @@ def test_a_time_is_read_to_its_last_figure(moment: datetime) -> None:
         "2015-02-30", "2023-02-29", "31/02/2024", "0000-01-01", "2024-13", "Monday, 5 January 2024",
         "May", "Jan 5", "January 32, 2024", "Marchy 5, 2024", "05.01.24", "20240105",
         "2024-01-05x", "2024-01-05 and 2024-01-06", "2024-01-05 99:00", "2024-01 10:30",
-        "9" * MAX_CHARS + ":", "\u00b2024-01-05", "March of 300 penguins",
+        "9" * MAX_SCALAR_CHARS + ":", "\u00b2024-01-05", "March of 300 penguins",
     ],
 )  # fmt: skip
 def test_other_text_is_no_date(text: str) -> None:

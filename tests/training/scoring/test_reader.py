@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from training.scoring.closed_form import score
 from training.scoring.reader import (
     CLOSED_FORM,
-    MAX_CHARS,
+    MAX_SCALAR_CHARS,
     SHORT_ANSWER,
     TABLE_CELL,
     ReadingPolicy,
+    exact_number,
     is_identifier,
-    parse_number,
     read_plain,
     read_written,
     scalars_equal,
@@ -124,7 +124,7 @@ def test_policies_differ_on_marks() -> None:
 def test_an_identifier_is_told_from_padding_and_a_long_text_from_a_number() -> None:
     assert is_identifier("02139", "2139")
     assert not is_identifier("7", "007")
-    assert read_written("1" * (MAX_CHARS + 1)) is None
+    assert read_written("1" * (MAX_SCALAR_CHARS + 1)) is None
     assert read_written("1\n234") is None
 
 
@@ -167,7 +167,7 @@ def test_short_answers_and_cells_take_a_number_rounded_within_their_tolerance_al
 )
 def test_the_quick_path_reads_what_the_grammar_reads(text: str) -> None:
     quick, written = read_plain(text), read_written(text)
-    assert quick is None or (written is not None and quick == parse_number(f" {text}"))
+    assert quick is None or (written is not None and quick == exact_number(f" {text}"))
     if quick is not None and written is not None:
         assert quick == (int(written.value) if written.is_whole else float(written.value))
 

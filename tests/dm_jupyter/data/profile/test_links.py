@@ -16,10 +16,10 @@ from dm_jupyter.data.profile import (
     ColumnProfile,
     FileProfile,
     TableProfile,
-    from_json,
     profile_file,
+    profile_from_json,
+    profile_to_json,
     render,
-    to_json,
 )
 from dm_jupyter.data.profile.links import links_text
 from dm_jupyter.data.profile.values import MOST_VALUES, with_bounded_values
@@ -205,7 +205,7 @@ def test_the_index_of_a_file_is_bounded_and_shared(tmp_path):
 
 
 def test_the_index_survives_json(games):
-    assert from_json(to_json(games)) == games
+    assert profile_from_json(profile_to_json(games)) == games
 
 
 WORDS = st.text(max_size=70)

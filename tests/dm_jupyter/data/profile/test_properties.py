@@ -17,8 +17,8 @@ from dm_jupyter.data.profile import (
     FileProfile,
     TableProfile,
     profile_file,
+    profile_to_json,
     render,
-    to_json,
 )
 
 SUFFIXES = [
@@ -58,7 +58,7 @@ def check(content: bytes, suffix: str, max_chars: int) -> None:
         with contextlib.suppress(DataFileError):
             profile = profile_file(path)
             assert len(render(profile, max_chars=max_chars)) <= max_chars
-            json.dumps(to_json(profile), allow_nan=False)
+            json.dumps(profile_to_json(profile), allow_nan=False)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

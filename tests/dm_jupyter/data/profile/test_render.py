@@ -9,8 +9,8 @@ from dm_jupyter.data.profile import (
     FileProfile,
     TableProfile,
     profile_file,
+    profile_to_json,
     render,
-    to_json,
 )
 
 
@@ -113,7 +113,7 @@ def test_many_warnings_leave_room_for_columns():
 def test_json_is_plain(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,x\n2,\n")
-    plain = to_json(profile_file(path))
+    plain = profile_to_json(profile_file(path))
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 

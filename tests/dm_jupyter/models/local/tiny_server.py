@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from dm_jupyter.models.local.engine import Engine, EngineSettings
-from dm_jupyter.models.local.server import run
+from dm_jupyter.models.local.server import run_server
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -56,4 +56,4 @@ def start(settings: EngineSettings) -> Engine:
 
 
 if __name__ == "__main__":
-    run(start)
+    run_server(start)

@@ -6,7 +6,7 @@ import pytest
 
 from dm_jupyter.server.files.data_files import DataFiles
 from dm_jupyter.server.files.meaning import Meaning, meaning_of, mentions_in, tables_in
-from dm_jupyter.server.protocol import Candidate
+from dm_jupyter.server.protocol import DataCandidate
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_mention_of_a_table_or_of_a_given_file_is_clear(files: DataFiles) -> N
 def test_what_nothing_is_called_is_unclear_and_the_alike_are_named(files: DataFiles) -> None:
     (unclear,) = meaning_of("Mean of @pengu", files, "").unclear
     assert (unclear.word, unclear.is_unknown) == ("pengu", True)
-    assert unclear.candidates == (Candidate("file", "sub/penguins.csv"),)
+    assert unclear.candidates == (DataCandidate("file", "sub/penguins.csv"),)
     assert "“@pengu” names no file" in unclear.sentence
     (nothing,) = meaning_of("Mean of @qqq", files, "").unclear
     assert nothing.candidates == ()

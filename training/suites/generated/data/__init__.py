@@ -8,11 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["folder", "read"]
+__all__ = ["folder", "read_data_file"]
 
 
 @cache
-def read(name: str) -> Mapping[str, Any]:
+def read_data_file(name: str) -> Mapping[str, Any]:
     """Return one data file.
 
     Args:
@@ -29,4 +29,4 @@ def folder(name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the data files of a folder, sorted by their names."""
     found = files(__name__).joinpath(name).iterdir()
     for file in sorted(one.name for one in found if one.name.endswith(".toml")):
-        yield read(f"{name}/{file}")
+        yield read_data_file(f"{name}/{file}")

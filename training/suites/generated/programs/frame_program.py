@@ -15,7 +15,14 @@ import pandas as pd
 
 from training.suites.generated.programs.frame_measures import measure
 from training.suites.generated.programs.frames import FrameReader
-from training.suites.generated.programs.steps import Answer, Reading, Result, Row, Step, UnfitError
+from training.suites.generated.programs.steps import (
+    ProgramAnswer,
+    ProgramStep,
+    Reading,
+    Result,
+    Row,
+    UnfitError,
+)
 
 __all__ = ["run_frames"]
 
@@ -42,7 +49,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def run_frames(
-    steps: Sequence[Step], reader: FrameReader, reading: Reading, shown: Sequence[str] = ()
+    steps: Sequence[ProgramStep], reader: FrameReader, reading: Reading, shown: Sequence[str] = ()
 ) -> Result:
     """Return what the steps leave.
 
@@ -82,11 +89,11 @@ class _Frames:
 
     def __init__(self, reader: FrameReader, reading: Reading) -> None:
         self.frame: Any = reader.main(reading)
-        self.values: dict[str, Answer] = {}
+        self.values: dict[str, ProgramAnswer] = {}
         self._reader = reader
         self._reading = reading
 
-    def take(self, step: Step) -> None:
+    def take(self, step: ProgramStep) -> None:
         """Take one step."""
         getattr(self, f"_{step.do}")(**step.args)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.suites.generated.programs.plain_measures import register
-from training.suites.generated.programs.steps import Answer, Result, Row, Step
+from training.suites.generated.programs.steps import ProgramAnswer, ProgramStep, Result, Row
 
 __all__ = ["SqlProgram"]
 
@@ -41,9 +41,9 @@ class SqlProgram:
         self._database = database
         self._table = "main"
         self._count = 0
-        self._values: dict[str, Answer] = {}
+        self._values: dict[str, ProgramAnswer] = {}
 
-    def run(self, steps: Sequence[Step], shown: Sequence[str] = ()) -> Result:
+    def run(self, steps: Sequence[ProgramStep], shown: Sequence[str] = ()) -> Result:
         """Return what the steps leave.
 
         Args:

@@ -16,18 +16,18 @@ from typing import Any
 
 __all__ = [
     "MAX_DEPTH",
-    "Answer",
+    "ProgramAnswer",
+    "ProgramStep",
     "Reading",
     "Result",
     "Row",
-    "Step",
     "StepError",
     "UnfitError",
     "depth",
     "make_step",
 ]
 
-Answer = str | int | float | tuple[str, ...]
+ProgramAnswer = str | int | float | tuple[str, ...]
 """A named value that a program left; a tuple is a list."""
 Row = tuple[str | int | float | None, ...]
 
@@ -94,7 +94,7 @@ class UnfitError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgramStep:
     """One step."""
 
     do: str
@@ -105,12 +105,12 @@ class Step:
 class Result:
     """What the steps left."""
 
-    values: Mapping[str, Answer]
+    values: Mapping[str, ProgramAnswer]
     rows: tuple[Row, ...] = ()
     """The last table; empty where nobody asked for it."""
 
 
-def make_step(raw: Mapping[str, Any]) -> Step:
+def make_step(raw: Mapping[str, Any]) -> ProgramStep:
     """Return the step that a data file describes.
 
     Raises:
@@ -125,10 +125,10 @@ def make_step(raw: Mapping[str, Any]) -> Step:
         raise StepError(f"step {do} needs {', '.join(missing)}")
     if unknown := sorted(args.keys() - needed - free):
         raise StepError(f"step {do} takes no {', '.join(unknown)}")
-    return Step(do, args)
+    return ProgramStep(do, args)
 
 
-def depth(steps: Sequence[Step]) -> int:
+def depth(steps: Sequence[ProgramStep]) -> int:
     """Return how many steps a person would count.
 
     Values computed side by side are one step, and so are sums with them. A part of a date by which
@@ -148,7 +148,7 @@ def depth(steps: Sequence[Step]) -> int:
     return counted
 
 
-def _is_beside(step: Step, later: Sequence[Step]) -> bool:
+def _is_beside(step: ProgramStep, later: Sequence[ProgramStep]) -> bool:
     """Whether a step is part of another one, or no part of the chain."""
     if step.do == "derive" and later and later[0].do in ("group", "keep"):
         return step.args["into"] in later[0].args["by"] and step.args["how"] in _DATE_PARTS

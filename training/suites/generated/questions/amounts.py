@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from training.suites.generated.programs.steps import UnfitError
 
-__all__ = ["figure_text", "fixed", "rounded", "slug"]
+__all__ = ["fixed", "plain_amount", "rounded", "slug"]
 
 _EDGE = Decimal("1e-6")
 """Of the last place: nearer to the middle between two results, the rounding is anybody's guess."""
@@ -24,7 +24,7 @@ def rounded(value: float, figures: int, decimals: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
 
 
-def figure_text(number: Decimal) -> str:
+def plain_amount(number: Decimal) -> str:
     """Return a number as a person writes it in a question."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -9,7 +9,13 @@ from typing import Any
 
 from training.suites.generated.programs.frame_program import run_frames
 from training.suites.generated.programs.frames import FrameReader
-from training.suites.generated.programs.steps import MAX_DEPTH, Reading, Step, UnfitError, depth
+from training.suites.generated.programs.steps import (
+    MAX_DEPTH,
+    ProgramStep,
+    Reading,
+    UnfitError,
+    depth,
+)
 from training.suites.generated.questions.slots import Slot, SlotFiller, is_late, late_slot
 from training.suites.generated.questions.templates import Prefix, Template, prefixes
 from training.suites.generated.tables.chance import Chance
@@ -30,7 +36,7 @@ class Draft:
     template: Template
     prefixes: tuple[tuple[Prefix, Mapping[str, Slot]], ...]
     slots: Mapping[str, Slot]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     depth: int
     columns: tuple[str, ...]
     """Of both tables, those that it uses."""
@@ -88,7 +94,7 @@ class Composer:
         ]
         has_gaps = bool(gappy) and not template.handles_gaps
         if has_gaps:
-            before.insert(0, Step("present", {"columns": gappy}))
+            before.insert(0, ProgramStep("present", {"columns": gappy}))
         slots = self._with_late(template, slots, before, chance)
         steps = (*before, *_resolved(template.steps, slots, given))
         return Draft(template, tuple(chosen), slots, steps, depth(steps), columns, has_gaps)
@@ -125,7 +131,7 @@ class Composer:
         self,
         template: Template,
         slots: Mapping[str, Slot],
-        before: Sequence[Step],
+        before: Sequence[ProgramStep],
         chance: Chance,
     ) -> dict[str, Slot]:
         """The slots with those that need a value of the steps before them."""
@@ -156,8 +162,8 @@ def _columns(filled: Sequence[Mapping[str, Slot]]) -> tuple[str, ...]:
 
 
 def _resolved(
-    steps: Sequence[Step], slots: Mapping[str, Slot], given: Mapping[str, Any]
-) -> list[Step]:
+    steps: Sequence[ProgramStep], slots: Mapping[str, Slot], given: Mapping[str, Any]
+) -> list[ProgramStep]:
     """The steps with the values of their slots."""
 
     def value(found: re.Match[str]) -> Any:
@@ -176,4 +182,4 @@ def _resolved(
             return [resolve(inner) for inner in one]
         return one
 
-    return [Step(step.do, resolve(step.args)) for step in steps]
+    return [ProgramStep(step.do, resolve(step.args)) for step in steps]

@@ -11,7 +11,14 @@ from training.suites.generated.programs.frame_program import run_frames
 from training.suites.generated.programs.frames import FrameReader
 from training.suites.generated.programs.rows import database_of
 from training.suites.generated.programs.sql_program import SqlProgram
-from training.suites.generated.programs.steps import Answer, Reading, Result, Row, Step, UnfitError
+from training.suites.generated.programs.steps import (
+    ProgramAnswer,
+    ProgramStep,
+    Reading,
+    Result,
+    Row,
+    UnfitError,
+)
 from training.suites.generated.questions.amounts import fixed
 from training.suites.generated.questions.compose import Composer, Draft
 from training.suites.generated.questions.slots import Slot
@@ -21,8 +28,8 @@ from training.suites.generated.questions.wording import (
     Scope,
     answer_format,
     decimals_of,
+    fill_wording,
     finished,
-    render,
     table_constraint,
 )
 from training.suites.generated.tables.chance import Chance
@@ -207,7 +214,7 @@ class _Words:
         prefixes = self._draft.prefixes
         if self._is_inline:
             prefix, slots = prefixes[0]
-            return Scope(domain, render(prefix.clause, slots, Scope(domain)))
+            return Scope(domain, fill_wording(prefix.clause, slots, Scope(domain)))
         return Scope(domain, is_narrowed=bool(prefixes))
 
     def question(self) -> str:
@@ -216,8 +223,8 @@ class _Words:
         if not self._is_inline:
             for place, (prefix, slots) in enumerate(self._draft.prefixes):
                 texts = prefix.then if place else prefix.say
-                sentences.append(render(self._chance.choose(texts), slots, Scope(domain)))
-        sentences.append(render(self._say, self._draft.slots, self._scope()))
+                sentences.append(fill_wording(self._chance.choose(texts), slots, Scope(domain)))
+        sentences.append(fill_wording(self._say, self._draft.slots, self._scope()))
         return finished(" ".join(sentences), self._file, self._chance)
 
     def constraints(self, decided: Sequence[str]) -> str:
@@ -237,8 +244,8 @@ class _Words:
         scope = self._scope()
         scope.settle()
         for prefix, slots in draft.prefixes:
-            said += [render(note, slots, scope) for note in prefix.notes]
-        said += [render(note, draft.slots, scope) for note in draft.template.notes]
+            said += [fill_wording(note, slots, scope) for note in prefix.notes]
+        said += [fill_wording(note, draft.slots, scope) for note in draft.template.notes]
         form = draft.template.table
         if form:
             said.append(table_constraint(form, self.titles()))
@@ -258,14 +265,14 @@ class _Words:
         form = self._draft.template.table
         scope = Scope(self._file.dirty.table.domain)
         texts = form.titles if form else ()
-        return [finished(render(one, self._draft.slots, scope), self._file) for one in texts]
+        return [finished(fill_wording(one, self._draft.slots, scope), self._file) for one in texts]
 
     def names(self) -> list[str]:
         """The names of the answer's values; two of one name are told apart by a number."""
         scope = Scope(self._file.dirty.table.domain)
         names: list[str] = []
         for form in self._draft.template.answers:
-            name = render(form.name, self._draft.slots, scope)
+            name = fill_wording(form.name, self._draft.slots, scope)
             names.append(f"{name}_{len(names) + 1}" if name in names else name)
         return names
 
@@ -275,13 +282,13 @@ class _Words:
             return ""
         scope = Scope(self._file.dirty.table.domain)
         forms = [
-            (form, name, finished(render(form.about, self._draft.slots, scope), self._file))
+            (form, name, finished(fill_wording(form.about, self._draft.slots, scope), self._file))
             for form, name in zip(self._draft.template.answers, names, strict=True)
         ]
         return answer_format(forms, self._draft.slots)
 
 
-def _text(value: Answer, form: AnswerForm, slots: Mapping[str, Slot]) -> str:
+def _text(value: ProgramAnswer, form: AnswerForm, slots: Mapping[str, Slot]) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
     if form.kind == "number":
@@ -369,7 +376,7 @@ def _possible(draft: Draft, dirty: DirtyTable) -> Iterator[str]:
             yield field.name
 
 
-def _figures(step: Step) -> Iterator[str]:
+def _figures(step: ProgramStep) -> Iterator[str]:
     if "how" in step.args:
         yield str(step.args["how"])
     for one in step.args.get("make", ()):

@@ -8,9 +8,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from training.suites.generated.data import read
-from training.suites.generated.programs.steps import Answer, UnfitError
-from training.suites.generated.questions.amounts import figure_text, rounded, slug
+from training.suites.generated.data import read_data_file
+from training.suites.generated.programs.steps import ProgramAnswer, UnfitError
+from training.suites.generated.questions.amounts import plain_amount, rounded, slug
 from training.suites.generated.tables.chance import Chance
 from training.suites.generated.tables.dirt import MONTHS
 from training.suites.generated.tables.domains import Column, Effect, Formula
@@ -204,7 +204,7 @@ class SlotFiller:
         limit = float(raw)
         if not numbers[0] < limit < numbers[-1] and not column.clause:
             raise UnfitError("too few rows")
-        text = figure_text(raw)
+        text = plain_amount(raw)
         number = int(limit) if limit.is_integer() else limit
         words = {
             "": _with_unit(text, column),
@@ -220,7 +220,7 @@ class SlotFiller:
         ]
         if not limits[0] < limits[1] < limits[2]:
             raise UnfitError("too few rows")
-        low, middle, high = map(figure_text, limits)
+        low, middle, high = map(plain_amount, limits)
         names = [
             f"below {low}",
             f"{low} to below {middle}",
@@ -321,7 +321,7 @@ def _in_time(specs: Mapping[str, str], filled: dict[str, Slot]) -> dict[str, Slo
 
 def _pick(chance: Chance, rest: Sequence[str]) -> Slot:
     raw = chance.choose(rest[0].split("|"))
-    phrases = read("phrases.toml")
+    phrases = read_data_file("phrases.toml")
     words = {"": phrases["words"].get(raw, raw), "divisor": phrases["divisors"].get(raw, "")}
     return Slot(int(raw) if raw.isdecimal() else raw, words)
 
@@ -350,7 +350,7 @@ _FREE: Mapping[str, Callable[[Chance, Sequence[str]], Slot]] = {
 
 
 def late_slot(
-    spec: str, values: Mapping[str, Answer], labels: Sequence[str], chance: Chance
+    spec: str, values: Mapping[str, ProgramAnswer], labels: Sequence[str], chance: Chance
 ) -> Slot:
     """Return a slot of a claim: a value near to the true one, or a label that may be the true one.
 
@@ -374,4 +374,4 @@ def late_slot(
     near = rounded(number * (1 + off if chance.happens(0.5) else 1 - off), 3, 2)
     if abs(float(near) - number) < 0.004 * abs(number) or not near:
         raise UnfitError("on the edge")
-    return Slot(float(near), {"": figure_text(near)})
+    return Slot(float(near), {"": plain_amount(near)})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from training.suites.generated.data import folder, read
-from training.suites.generated.programs.steps import Step, StepError, make_step
+from training.suites.generated.data import folder, read_data_file
+from training.suites.generated.programs.steps import ProgramStep, StepError, make_step
 
 __all__ = [
     "LEVELS",
@@ -82,7 +82,7 @@ class Template:
     level: int
     """The lowest level that its questions have, 1 to 3."""
     slots: Mapping[str, str]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     say: tuple[str, ...]
     notes: tuple[str, ...] = ()
     says: frozenset[str] = frozenset()
@@ -108,7 +108,7 @@ class Prefix:
     name: str
     weight: float
     slots: Mapping[str, str]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     say: tuple[str, ...]
     then: tuple[str, ...]
     clause: str = ""
@@ -122,7 +122,7 @@ def categories() -> tuple[Category, ...]:
     """Return the categories in the order of the paper."""
     return tuple(
         Category(**{**raw, "exemplars": tuple(raw["exemplars"])})
-        for raw in read("categories.toml")["category"]
+        for raw in read_data_file("categories.toml")["category"]
     )
 
 
@@ -165,11 +165,11 @@ def prefixes() -> tuple[Prefix, ...]:
             notes=tuple(raw.get("notes", ())),
             says=frozenset(raw.get("says", ())),
         )
-        for raw in read("prefixes.toml")["prefix"]
+        for raw in read_data_file("prefixes.toml")["prefix"]
     )
 
 
-def _steps(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
+def _steps(name: str, raw: Sequence[Mapping[str, Any]]) -> tuple[ProgramStep, ...]:
     try:
         return tuple(make_step(one) for one in raw)
     except StepError as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from training.suites.generated.data import read
+from training.suites.generated.data import read_data_file
 from training.suites.generated.questions.slots import Slot
 from training.suites.generated.questions.templates import AnswerForm, TableForm, TemplateError
 from training.suites.generated.tables.chance import Chance
@@ -14,7 +14,7 @@ from training.suites.generated.tables.dirt import Form
 from training.suites.generated.tables.domains import Domain
 from training.suites.generated.tables.files import DataFile
 
-__all__ = ["FactSheet", "Scope", "answer_format", "finished", "render", "table_constraint"]
+__all__ = ["FactSheet", "Scope", "answer_format", "fill_wording", "finished", "table_constraint"]
 
 _FIELD = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _MENTION = re.compile(r"\x02(\w+)\x03")
@@ -65,7 +65,7 @@ class Scope:
         self._is_first = False
 
 
-def render(text: str, slots: Mapping[str, Slot], scope: Scope) -> str:
+def fill_wording(text: str, slots: Mapping[str, Slot], scope: Scope) -> str:
     """Return a text of a template with its fields filled.
 
     Raises:
@@ -92,7 +92,7 @@ def finished(text: str, file: DataFile, chance: Chance | None = None) -> str:
     """Return a text with nouns for the marks of columns, articles put right.
 
     Args:
-        text: as `render` makes it.
+        text: as `fill_wording` makes it.
         file: what the question is about.
         chance: of the question; without it no header is named.
     """
@@ -202,7 +202,7 @@ class FactSheet:
         return self._say(kind, rows=domain.rows, columns=", ".join(nouns))
 
     def _say(self, fact: str, **fields: str) -> str:
-        text: str = self._chance.choose(read("phrases.toml")["facts"][fact])
+        text: str = self._chance.choose(read_data_file("phrases.toml")["facts"][fact])
         return text.format(**fields)
 
 
@@ -223,7 +223,7 @@ def answer_format(forms: Sequence[tuple[AnswerForm, str, str]], slots: Mapping[s
 
 
 def _form(form: AnswerForm, about: str, slots: Mapping[str, Slot]) -> str:
-    phrases = read("phrases.toml")["forms"]
+    phrases = read_data_file("phrases.toml")["forms"]
     if form.kind != "number":
         words = _choices(form.words, slots)
         listed = f"{', '.join(words[:-1])} or {words[-1]}" if words else ""

@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal
 
-from training.suites.generated.data import read
+from training.suites.generated.data import read_data_file
 from training.suites.generated.tables.chance import Chance
 from training.suites.generated.tables.domains import Column
 from training.suites.generated.tables.tables import Table, Value
@@ -195,14 +195,14 @@ def _marks(file_format: Format, chance: Chance) -> tuple[str, ...]:
     """How this file marks missing values: one way, or two of them."""
     if file_format == "sqlite" or chance.happens(0.4):
         return ("",)
-    return tuple(chance.shuffled(read("dirt.toml")["marks"])[: chance.whole(1, 2)])
+    return tuple(chance.shuffled(read_data_file("dirt.toml")["marks"])[: chance.whole(1, 2)])
 
 
 def _number_form(
     column: Column, form: Form, file_format: Format, marks: tuple[str, ...], chance: Chance
 ) -> Form:
     """The form of a column of numbers with one kind of dirt; gaps where that kind does not fit."""
-    dirt = read("dirt.toml")
+    dirt = read_data_file("dirt.toml")
     sign = dirt["signs"].get(column.unit, "")
     changes: dict[str, object] = {"marks": marks}
     match chance.choose(_KINDS):
