@@ -5,7 +5,8 @@ reading it as a browser does.
 
 *Covered*: `url()` and every other function that is not in the list (`image-set`, `image`, `src`,
 `cross-fade`, `element`), `@import`, `@font-face`, `@namespace` and all other at-rules but a few,
-escapes (whatever holds a backslash is left out), comments, strings that never end.
+`behavior` and `-moz-binding`, escapes (whatever holds a backslash is left out), comments, strings
+that never end.
 *Not covered*: styles that hide, cover or move things.
 """
 
@@ -26,6 +27,8 @@ _FUNCTIONS = frozenset({
     "rotatez", "saturate", "scale", "scale3d", "scalex", "scaley", "sepia", "skew", "skewx",
     "skewy", "steps", "translate", "translate3d", "translatex", "translatey", "translatez", "var",
 })  # fmt: skip
+_BINDINGS = frozenset({"behavior", "-moz-binding"})
+"""Properties by which old browsers ran code from an address."""
 _NESTING = frozenset({"@media", "@supports", "@layer", "@keyframes", "@-webkit-keyframes"})
 _MOST_NESTED = 4
 _NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]*")
@@ -56,10 +59,10 @@ def inert_declarations(css: str) -> str:
     """Returns the declarations of a `style` attribute that load nothing."""
     kept = []
     for chunk, _ in _statements(_without_comments(css)):
-        name, colon, value = chunk.partition(":")
-        value = value.strip()
-        if colon and _NAME.fullmatch(name.strip()) and inert_value(value) is not None:
-            kept.append(f"{name.strip()}: {value}")
+        name, _, value = map(str.strip, chunk.partition(":"))
+        is_inert = value and name.lower() not in _BINDINGS and inert_value(value) is not None
+        if is_inert and _NAME.fullmatch(name):
+            kept.append(f"{name}: {value}")
     return "; ".join(kept)
 
 

@@ -54,6 +54,11 @@ def test_svg_loads_nothing_and_is_well_formed(markup: str) -> None:
     assert remote_references(inert_html(markup)) == []
 
 
+def test_properties_that_once_ran_code_are_left_out_whatever_their_value() -> None:
+    css = "behavior: a.htc; Behavior : b; -MOZ-binding: c; color: red"
+    assert inert_declarations(css) == "color: red"
+
+
 @pytest.mark.parametrize("css", spellings("css"))
 def test_css_loads_nothing(css: str) -> None:
     kept = inert_declarations(css)
