@@ -117,15 +117,18 @@ def says_absent(answer: str, asked: Asked) -> bool:
     """Returns whether the words of an answer say that the data have no such rows or values.
 
     Words of the question say nothing. Where the right answer is none, or a number of missing
-    values, only words that put the question outside of the data count.
+    values, only words that put the question outside of the data count. Beside a
+    right 0 of what passes a threshold, the range of the data is its reason, and counts for nothing.
 
     Args:
         answer: of the model.
         asked: the question.
     """
+    is_honest_none = not asked.is_absent and (asked.is_zero or asked.kind == "missing")
+    if is_honest_none and asked.kind == "threshold" and asked.is_stated(answer):
+        return False
     if _is_new(_OUT_OF_DATA, answer, asked.question):
         return True
-    is_honest_none = not asked.is_absent and (asked.is_zero or asked.kind == "missing")
     if is_honest_none:
         return False
     if _is_new(_ABSENT, answer, asked.question):

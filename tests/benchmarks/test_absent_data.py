@@ -40,6 +40,7 @@ MARK = ("no row has year == 2019",)
         (HEAVY, "No penguins weigh over 10 kg.", (), Verdict.CLEAN),
         (HEAVY, "0 penguins weigh over 10 kg.", MARK, Verdict.FALSE_MARK),
         (HEAVY, "The data do not cover such weights.", (), Verdict.FALSE_WORDS),
+        (HEAVY, "None does: the data range from 2,700 g to 6,300 g.", (), Verdict.CLEAN),
         (GENTOO, "It is 5,076 g.", (), Verdict.CLEAN),
         (GENTOO, "The data contain no Gentoos, no rows at all.", (), Verdict.FALSE_WORDS),
     ],
