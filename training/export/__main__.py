@@ -27,7 +27,7 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
-from training.atomic import write_lines
+from training.durable.atomic import write_lines
 from training.evaluation.run import item_folder, outcome_of
 from training.evaluation.scoring import ScoringError, ScoringPool
 from training.export.exporting import Export, export
