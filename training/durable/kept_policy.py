@@ -55,7 +55,8 @@ class KeptPolicy:
         """
         self._policy = policy
         self._log = DurableLog(file, _encoded, _decoded, lambda call: call.key, _WAY_OUT)
-        self._known: dict[str, tuple[Completion, ...]] = {}
+        self._known: dict[str, int] = {}
+        """Where each call begins in the log: memory holds no completions."""
         self._is_loaded = False
         self._asking: dict[str, _Turn] = {}
 
@@ -72,7 +73,7 @@ class KeptPolicy:
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
         if salvages:
             self._log.salvage()
-        self._known = {key: call.completions for key, call in self._log.by_key().items()}
+        self._known = self._log.index()
         self._is_loaded = True
 
     @property
@@ -90,11 +91,12 @@ class KeptPolicy:
         """
         key = completion_key(self.name, request)
         async with self._alone_with(key):
-            if known := self._known.get(key):
-                on_text(known[0].text)
-                return known[0]
+            if key in self._known:
+                (known,) = self._log.at(self._known[key]).completions
+                on_text(known.text)
+                return known
             found = await self._policy.sample(request, on_text)
-            self._keep(key, (found,))
+            self._known[key] = self._log.append(_KeptCall(key, (found,)))
             return found
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
@@ -109,13 +111,11 @@ class KeptPolicy:
             return await one_each(lambda one: self.sample(one, lambda _: None), request, count)
         key = completion_key(self.name, request, count)
         async with self._alone_with(key):
-            if key not in self._known:
-                self._keep(key, tuple(await self._policy.sample_many(request, count)))
-            return list(self._known[key])
-
-    def _keep(self, key: str, completions: tuple[Completion, ...]) -> None:
-        self._log.append(_KeptCall(key, completions))
-        self._known[key] = completions
+            if key in self._known:
+                return list(self._log.at(self._known[key]).completions)
+            drawn = await self._policy.sample_many(request, count)
+            self._known[key] = self._log.append(_KeptCall(key, tuple(drawn)))
+            return drawn
 
     @asynccontextmanager
     async def _alone_with(self, key: str) -> AsyncIterator[None]:

@@ -118,6 +118,42 @@ class DurableLog(Generic[Key, Record]):
                     raise LogError(f"{what} {self._way_out}".rstrip()) from error
                 yield record
 
+    def index(self) -> dict[Key, int]:
+        """Returns where the last record of each key begins, for `at`; a broken last line is cut.
+
+        Raises:
+            LogError: a line other than the last is no record.
+            OSError: the file can't be read.
+        """
+        self.cut()
+        found: dict[Key, int] = {}
+        start = end = 0
+
+        def decode(line: bytes) -> Record:
+            nonlocal start, end
+            start, end = end, end + len(line) + 1
+            return self._decode(line)
+
+        for record in self.each(decode):
+            found[self._key(record)] = start
+        return found
+
+    def at(self, offset: int) -> Record:
+        """Returns the record that begins at an offset, as `index` or `append` returned it.
+
+        Raises:
+            LogError: there is none.
+            OSError: the file can't be read.
+        """
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            line = file.readline()
+        try:
+            return self._decode(line)
+        except _NO_RECORD as error:
+            what = f"{self._path}, byte {offset}: no record ({error})."
+            raise LogError(f"{what} {self._way_out}".rstrip()) from error
+
     def by_key(self) -> dict[Key, Record]:
         """Returns the last record of each key; a last line that broke off is cut from the file.
 
@@ -127,8 +163,11 @@ class DurableLog(Generic[Key, Record]):
         """
         return {self._key(record): record for record in self.read()}
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Record) -> int:
         """Writes one record and makes sure that it is on the disk; any thread may call it.
+
+        Returns:
+            Where it begins in the file, bytes; for `at`.
 
         Raises:
             OSError: it can't be written; what had been written of it is taken back.
@@ -144,6 +183,7 @@ class DurableLog(Generic[Key, Record]):
             except BaseException:
                 os.ftruncate(file.fileno(), before)
                 raise
+        return before
 
     def salvage(self, decode: Callable[[bytes], Record] | None = None) -> Salvaged:
         """Moves the lines that are no whole records to `damaged_path`.

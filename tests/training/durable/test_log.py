@@ -63,6 +63,8 @@ def test_a_log_cut_at_any_byte_is_read_to_a_prefix_and_goes_on(
             log = log_in(Path(name))
         log.append(("next", None))
         assert log.read() == [*whole, ("next", None)]
+        index = log.index()
+        assert [log.at(index[row[0]]) for row in whole] == whole
         assert set(log.by_key()) == {row[0] for row in whole} | {"next"}
 
 
