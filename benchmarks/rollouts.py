@@ -137,7 +137,9 @@ class _Means:
         folder = item_folder(self.out, item.task.id, 0)
         context = RolloutContext(item.task, self.pool, folder, dialect="react")
         reward = suite_reward(self.scorer, item)
-        return await rollout_group(await context.briefed(self.reader), self.policy, size, reward)
+        return await rollout_group(
+            await context.with_data_context(self.reader), self.policy, size, reward
+        )
 
 
 async def _run(arguments: argparse.Namespace, out: Path, watched: Watched) -> GroupLog:

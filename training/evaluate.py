@@ -25,6 +25,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.search.strategies import React, Strategy, Vote
@@ -191,7 +192,8 @@ async def _main(arguments: argparse.Namespace) -> int:
         options = await _valued(options, arguments, stack)
         price = tuple(arguments.price) if arguments.price else None
         meter = stack.enter_context(BudgetMeter(options.out, arguments.budget, price))
-        kept = KeptPolicy(metered(policy, meter), options.out / CALLS_FILE)
+        calls = options.out / CALLS_FILE
+        kept = KeptPolicy(metered(policy, meter), calls, partial(_draws_together, policy))
         bounded = BoundedPolicy(kept, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
 
@@ -215,6 +217,11 @@ async def _main(arguments: argparse.Namespace) -> int:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
+
+
+def _draws_together(policy: Policy) -> bool:
+    """Whether the endpoint gives several turns in one answer, as far as it is known by now."""
+    return not isinstance(policy, HttpPolicy) or policy.capabilities.takes("n")
 
 
 async def _judged(

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dm_jupyter.agent.observe import describe
 from dm_jupyter.agent.rollout import Pool, RolloutContext
 from dm_jupyter.core.errors import DataFileError, DmJupyterError, TrajectoryError
 from dm_jupyter.core.trajectory import RunCell, Trajectory
@@ -23,16 +21,12 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool_settings import PROFILES
-from kernel_sandbox.types import CellResult
 from training.durable.data_files import DataFinder
 from training.evaluation.pools import POOLS, open_pool
+from training.evaluation.repeated import cell_difference, recorded_files
 from training.records.records import EvalRecord, read_run
 
-__all__ = ["RepeatedCells", "main", "recorded_files", "repeat_cells"]
-
-_SHOWN_CHARS = 1_000_000
-_OF_ONE_PROCESS = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]|/tmp/[^\s'\"]*")
-"""What two kernels show differently of the same: addresses, counts of cells, folders."""
+__all__ = ["RepeatedCells", "main", "repeat_cells"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +36,6 @@ class RepeatedCells:
     cells: int
     difference: str
     """The first thing that was otherwise, for a person; empty where nothing was."""
-
-
-def recorded_files(record: EvalRecord, finder: DataFinder) -> dict[str, Path]:
-    """Returns the data files of a recorded run by the names that its code reads them by.
-
-    Args:
-        record: with its trajectory.
-        finder: looks in the folders of this machine.
-
-    Raises:
-        DataFileError: a file is not found; the message names it and the way out.
-        TrajectoryError: the record is compact, or not whole.
-    """
-    if not record.trajectory:
-        raise TrajectoryError(f"the record of {record.id} is compact and holds no run")
-    files = Trajectory.from_json(record.trajectory).task.files
-    if not record.data:  # of an older release
-        missing = next((file for file in files if not file.is_file()), None)
-        if missing is not None:
-            raise DataFileError(
-                f"the data file {missing} is not there, and the record of {record.id}, of an older "
-                "release, has no hash to find it by. Put it back to run its cells again."
-            )
-        return {file.name: file for file in files}
-    found = {}
-    for name, sha256 in record.data.items():
-        bare = Path(name.rpartition(": ")[2]).name
-        where = next((file for file in files if file.name == bare), None)
-        found[bare] = finder.find(name, sha256, where)
-    return found
 
 
 async def repeat_cells(
@@ -89,29 +53,17 @@ async def repeat_cells(
         SandboxError: no cell can be run, or a file can't be used.
     """
     context = RolloutContext(
-        trajectory.task, pool, folder, files, trajectory.brief, dialect=trajectory.dialect
+        trajectory.task, pool, folder, files, trajectory.data_context, dialect=trajectory.dialect
     )
     cells, difference = 0, ""
-    async with context.episode() as rollout:
+    async with context.open_rollout() as rollout:
         for number, step in enumerate(trajectory.steps, 1):
             if not isinstance(step.turn.action, RunCell) or step.result is None:
                 continue
             ran = await rollout.run(step.turn.action, step.turn.thought)
             cells += 1
-            difference = difference or _difference(number, step.result, ran.result)
+            difference = difference or cell_difference(number, step.result, ran.result)
     return RepeatedCells(cells, difference)
-
-
-def _difference(turn: int, before: CellResult, after: CellResult) -> str:
-    if before.status is not after.status:
-        return f"the cell of turn {turn} ended as {after.status}, not {before.status}"
-    if _shown(before) != _shown(after):
-        return f"the cell of turn {turn} showed something else"
-    return ""
-
-
-def _shown(result: CellResult) -> str:
-    return _OF_ONE_PROCESS.sub("", describe(result, _SHOWN_CHARS)).strip()
 
 
 def _parser() -> argparse.ArgumentParser:

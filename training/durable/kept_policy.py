@@ -13,7 +13,7 @@ from typing import Any
 
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest
-from dm_jupyter.models.sample_each import one_each
+from dm_jupyter.models.sample_each import sample_each
 from training.durable.log import DurableLog
 
 __all__ = ["CALLS_FILE", "KeptPolicy", "completion_key"]
@@ -46,14 +46,19 @@ class KeptPolicy:
     A batch is kept as one call where the policy draws it as one. Otherwise each of its turns is.
     """
 
-    def __init__(self, policy: Policy, file: Path) -> None:
+    def __init__(
+        self, policy: Policy, file: Path, draws_together: Callable[[], bool] = lambda: True
+    ) -> None:
         """Touches nothing yet; the first request loads the log if nobody did.
 
         Args:
             policy: asked for what nobody has asked for yet.
             file: the log; made with its folder. One process at a time uses it.
+            draws_together: whether the endpoint now gives all turns of a batch in one answer; a
+                batch that it gives one by one is kept one by one.
         """
         self._policy = policy
+        self._draws_together = draws_together
         self._log = DurableLog(file, _encoded, _decoded, lambda call: call.key, _WAY_OUT)
         self._known: dict[str, int] = {}
         """Where each call begins in the log: memory holds no completions."""
@@ -108,7 +113,9 @@ class KeptPolicy:
             OSError: the turns can't be kept.
         """
         if not isinstance(self._policy, BatchPolicy):
-            return await one_each(lambda one: self.sample(one, lambda _: None), request, count)
+            return await sample_each(lambda one: self.sample(one, lambda _: None), request, count)
+        if count > 1 and not self._draws_together():
+            return await sample_each(self._batch_of_one, request, count)
         key = completion_key(self.name, request, count)
         async with self._alone_with(key):
             if key in self._known:
@@ -116,6 +123,9 @@ class KeptPolicy:
             drawn = await self._policy.sample_many(request, count)
             self._known[key] = self._log.append(_KeptCall(key, tuple(drawn)))
             return drawn
+
+    async def _batch_of_one(self, request: SampleRequest) -> Completion:
+        return (await self.sample_many(request, 1))[0]
 
     @asynccontextmanager
     async def _alone_with(self, key: str) -> AsyncIterator[None]:

@@ -67,7 +67,10 @@ async def _groups(split: Path, out: Path, policy: Policy, pool: SandboxPool) -> 
                 folder = item_folder(out, item.task.id, 0)
                 context = RolloutContext(item.task, pool, folder, dialect="react")
                 members = await rollout_group(
-                    await context.briefed(reader), policy, SIZE, suite_reward(scorer, item)
+                    await context.with_data_context(reader),
+                    policy,
+                    SIZE,
+                    suite_reward(scorer, item),
                 )
                 log.append(GroupRecord.of(item.task.id, members))
         write_json([_said(one) for one in log.read()], out / "results.json")

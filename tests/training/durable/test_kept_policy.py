@@ -54,8 +54,9 @@ class Batching(Counting):
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
         self.asked += 1
+        number = self.asked
         await asyncio.sleep(0)
-        return [Completion(f"{self.asked}.{place}") for place in range(count)]
+        return [Completion(f"{number}.{place}") for place in range(count)]
 
 
 async def _both(one: Any, other: Any) -> list[Any]:
@@ -105,6 +106,16 @@ async def test_a_batch_of_a_model_without_batches_is_kept_turn_by_turn(tmp_path:
     drawn = await KeptPolicy(model, file).sample_many(REQUEST, 3)
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))  # killed
     again = await KeptPolicy(model, file).sample_many(REQUEST, 3)
+    assert again[:2] == drawn[:2]
+    assert model.asked == 4
+
+
+async def test_a_batch_that_an_endpoint_gives_one_by_one_is_kept_so(tmp_path: Path) -> None:
+    model, file = Batching(), tmp_path / "calls.jsonl"
+    drawn = await KeptPolicy(model, file, lambda: False).sample_many(REQUEST, 3)
+    assert [one.text for one in drawn] == ["1.0", "2.0", "3.0"]
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))  # killed
+    again = await KeptPolicy(model, file, lambda: False).sample_many(REQUEST, 3)
     assert again[:2] == drawn[:2]
     assert model.asked == 4
 
