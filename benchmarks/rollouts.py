@@ -29,8 +29,8 @@ from dm_jupyter.search.groups import GroupMember, rollout_group
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.folder import folder_lock
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
-from training.durable.lock import folder_lock
 from training.durable.progress import WorkProgress
 from training.evaluation.arguments import positive
 from training.evaluation.pools import POOLS, open_pool

@@ -22,8 +22,8 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.folder import folder_lock
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
-from training.durable.lock import folder_lock
 from training.evaluation.arguments import positive
 from training.evaluation.run import EvalOptions, resume_state_of
 from training.records.records import EvalRecord, read_run

@@ -26,8 +26,8 @@ from kernel_sandbox.errors import SandboxError
 __all__ = [
     "SEEDS_A_ROLLOUT",
     "GroupMember",
+    "GroupReward",
     "PlannedRollout",
-    "Reward",
     "rollout",
     "rollout_all",
     "rollout_group",
@@ -37,7 +37,7 @@ __all__ = [
 SEEDS_A_ROLLOUT = 1_000
 """Between the seeds of two rollouts of a group: more than a run has turns."""
 _FAULTS = (DmJupyterError, SandboxError, OSError)
-Reward = Callable[[Candidate], Awaitable[float]]
+GroupReward = Callable[[Candidate], Awaitable[float]]
 """What a rollout earned; it never blocks the loop, and raises `DmJupyterError` for no verdict."""
 
 
@@ -104,7 +104,7 @@ async def rollout_group(
     context: RolloutContext,
     policy: Policy,
     size: int,
-    reward: Reward | None = None,
+    reward: GroupReward | None = None,
     stops_at: tuple[type[Exception], ...] = (),
 ) -> list[GroupMember]:
     """Returns what came of `size` rollouts of a task, in the order of their seeds.
@@ -146,7 +146,7 @@ async def rollout_group(
 async def rollout_all(
     context: RolloutContext,
     planned: Sequence[PlannedRollout],
-    reward: Reward | None = None,
+    reward: GroupReward | None = None,
     stops_at: tuple[type[Exception], ...] = (),
 ) -> list[GroupMember]:
     """Returns what came of some rollouts that run at the same time, in their order.
@@ -171,7 +171,7 @@ async def rollout_all(
 
 
 async def _member(
-    context: RolloutContext, planned: PlannedRollout, reward: Reward | None
+    context: RolloutContext, planned: PlannedRollout, reward: GroupReward | None
 ) -> GroupMember:
     """The boundary around one rollout."""
     try:

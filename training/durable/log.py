@@ -38,7 +38,7 @@ class Salvaged:
 
 
 class DurableLog(Generic[Key, Record]):
-    """A file of records. One process writes it at a time; see `FolderLock`."""
+    """A file of records. One process writes it at a time; see `folder_lock`."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from typing import Any
 
 from training.durable.atomic import write_json
 from training.durable.data_files import DataHashes, changed_files, hash_file
-from training.durable.manifest import ManifestError, kept_manifest
+from training.durable.folder import ManifestError, kept_manifest
 from training.suites.suite import Sample
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dm_jupyter.agent.candidates import Candidate
-from dm_jupyter.search.groups import Reward
+from dm_jupyter.search.groups import GroupReward
 from training.evaluation.run import outcome_of
 from training.evaluation.scoring import ScoringPool
 from training.suites.suite import Sample
@@ -11,7 +11,7 @@ from training.suites.suite import Sample
 __all__ = ["suite_reward"]
 
 
-def suite_reward(scorer: ScoringPool, item: Sample) -> Reward:
+def suite_reward(scorer: ScoringPool, item: Sample) -> GroupReward:
     """Returns the reward of rollouts at an item: 1 for a right answer by our rules, otherwise 0.
 
     The suite scores in the processes of the scorer, so the event loop goes on meanwhile. An answer

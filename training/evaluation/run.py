@@ -41,7 +41,7 @@ from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
 from training.durable.atomic import write_lines
 from training.durable.data_files import DataHashes
-from training.durable.lock import folder_lock
+from training.durable.folder import folder_lock
 from training.durable.log import Salvaged
 from training.evaluation.manifest import data_of, hash_data, known_hashes
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError

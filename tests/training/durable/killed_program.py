@@ -22,8 +22,8 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from training.durable.atomic import write_json
 from training.durable.budget import Budget, BudgetMeter, metered
+from training.durable.folder import folder_lock
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
-from training.durable.lock import folder_lock
 from training.evaluation.models import BoundedPolicy
 from training.evaluation.rewards import suite_reward
 from training.evaluation.run import EvalOptions, evaluate, item_folder, write_results

@@ -1,7 +1,8 @@
-"""One writer a folder: named while it lives, gone when it was killed."""
+"""The folder of long work: one writer, named while it lives, and one kind of work."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.core.errors import UsageError
-from training.durable.lock import LOCK_FILE, folder_lock
+from training.durable.folder import LOCK_FILE, ManifestError, folder_lock, kept_manifest
 
 HOLDER = """
 import sys
 from pathlib import Path
-from training.durable.lock import folder_lock
+from training.durable.folder import folder_lock
 with folder_lock(Path(sys.argv[1]), "test"):
     print("held", flush=True)
     sys.stdin.read()
@@ -58,3 +59,19 @@ def test_a_fault_frees_the_folder(tmp_path: Path) -> None:
         raise KeyError
     with folder_lock(tmp_path):
         pass
+
+
+def test_other_work_is_refused_by_the_first_setting_that_differs(tmp_path: Path) -> None:
+    path, mine = tmp_path / "run.json", {"model": "m", "seed": 1, "git": "a"}
+    assert kept_manifest(path, mine, ()) is None
+    path.write_text(json.dumps({"model": "m", "git": "b", "more": 1}))  # an older release: no seed
+    assert kept_manifest(path, mine, ("git",)) == {"model": "m", "git": "b", "more": 1}
+    with pytest.raises(ManifestError, match=r"another git: 'b' there, 'a' now\. Choose another"):
+        kept_manifest(path, mine, ())
+    path.write_text(json.dumps({"seed": None}))
+    with pytest.raises(ManifestError, match="another seed: None there, 1 now"):
+        kept_manifest(path, mine, ())
+    for text in ("[1]", "{", "null"):
+        path.write_text(text)
+        with pytest.raises(ManifestError, match="can't be read"):
+            kept_manifest(path, mine, ())

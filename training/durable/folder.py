@@ -1,4 +1,8 @@
-"""One writer a folder: a lock that the system frees when its holder dies, however that happens."""
+"""The folder of long work: who works in it, and what the work there was made with.
+
+The system frees the lock of a folder when its holder dies, however that happens. The manifest keeps
+other work from continuing the records.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,15 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dm_jupyter.core.errors import UsageError
 
-__all__ = ["LOCK_FILE", "folder_lock"]
+__all__ = ["LOCK_FILE", "ManifestError", "folder_lock", "kept_manifest"]
 
 LOCK_FILE = "run.lock"
 
@@ -71,3 +76,37 @@ def _holder(text: str) -> str:
         held = json.loads(text)
         return "process {process} on {host}, since {since}".format_map(held)
     return "a process that did not name itself"
+
+
+class ManifestError(ValueError):
+    """A folder holds the records of another run; the message says what differs."""
+
+
+def kept_manifest(
+    path: Path, mine: Mapping[str, Any], may_change: Collection[str]
+) -> dict[str, Any] | None:
+    """Returns the manifest that a file holds, which is of the same work; `None` without a file.
+
+    A field that the file lacks is of an older release and counts as the same.
+
+    Args:
+        path: a JSON object.
+        mine: what it must be.
+        may_change: fields that may differ.
+
+    Raises:
+        ManifestError: a field differs, or the file can't be read.
+    """
+    if not path.exists():
+        return None
+    try:
+        theirs = dict(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError, OSError) as error:
+        raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error
+    for name, value in mine.items():
+        if name not in may_change and theirs.get(name, value) != value:
+            raise ManifestError(
+                f"{path.parent} holds a run with another {name}: {theirs[name]!r} there, "
+                f"{value!r} now. Choose another --out, or give the same options to go on."
+            )
+    return theirs
