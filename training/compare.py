@@ -16,7 +16,7 @@ from typing import Any, get_args
 from rich.table import Table
 from rich.text import Text
 
-from training.atomic import write_json
+from training.durable.atomic import write_json
 from training.metrics.accuracy import Rules, is_right, share_of
 from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.paired import By, Pair, Pairing, difference_of, key_of, match, mcnemar_of

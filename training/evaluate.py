@@ -10,17 +10,14 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings, begin
-from dm_jupyter.agent.rollout import settings_for
+from dm_jupyter.agent.rollout import Pool, settings_for
 from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
 from dm_jupyter.config import model_choice, packages_folder
 from dm_jupyter.core import prompts
@@ -28,6 +25,7 @@ from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.search.strategies import React, Strategy, Vote
@@ -36,17 +34,22 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.packages.overlay import Overlay
 from kernel_sandbox.packages.packages import AllowList, PackageInstaller
-from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool import StateRetention as Keep
-from training.atomic import write_lines
+from training.durable.atomic import write_lines
+from training.durable.budget import BudgetMeter, metered
+from training.durable.kept_policy import CALLS_FILE, KeptPolicy
+from training.durable.log import Salvaged
+from training.durable.progress import WorkProgress
 from training.evaluation.arguments import parsed_arguments
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.models import BoundedPolicy, ValueModel
+from training.evaluation.pools import open_pool
 from training.evaluation.run import EvalOptions, ResumeState, evaluate, write_results
 from training.evaluation.summary import print_summary, write_summary
 from training.marking.judge import Judge, judge_choice
 from training.metrics.runs import Price
-from training.records.records import DAMAGED, EvalRecord, Salvaged
+from training.records.records import DAMAGED, EvalRecord
 from training.suites.registry import find_suite
 from training.suites.suite import JudgedSuite
 
@@ -61,8 +64,6 @@ _UNHASHED = (
     "have changed since can't be told. They are kept from now on."
 )
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_REMEMBERED_S = 3_600.0
-"""How far back the estimate looks: an answer may take minutes."""
 
 
 def _strategy(arguments: argparse.Namespace) -> Strategy:
@@ -160,22 +161,20 @@ def _manifest(
     )
 
 
-def _pool(arguments: argparse.Namespace) -> SandboxPool:
+def _pool(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Pool]:
     keep = Keep.SNAPSHOT if arguments.strategy == "search" else Keep.PERSISTENT
     settings = PoolSettings(strategy=keep, profile=Strictness(arguments.profile))
-    if arguments.cells_at_once:
-        settings = replace(settings, cells_at_once=arguments.cells_at_once)
-    installer = _installer(arguments) if arguments.install_packages else None
-    return SandboxPool(settings, installer=installer)
+    installer = partial(_installer, arguments.packages_lock) if arguments.install_packages else None
+    return open_pool(arguments.pool, settings, arguments.cells_at_once, installer)
 
 
-def _installer(arguments: argparse.Namespace) -> PackageInstaller:
+def _installer(lock: Path | None) -> PackageInstaller:
     """Installs what a cell lacks: whoever begins a rollout agrees to all that is listed."""
 
     async def agree(_: Sequence[str]) -> bool:
         return True
 
-    overlay = Overlay(packages_folder(), lock=arguments.packages_lock)
+    overlay = Overlay(packages_folder(), lock=lock)
     return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
@@ -191,28 +190,38 @@ async def _main(arguments: argparse.Namespace) -> int:
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
         options = await _valued(options, arguments, stack)
-        bounded = BoundedPolicy(policy, arguments.samples_at_once)
+        price = tuple(arguments.price) if arguments.price else None
+        meter = stack.enter_context(BudgetMeter(options.out, arguments.budget, price))
+        calls = options.out / CALLS_FILE
+        kept = KeptPolicy(metered(policy, meter), calls, partial(_draws_together, policy))
+        bounded = BoundedPolicy(kept, arguments.samples_at_once)
         with RunProgress(options.suite.name) as progress:
 
             def start(resume_state: ResumeState) -> None:
                 resume_state.refuse_others(options.out)
+                kept.load(salvages=options.salvages)
+                meter.load(salvages=options.salvages)
                 if resume_state.done and not (options.out / "run.json").exists():
                     _say(_UNKNOWN.format(out=options.out, count=len(resume_state.done)))
                 if resume_state.salvaged is not None:
                     _say(_salvage_line(options.out, resume_state.salvaged))
                 if not _manifest(options, arguments, policy, resume_state).claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
-                right = sum(record.correct for record in resume_state.done.values())
-                progress.begin(len(resume_state.tries), len(resume_state.done), right)
+                progress.start(resume_state)
 
-            records = await evaluate(options, bounded, pool, progress.add, start)
-    price = Price(*arguments.price) if arguments.price else None
-    _write(records, options.out, price)
-    print_summary(records, price)
+            records = await evaluate(options, bounded, pool, progress.show, start)
+    dollars = Price(*price) if price else None
+    _write(records, options.out, dollars)
+    print_summary(records, dollars)
     if options.collects:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
+
+
+def _draws_together(policy: Policy) -> bool:
+    """Whether the endpoint gives several turns in one answer, as far as it is known by now."""
+    return not isinstance(policy, HttpPolicy) or policy.capabilities.takes("n")
 
 
 async def _judged(
@@ -275,63 +284,25 @@ def main() -> int:
         return 130
 
 
-class RunProgress:
-    """A context manager; every record prints one line, and a terminal shows a bar below them."""
+class RunProgress(WorkProgress):
+    """How far an evaluation is, and how many answers are right."""
 
-    def __init__(self, name: str) -> None:
-        """Shows nothing yet.
+    _right = 0
 
-        Args:
-            name: of the suite.
-        """
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[right]} right"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            speed_estimate_period=_REMEMBERED_S,
-        )
-        self._total = self._done = self._right = 0
-        self._task = self._bar.add_task(name, total=None, right=0)
+    def start(self, resume_state: ResumeState) -> None:
+        """Says where the run stands."""
+        self._right = sum(record.correct for record in resume_state.done.values())
+        self.begin(len(resume_state.tries), len(resume_state.done), f"{self._right} right so far")
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def begin(self, total: int, done: int, right: int) -> None:
-        """Says where the run stands.
-
-        Args:
-            total: records there will be.
-            done: records there are.
-            right: how many of these are right.
-        """
-        self._total, self._done, self._right = total, done, right
-        self._bar.update(self._task, total=total, completed=done, right=right)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    def add(self, record: EvalRecord) -> None:
+    def show(self, record: EvalRecord) -> None:
         """Shows one more record."""
-        self._done += 1
         self._right += record.correct
         name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
-        self._console.print(
-            f"{self._done}/{self._total}  {name:<20} {record.failure or 'right':<22} "
-            f"{record.turns} turns {record.seconds:5.0f} s   {self._right} right so far",
-            soft_wrap=True,
+        self.add(
+            f"{name:<20} {record.failure or 'right':<22} {record.turns} turns "
+            f"{record.seconds:5.0f} s",
+            f"{self._right} right so far",
         )
-        self._bar.update(self._task, completed=self._done, right=self._right)
 
 
 if __name__ == "__main__":

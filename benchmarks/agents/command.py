@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.agents.asked_once import AskedOnce
 from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table
 from dm_jupyter.agent.loop import RunSettings
@@ -23,6 +22,8 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.folder import folder_lock
+from training.durable.kept_policy import CALLS_FILE, KeptPolicy
 from training.evaluation.arguments import positive
 from training.evaluation.run import EvalOptions, resume_state_of
 from training.records.records import EvalRecord, read_run
@@ -78,18 +79,21 @@ class Command:
 
         Raises:
             ManifestError: a folder holds a run with another model, prompt or setting.
-            UsageError: a folder holds tries that this draw leaves out.
+            UsageError: a folder holds tries that this draw leaves out, or is in use.
             RecordError: the split is not as the suite needs it.
             PolicyError: the model can't be reached; what is done so far is kept.
             SandboxError: no cell can be run; likewise.
             ValueError: a file of records is broken.
             OSError: a file can't be written.
         """
-        asked = AskedOnce(policy, self.arguments.out / "asked.jsonl")
-        shapes = tuple(self._shape(name, policy) for name in self.ways)
-        for shape in shapes:
-            shape.claim()
-        return dict(await side_by_side(shapes, asked, pool, _show, self.arguments.at_once))
+        out: Path = self.arguments.out
+        with folder_lock(out, "comparison"):
+            kept = KeptPolicy(policy, out / CALLS_FILE)
+            kept.load()
+            shapes = tuple(self._shape(name, policy) for name in self.ways)
+            for shape in shapes:
+                shape.claim()
+            return dict(await side_by_side(shapes, kept, pool, _show, self.arguments.at_once))
 
     def recorded(self) -> dict[str, list[EvalRecord]]:
         """Returns what runs have left of the draw, from their folders or else the compact files.

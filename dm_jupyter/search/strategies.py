@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from dm_jupyter.agent.candidates import (
@@ -16,20 +15,20 @@ from dm_jupyter.agent.candidates import (
     groups_of,
     is_fit,
 )
-from dm_jupyter.agent.loop import RunSettings, begin, request_for, run
+from dm_jupyter.agent.loop import RunSettings
 from dm_jupyter.agent.notebook import HeadlessNotebook
 from dm_jupyter.agent.rollout import RolloutContext
-from dm_jupyter.core.errors import ContextFullError, DmJupyterError, first_fault
-from dm_jupyter.core.events import Event, RunFinished
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.protocols import Policy
-from dm_jupyter.search.presampled import Presampled, sample_many
-from kernel_sandbox.errors import SandboxError
+from dm_jupyter.search.groups import (
+    SEEDS_A_ROLLOUT,
+    PlannedRollout,
+    rollout,
+    rollout_all,
+    shared_first_turns,
+)
 
 __all__ = ["React", "Solution", "Strategy", "Vote"]
-
-_SEEDS_A_TRY = 1_000
-"""Between the seeds of two tries: more than a run has turns."""
 
 
 class Strategy(Protocol):
@@ -63,7 +62,7 @@ class React:
 
     async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
         """Returns the one run; see `Strategy`."""
-        candidate, notebook = await _attempt(context, policy, context.run, context.folder)
+        candidate, notebook = await rollout(context, policy, context.run, context.folder)
         return Solution(0, (candidate,), notebook, *_spent_on([candidate.trajectory]))
 
 
@@ -117,17 +116,14 @@ class Vote:
     async def _wave(
         self, context: RolloutContext, policy: Policy, first: int, count: int
     ) -> list[tuple[Candidate, HeadlessNotebook]]:
-        """Runs at the same time, from place `first` on."""
+        """Runs at the same time, from place `first` on; a fault is raised when all have ended."""
         policies, settings = await self._tries(context, policy, range(first, first + count))
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(_attempt(context, one, how, context.folder / str(place)))
-                    for place, (one, how) in enumerate(zip(policies, settings, strict=True), first)
-                ]
-        except* (DmJupyterError, SandboxError) as faults:
-            raise first_fault(faults) from faults
-        return [task.result() for task in tasks]
+        planned = [
+            PlannedRollout(one, how, context.folder / str(place))
+            for place, (one, how) in enumerate(zip(policies, settings, strict=True), first)
+        ]
+        members = await rollout_all(context, planned, stops_at=(Exception,))
+        return [(one.candidate, one.notebook) for one in members if one.candidate and one.notebook]
 
     def _is_settled(self, candidates: tuple[Candidate, ...], agree: Agree) -> bool:
         """Whether enough runs say the same, in the form asked for."""
@@ -147,38 +143,12 @@ class Vote:
         """The policies and settings of the runs at some places."""
         hot = replace(context.run, temperature=max(self.temperature, context.run.temperature))
         settings = [
-            replace(hot, seed=context.run.seed + _SEEDS_A_TRY * place) if place else context.run
+            replace(hot, seed=context.run.seed + SEEDS_A_ROLLOUT * place) if place else context.run
             for place in places
         ]
         others = settings[0 if places.start else 1 :]
-        policies: list[Policy] = [policy] * (len(settings) - len(others))
-        if not others:
-            return policies, settings
-        request = request_for(begin(context.start, policy, context.run), others[0])
-        try:
-            drawn = await sample_many(policy, request, len(others))
-        except ContextFullError:  # each try meets it by itself, and ends as a single one does
-            return [*policies, *([policy] * len(others))], settings
-        return [*policies, *(Presampled(policy, one) for one in drawn)], settings
-
-
-async def _attempt(
-    context: RolloutContext, policy: Policy, settings: RunSettings, folder: Path
-) -> tuple[Candidate, HeadlessNotebook]:
-    """One run from the beginning to its end, in a rollout of its own."""
-    faults: list[Exception] = []
-
-    def watch(event: Event) -> None:
-        if isinstance(event, RunFinished) and event.fault is not None:
-            faults.append(event.fault)
-        context.emit(event)
-
-    async with context.open_rollout() as rollout:
-        ended = await run(context.start, policy, rollout, settings, watch)
-        if faults:
-            raise faults[0]
-        finished = await rollout.finish(ended, folder)
-    return Candidate(finished, folder), rollout.notebook
+        first: list[Policy] = [policy] * (len(settings) - len(others))
+        return [*first, *await shared_first_turns(context, policy, others)], settings
 
 
 @dataclass(frozen=True, slots=True)

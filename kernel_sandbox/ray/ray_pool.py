@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -67,6 +67,7 @@ class RayPool(AsyncResource):
         *,
         options: WorkerOptions | None = None,
         make_installer: Callable[[], PackageInstaller] | None = None,
+        cells_by_cores: bool = False,
     ) -> None:
         """Starts nothing yet.
 
@@ -76,11 +77,14 @@ class RayPool(AsyncResource):
             options: how workers are started.
             make_installer: called on each node, it makes what gets there, unasked, what cells
                 import and the environment lacks; `None` for nothing. Ray carries the function.
+            cells_by_cores: whether each node runs as many cells at once as it has cores, whatever
+                the settings say.
         """
         self.settings = settings
         self.limits = limits or Limits()
         self.options = options or WorkerOptions()
         self._make_installer = make_installer
+        self._cells_by_cores = cells_by_cores or settings is None
         self._places_each = (settings or PoolSettings()).trajectories_at_once
         self._places = asyncio.Semaphore(0)
         self._queued = 0
@@ -136,7 +140,9 @@ class RayPool(AsyncResource):
         return entry["NodeID"] not in self._tried
 
     async def _start(self, node: RayNode) -> SandboxError | None:
-        settings = self.settings or PoolSettings(cells_at_once=max(1, int(node.cores)))
+        settings = self.settings or PoolSettings()
+        if self._cells_by_cores:
+            settings = replace(settings, cells_at_once=max(1, int(node.cores)))
         try:
             await node.start(settings, self.limits, self.options, self._make_installer)
         except SandboxError as error:

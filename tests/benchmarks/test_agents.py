@@ -14,7 +14,7 @@ from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import ScriptedPolicy
 from tests.waiting import until
-from training.evaluation.manifest import ManifestError
+from training.durable.folder import ManifestError
 from training.records.records import EvalRecord
 
 CODE = "import pandas as pd\nprint(len(pd.read_csv('t.csv')))"

@@ -13,7 +13,7 @@ from benchmarks.assistance import command, main
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
-from training.evaluation.manifest import ManifestError
+from training.durable.folder import ManifestError
 
 
 @pytest_asyncio.fixture

@@ -13,6 +13,8 @@ from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.budget import Budget, read_budget
+from training.evaluation.pools import POOLS
 from training.records.records import DAMAGED
 from training.suites.registry import SUITES
 
@@ -43,6 +45,8 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
     for name in _OF_SEARCH if arguments.strategy != "search" else ():
         if getattr(arguments, name) != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} needs --strategy search")
+    if arguments.budget.dollars is not None and not arguments.price:
+        parser.error("--budget dollars=N needs --price IN OUT")
     if arguments.packages_lock and not arguments.install_packages:
         parser.error("--packages-lock needs --install-packages")
     for name in _EARLY_STOPS if arguments.collect else ():
@@ -89,6 +93,13 @@ def _assistance(text: str) -> Assistance | None:
         return Assistance.only([] if text == "none" else text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}; or say none, or default") from error
+
+
+def _budget(text: str) -> Budget:
+    try:
+        return read_budget(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _dollars(text: str) -> float:
@@ -138,6 +149,10 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--price", type=_dollars, nargs=2, metavar=("IN", "OUT"),
         help="dollars per million tokens read and sampled")  # fmt: skip
+    add("--budget", type=_budget, default=Budget(), metavar="KIND=N,...",
+        help="calls, tokens, dollars or seconds of the whole run, resumed or not")  # fmt: skip
+    add("--pool", choices=POOLS, default=POOLS[0],
+        help="where cells run: this machine, or a Ray cluster")  # fmt: skip
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")

@@ -5,11 +5,9 @@ It holds the contents of the run's data files, too, so that a resumed run can't 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
-import stat
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,14 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from training.atomic import write_json
+from training.durable.atomic import write_json
+from training.durable.data_files import DataHashes, changed_files, hash_file
+from training.durable.folder import ManifestError, kept_manifest
 from training.suites.suite import Sample
 
 __all__ = [
-    "DataHashes",
     "Manifest",
-    "ManifestError",
-    "changed_files",
+    "data_of",
     "git_revision",
     "hash_data",
     "known_hashes",
@@ -33,16 +31,6 @@ __all__ = [
 
 _MAY_CHANGE = frozenset({"git", "versions", "limit", "trials", "data"})
 """A run may go on with more questions or tries, and on another machine."""
-DataHashes = Mapping[str, Mapping[str, Any]]
-"""By a file's name: `sha256` of its content, and as `seen` what the file system said of it then.
-
-A file of the split is named by its path in it. Another one, which a suite wrote itself, is named by
-its question and its own name.
-"""
-
-
-class ManifestError(ValueError):
-    """A folder holds the records of another run; the message says what differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +79,8 @@ class Manifest:
         path = folder / "run.json"
         mine = asdict(self)
         has_hashes = True
-        if path.exists():
-            theirs = _refuse_other(path, mine)
+        theirs = kept_manifest(path, mine, _MAY_CHANGE)
+        if theirs is not None:
             has_hashes = "data" in theirs
             known = known_hashes(folder)
             _refuse_changed(path, known, self.data)
@@ -112,27 +100,6 @@ def _refuse_changed(path: Path, before: DataHashes, now: DataHashes) -> None:
         f"{str(before[name].get('sha256'))[:12]} there, {now[name]['sha256'][:12]} now). Restore "
         "the file to go on, or choose another --out."
     )
-
-
-def _refuse_other(path: Path, mine: dict[str, Any]) -> dict[str, Any]:
-    """Returns the manifest that is there, which is of this run."""
-    try:
-        theirs = json.loads(path.read_text("utf-8"))
-        # An older release did not keep all of them.
-        differing = [
-            name
-            for name in mine
-            if name not in _MAY_CHANGE and theirs.get(name, mine[name]) != mine[name]
-        ]
-    except (ValueError, AttributeError, OSError) as error:
-        raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error
-    if differing:
-        name = differing[0]
-        raise ManifestError(
-            f"{path.parent} holds a run with another {name}: {theirs.get(name)!r} there, "
-            f"{mine[name]!r} now. Choose another --out, or give the same options to go on."
-        )
-    return dict(theirs)
 
 
 def git_revision(folder: Path) -> str:
@@ -188,15 +155,22 @@ def hash_data(items: Iterable[Sample], split: Path, known: DataHashes) -> DataHa
     for item in items:
         for file in item.task.files:
             name = _name(file, root, item.task.id)
-            if name not in found and (hashed := _hashed(file, known.get(name, {}))):
+            if name not in found and (hashed := hash_file(file, known.get(name, {}))):
                 found[name] = hashed
     return dict(sorted(found.items()))
 
 
-def changed_files(before: DataHashes, now: DataHashes) -> list[str]:
-    """Returns the names of the files whose content is another one than before, in order."""
-    both = before.keys() & now.keys()
-    return sorted(name for name in both if before[name].get("sha256") != now[name]["sha256"])
+def data_of(item: Sample, split: Path, hashes: DataHashes) -> dict[str, str]:
+    """Returns the sha256 of each data file of an item by its name, in the order of the task.
+
+    Args:
+        item: of the draw.
+        split: the folder of the split.
+        hashes: what `hash_data` returned.
+    """
+    root = split.resolve()
+    names = [_name(file, root, item.task.id) for file in item.task.files]
+    return {name: str(hashes[name]["sha256"]) for name in names if name in hashes}
 
 
 def _name(file: Path, root: Path, item: str) -> str:
@@ -204,18 +178,3 @@ def _name(file: Path, root: Path, item: str) -> str:
     return (
         path.relative_to(root).as_posix() if path.is_relative_to(root) else f"{item}: {path.name}"
     )
-
-
-def _hashed(file: Path, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    try:
-        with file.open("rb") as opened:
-            status = os.fstat(opened.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            seen = [status.st_dev, status.st_ino, status.st_size,
-                    status.st_mtime_ns, status.st_ctime_ns]  # fmt: skip
-            if known.get("seen") == seen and known.get("sha256"):
-                return known
-            return {"sha256": hashlib.file_digest(opened, "sha256").hexdigest(), "seen": seen}
-    except OSError:
-        return None

@@ -16,8 +16,8 @@ import re
 import shutil
 import time
 from asyncio import Semaphore
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,19 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.trajectory import Completion, StopReason
 from dm_jupyter.data.profile_reader import ProfileReader
-from dm_jupyter.models.local.runtime import try_lock
 from dm_jupyter.models.protocols import Policy
 from dm_jupyter.search.strategies import React, Solution, Strategy
 from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
-from training.atomic import write_lines
-from training.evaluation.manifest import DataHashes, hash_data, known_hashes
+from training.durable.atomic import write_lines
+from training.durable.data_files import DataHashes
+from training.durable.folder import folder_lock
+from training.durable.log import Salvaged
+from training.evaluation.manifest import data_of, hash_data, known_hashes
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
 from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
 from training.records.failures import Failure
-from training.records.records import EvalRecord, RecordLog, RunUsage, Salvaged, salvage
+from training.records.records import EvalRecord, RecordLog, RunUsage, salvage
 from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample, Suite, draw
 
 __all__ = [
@@ -200,24 +202,10 @@ async def evaluate(
         SandboxError: no cell can be run; likewise.
         JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
     """
-    with _alone_in(options.out):
+    with folder_lock(options.out, "evaluation"):
         resume_state = resume_state_of(options)
         on_start(resume_state)
         return await _evaluate(options, policy, pool, on_record, resume_state)
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keeps a second evaluation out of the folder: it would make the same tries again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = try_lock(folder / "run.lock")
-    if lock is None:
-        raise UsageError(
-            f"Another evaluation is at work in {folder}. Wait for it, stop it, or give this one a "
-            "folder of its own with --out."
-        )
-    with lock:
-        yield
 
 
 async def _evaluate(
@@ -236,6 +224,7 @@ async def _evaluate(
         for item, trial in waiting:
             async with options.places or nullcontext():
                 record = await _unbroken(item, trial, options, means)
+            record = replace(record, data=data_of(item, options.split, resume_state.data))
             log.append(record)
             done[record.key] = record
             on_record(record)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from training.atomic import write_json
+from training.durable.atomic import write_json
 from training.metrics.accuracy import (
     Rules,
     abq,

@@ -21,13 +21,21 @@ from typing import Any
 
 from dm_jupyter.agent.candidates import Candidate
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
-from dm_jupyter.core.errors import DmJupyterError, UnrenderableTurnError, UsageError, first_fault
+from dm_jupyter.core.errors import (
+    DataFileError,
+    DmJupyterError,
+    UnrenderableTurnError,
+    UsageError,
+    first_fault,
+)
 from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
-from training.atomic import write_lines
+from training.durable.atomic import write_lines
+from training.durable.data_files import DataFinder
+from training.evaluation.repeated import recorded_files
 from training.evaluation.run import item_folder, outcome_of
 from training.evaluation.scoring import ScoringError, ScoringPool
 from training.export.exporting import Export, export
@@ -110,6 +118,7 @@ class _Means:
     items: Mapping[str, Sample]
     made: Path
     """Gets the files that the replays make."""
+    finder: DataFinder
 
 
 @asynccontextmanager
@@ -122,7 +131,8 @@ async def _means(arguments: argparse.Namespace) -> AsyncIterator[_Means]:
     # The system ends the workers with the thread that started the pool: it comes first.
     async with SandboxPool(settings) as pool, ScoringPool(suite, _SCORE_SECONDS, 1) as scorer:
         with tempfile.TemporaryDirectory(prefix="replay-") as made:
-            yield _Means(arguments.run, pool, scorer, items, Path(made))
+            finder = DataFinder([arguments.split])
+            yield _Means(arguments.run, pool, scorer, items, Path(made), finder)
 
 
 def _suite_name(run: Path) -> str:
@@ -130,6 +140,13 @@ def _suite_name(run: Path) -> str:
         return str(json.loads((run / "run.json").read_text("utf-8"))["suite"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{run / 'run.json'} names no suite ({error}); add --suite") from error
+
+
+def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Path]:
+    """The data files of a run, by their content where the record says what it is."""
+    if record.data:
+        return recorded_files(record, finder)
+    return {file.name: file.resolve() for file in item.task.files}
 
 
 async def _replayed(row: _Row, means: _Means) -> _Row:
@@ -142,7 +159,6 @@ async def _replayed(row: _Row, means: _Means) -> _Row:
         return _Row(record, exported, "the split has no such question")
     if not exported.trajectory.answer:
         return _Row(record, exported, "the run has no answer")
-    files = {file.name: file.resolve() for file in item.task.files}
     folder = item_folder(means.run, record.id, record.trial)
     original = Candidate(Trajectory.from_json(record.trajectory), folder)
 
@@ -152,8 +168,9 @@ async def _replayed(row: _Row, means: _Means) -> _Row:
     made = item_folder(means.made, record.id, record.trial)
     made.mkdir(parents=True)
     try:
+        files = _files(record, item, means.finder)
         replayed = await replay(exported, original, means.pool, files, made, agree)
-    except (SandboxError, ScoringError) as fault:
+    except (DataFileError, SandboxError, ScoringError) as fault:
         return _Row(record, exported, f"fault: {fault}")
     if replayed.is_same:
         return row

@@ -6,22 +6,17 @@ A run is the same again when it answers the same and every cell ends and shows a
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.agent.candidates import Agree, Candidate
-from dm_jupyter.agent.observe import describe
 from dm_jupyter.agent.rollout import Pool, RolloutContext
-from dm_jupyter.core.trajectory import Step, Trajectory
+from dm_jupyter.core.trajectory import Trajectory
+from training.evaluation.repeated import cell_difference
 from training.export.exporting import Export, ScriptedRun, begun
 
 __all__ = ["Replayed", "replay"]
-
-_DESCRIBED_CHARS = 1_000_000
-_OF_ONE_PROCESS = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]|/tmp/[^\s'\"]*")
-"""What two kernels show differently of the same: addresses, counts of cells, folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +79,8 @@ def _difference(before: Trajectory, after: Trajectory) -> str:
             if one.result is not other.result:
                 return f"turn {at} was another action"
             continue
-        if one.result.status is not other.result.status:
-            return f"the cell of turn {at} ended as {other.result.status}, not {one.result.status}"
-        if _shown(one) != _shown(other):
-            return f"the cell of turn {at} showed something else"
+        if difference := cell_difference(at, one.result, other.result):
+            return difference
     if after.turns < before.turns:
         return f"the run ended after turn {after.turns} of {before.turns}"
     return ""
-
-
-def _shown(step: Step) -> str:
-    assert step.result is not None  # noqa: S101
-    text = describe(step.result, _DESCRIBED_CHARS)
-    return _OF_ONE_PROCESS.sub("", text).strip()

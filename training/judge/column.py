@@ -83,7 +83,7 @@ async def judge_answers(
         OSError: the column can't be written.
     """
     log = JudgedLog(options.folder / "judged.jsonl")
-    rows = log.read()
+    rows = log.by_key()
     answered = [record for record in records if (record.answer or "").strip()]
     places = asyncio.Semaphore(options.at_once)
 

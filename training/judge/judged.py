@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dm_jupyter.core.task import Task
+from training.durable.log import DurableLog
 from training.records.records import EvalRecord, read_run
 from training.suites.suite import Sample
 
@@ -65,36 +65,19 @@ class JudgedRecord:
         return self.id, self.trial
 
 
-class JudgedLog:
+class JudgedLog(DurableLog[tuple[str, int], JudgedRecord]):
     """The file of a judge's column. Of several lines on one run the last one counts."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__(path, _encoded, _decoded, lambda row: row.key)
 
-    def read(self) -> dict[tuple[str, int], JudgedRecord]:
-        """Returns the last line of each run; a line that broke off is cut away.
 
-        Raises:
-            ValueError: a line other than the last is no record.
-        """
-        if not self._path.exists():
-            return {}
-        raw = self._path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) < len(raw):
-            os.truncate(self._path, len(whole))
-        return _rows(whole, self._path)
+def _encoded(row: JudgedRecord) -> str:
+    return json.dumps(asdict(row), ensure_ascii=False)
 
-    def append(self, row: JudgedRecord) -> None:
-        """Writes one line and makes sure that it is on the disk.
 
-        Raises:
-            OSError: it can't be written.
-        """
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+def _decoded(line: bytes) -> JudgedRecord:
+    return JudgedRecord(**json.loads(line))
 
 
 def read_column(folder: Path) -> dict[tuple[str, int], JudgedRecord]:
@@ -104,23 +87,7 @@ def read_column(folder: Path) -> dict[tuple[str, int], JudgedRecord]:
         ValueError: a line is no record; but for the last one, where it is still being written.
         OSError: it can't be read.
     """
-    path = folder / "judged.jsonl"
-    if not path.exists():
-        return {}
-    raw = path.read_bytes()
-    return _rows(raw[: raw.rfind(b"\n") + 1], path)
-
-
-def _rows(whole: bytes, path: Path) -> dict[tuple[str, int], JudgedRecord]:
-    """The last line of each run."""
-    rows = {}
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            row = JudgedRecord(**json.loads(line))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}, line {number}: no record ({error})") from error
-        rows[row.key] = row
-    return rows
+    return {row.key: row for row in JudgedLog(folder / "judged.jsonl").peek()}
 
 
 def judgeable(folder: Path) -> list[EvalRecord]:

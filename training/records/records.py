@@ -8,16 +8,15 @@ or a report begins with it.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from dm_jupyter.core.trajectory import Trajectory
-from training.atomic import write_whole
+from training.durable.log import DurableLog, Salvaged
 from training.records.failures import failure_of, self_corrected_in
 from training.suites.suite import ItemScore, Sample
 
@@ -27,12 +26,12 @@ __all__ = [
     "RecordLog",
     "RunError",
     "RunUsage",
-    "Salvaged",
     "read_run",
     "salvage",
 ]
 
 DAMAGED = "records.damaged.jsonl"
+_SALVAGE = "Add --salvage to the command to keep the whole records and set the damaged lines aside."
 _WAY_OUT = "give the run's command again, with --salvage where that does not help"
 _WORDS: dict[Any, str] = {
     str: "a string",
@@ -86,6 +85,8 @@ class EvalRecord:
     """What the answer rests on that the data do not have; empty in older records."""
     ending: list[str] = field(default_factory=list)
     """What a person reads below the answer besides; empty in older records."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Sha256 of each data file, by its path in the split; empty in older records."""
     label: Any = None
     trajectory: Mapping[str, Any] = field(default_factory=dict)
     """The run that gave the answer; empty in a compact record."""
@@ -156,51 +157,30 @@ class RunUsage:
     """The votes or the tree, as JSON."""
 
 
-class RecordLog:
+class RecordLog(DurableLog[tuple[str, int], EvalRecord]):
     """A file of records, one JSON object a line, only ever appended to."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> list[EvalRecord]:
-        """Returns the records written so far; a last line that broke off is cut away.
-
-        Raises:
-            ValueError: a line other than the last is no record.
-        """
-        return list(self._read(lambda line: _from_json(json.loads(line))))
+        super().__init__(path, _encoded, _decoded, lambda record: record.key, _SALVAGE)
 
     def outcomes(self) -> list[EvalRecord]:
-        """Returns the same without trajectories and labels: quick, and small in memory.
+        """Returns the records without trajectories and labels: quick, and small in memory.
+
+        A last line that broke off is cut away.
 
         Raises:
-            ValueError: a line other than the last is no record.
+            LogError: a line other than the last is no record.
         """
-        return list(self._read(_outcome))
+        self.cut()
+        return list(self.each(_outcome))
 
-    def _read(self, decode: Callable[[bytes], EvalRecord]) -> Iterator[EvalRecord]:
-        if not self._path.exists():
-            return
-        raw = self._path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) < len(raw):
-            os.truncate(self._path, len(whole))
-        for number, line in enumerate(whole.split(b"\n")[:-1], 1):
-            try:
-                yield decode(line)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise ValueError(
-                    f"{self._path}, line {number}: no record ({error}). Add --salvage to the "
-                    "command to keep the whole records and set the damaged lines aside."
-                ) from error
 
-    def append(self, record: EvalRecord) -> None:
-        """Writes one record and makes sure that it is on the disk."""
-        line = json.dumps(asdict(record), ensure_ascii=False, default=str)
-        with self._path.open("a", encoding="utf-8", errors="replace") as file:
-            file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+def _encoded(record: EvalRecord) -> str:
+    return json.dumps(asdict(record), ensure_ascii=False, default=str)
+
+
+def _decoded(line: bytes) -> EvalRecord:
+    return _from_json(json.loads(line))
 
 
 _OLD_NAMES = {"right": "correct", "strict": "strict_correct", "is_mended": "self_corrected"}
@@ -247,22 +227,10 @@ def _groups(trajectory: Trajectory) -> dict[str, list[str]]:
     return {name: values for name, values in groups.items() if values}
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
-    """What was found in a file of records."""
-
-    kept: int
-    """Records."""
-    damaged: int
-    """Lines that were set aside."""
-
-
 def salvage(file: Path) -> Salvaged:
     """Moves the lines that are no whole records into `records.damaged.jsonl` beside the file.
 
-    Also moved is the second record of a try. The moved bytes are as they were, one line each after
-    those of an earlier call; they are on the disk before the records are written anew, so that
-    nothing is lost whenever this is stopped. Without a file, or without damage, nothing is written.
+    Also moved is the second record of a try; see `DurableLog.salvage`.
 
     Args:
         file: the records; nobody else writes them meanwhile.
@@ -270,33 +238,7 @@ def salvage(file: Path) -> Salvaged:
     Raises:
         OSError: a file can't be read or written; the records are then as they were.
     """
-    if not file.exists():
-        return Salvaged(0, 0)
-    kept, damaged = _sorted(file.read_bytes())
-    if damaged:
-        with (file.parent / DAMAGED).open("ab") as aside:
-            aside.writelines(line + b"\n" for line in damaged)
-            aside.flush()
-            os.fsync(aside.fileno())
-        write_whole(b"".join(line + b"\n" for line in kept), file)
-    return Salvaged(len(kept), len(damaged))
-
-
-def _sorted(raw: bytes) -> tuple[list[bytes], list[bytes]]:
-    kept: list[bytes] = []
-    damaged: list[bytes] = []
-    seen: set[tuple[str, int]] = set()
-    for line in raw.split(b"\n"):
-        if not line.strip():
-            continue
-        try:
-            record = _record_of(line.decode("utf-8"), "")
-        except (RunError, UnicodeDecodeError):
-            damaged.append(line)
-            continue
-        (damaged if record.key in seen else kept).append(line)
-        seen.add(record.key)
-    return kept, damaged
+    return RecordLog(file).salvage(lambda line: _record_of(line.decode("utf-8"), ""))
 
 
 _KINDS = get_type_hints(EvalRecord)

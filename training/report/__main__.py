@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.atomic import write_whole
+from training.durable.atomic import write_whole
 from training.records.records import RunError
 from training.report.page import page_of
 from training.report.server import LivePage, ReportServer

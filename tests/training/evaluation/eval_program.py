@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
@@ -25,12 +26,17 @@ class Deterministic:
     name = "deterministic"
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        turn = sum(message.role == "assistant" for message in request.messages)
-        text = _turn(int(_NUMBER.findall(request.messages[1].content)[-1]), turn)
+        text = turn_text([message.to_json() for message in request.messages])
         return Completion(text, "", 100, len(text.split()), 0.01)
 
 
 _NUMBER = re.compile(r"number ([0-9]+)")
+
+
+def turn_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What it says next in a conversation."""
+    turn = sum(message["role"] == "assistant" for message in messages)
+    return _turn(int(_NUMBER.findall(messages[1]["content"])[-1]), turn)
 
 
 def _turn(number: int, turn: int) -> str:

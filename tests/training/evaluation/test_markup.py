@@ -38,8 +38,8 @@ def test_a_run_shows_its_suite_and_its_ids_as_they_are(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # for the bar, which a terminal alone shows
     with RunProgress(f"suite {name}") as progress:
-        progress.begin(1, 0, 0)
-        progress.add(tried(name, True))
+        progress.begin(1, 0)
+        progress.show(tried(name, True))
     shown = capsys.readouterr().err
     assert f"1/1  {name} " in shown
     assert f"suite {name} " in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -12,9 +13,12 @@ import pytest
 
 from tests.endpoint import ScriptedEndpoint
 from tests.training.outcomes import tried, write_run
+from training import replay
+from training.durable.data_files import changed_files
+from training.durable.log import Salvaged
 from training.evaluate import main
-from training.evaluation.manifest import changed_files, hash_data
-from training.records.records import DAMAGED, RunError, Salvaged, read_run, salvage
+from training.evaluation.manifest import hash_data
+from training.records.records import DAMAGED, RunError, read_run, salvage
 from training.suites.dabench import DABench
 
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
@@ -115,7 +119,7 @@ def test_damage_in_the_middle_is_set_aside_on_demand_alone(
         capsys.readouterr().err
     )
     assert (run.out / DAMAGED).read_bytes() == broken + b"\n"
-    assert len(endpoint.bodies) == asked + 1
+    assert len(endpoint.bodies) == asked  # the try is made again, its call is kept
     assert {record.id for record in read_run(run.out)} == {"q0", "q1", "q2"}
     assert run("--salvage") == 0
     assert "no damage, all 3 records are whole" in capsys.readouterr().err
@@ -164,3 +168,69 @@ def test_a_file_outside_of_the_split_is_named_by_its_question(run: Run, tmp_path
     assert list(hash_data(items, tmp_path / "elsewhere", {})) == ["q0: t.csv"]
     run.table.unlink()
     assert hash_data(items, run.split, {}) == {}
+
+
+def test_a_run_stops_at_its_budget_and_a_larger_one_continues_it(
+    run: Run, endpoint: ScriptedEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--budget", "calls=2") == 1
+    said = capsys.readouterr().err
+    assert "the budget of 2 calls is used up: 2 calls" in said
+    assert "larger --budget calls=N" in said
+    assert len(read_run(run.out)) == len(endpoint.bodies) == 2
+    assert run("--budget", "calls=2") == 1
+    assert run("--budget", "calls=3") == 0
+    assert len(read_run(run.out)) == len(endpoint.bodies) == 3
+
+
+def test_an_attempt_that_is_made_again_repeats_no_call(
+    run: Run, endpoint: ScriptedEndpoint
+) -> None:
+    assert run() == 0
+    asked, results = len(endpoint.bodies), (run.out / "results.jsonl").read_bytes()
+    run.records.unlink()
+    assert run("--budget", f"calls={asked}") == 0  # what is kept costs nothing
+    assert len(endpoint.bodies) == asked
+    assert (run.out / "results.jsonl").read_bytes() == results
+
+
+def test_dollars_need_a_price(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in (["--budget", "dollars=1"], ["--budget", "euros=1"]):
+        with pytest.raises(SystemExit, match="2"):
+            run(*options)
+    said = capsys.readouterr().err
+    assert "needs --price" in said
+    assert "'euros=1' is not one of calls=N, tokens=N" in said
+
+
+def test_a_missing_ray_ends_the_command_with_the_way_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert run("--pool", "ray") == 1
+    assert "pip install 'ray" in capsys.readouterr().err
+
+
+def test_recorded_cells_run_again_where_the_data_have_moved(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--limit", "2") == 0
+    (record, _) = read_run(run.out)
+    assert record.data == {"tables/t.csv": hashlib.sha256(run.table.read_bytes()).hexdigest()}
+    run.split.rename(tmp_path / "moved")
+
+    def replayed(*more: str) -> int:
+        command = ["replay", str(run.out), "--profile", "interactive", *more]
+        monkeypatch.setattr(sys, "argv", command)
+        return replay.main()
+
+    capsys.readouterr()
+    assert replayed() == 1
+    assert "the data file tables/t.csv (sha256 " in (said := capsys.readouterr().out)
+    assert "Name the folder that has it with --data" in said
+    assert replayed("--data", str(tmp_path / "moved")) == 0
+    assert "2 of 2 runs showed the same" in capsys.readouterr().out
+    lines = run.records.read_text().replace("3]", "4]")  # as if the cells had shown 4
+    run.records.write_text(lines)
+    assert replayed("--data", str(tmp_path / "moved")) == 1
+    assert "the cell of turn 1 showed something else" in capsys.readouterr().out

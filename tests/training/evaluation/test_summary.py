@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.outcomes import tried, tries
-from training.atomic import write_json
+from training.durable.atomic import write_json
 from training.evaluation.summary import print_summary, summary_of, write_summary
 from training.metrics.intervals import wilson
 from training.metrics.runs import Price

@@ -160,7 +160,7 @@ def test_another_judge_or_answer_is_judged_anew(tmp_path: Path) -> None:
         (run / "records.jsonl").write_text(lines)
         assert _judge(run, endpoint.base_url, "--judge-model", "judge-2") == 0
     assert len(endpoint.bodies) == 7
-    last = JudgedLog(run / "judged.jsonl").read()
+    last = JudgedLog(run / "judged.jsonl").by_key()
     assert {row.judge for row in last.values()} == {"judge-2"}
     assert last["other", 0].answer == "@mean[8]"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.atomic import write_whole
+from training.durable.atomic import write_whole
 
 
 def test_a_file_is_written_over(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Data files by their content: hashed once, and found again where they have another path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.errors import DataFileError
+
+__all__ = ["DataFinder", "DataHashes", "changed_files", "hash_file"]
+
+DataHashes = Mapping[str, Mapping[str, Any]]
+"""By a file's name: `sha256` of its content, and as `seen` what the file system said of it then.
+
+A file of the split is named by its path in it. Another one, which a suite wrote itself, is named by
+its question and its own name.
+"""
+_SHOWN = 12
+"""Digits of a hash in a message."""
+
+
+def hash_file(file: Path, known: Mapping[str, Any] | None = None) -> Mapping[str, Any] | None:
+    """Returns the hash of a regular file; `None` for anything else, and what can't be read.
+
+    A file that is the same to the file system as when it was last hashed is not read again: same
+    device, inode, size, and times of its content and of its entry.
+
+    Args:
+        file: the path.
+        known: what an earlier call returned.
+    """
+    try:
+        with file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            seen = [status.st_dev, status.st_ino, status.st_size,
+                    status.st_mtime_ns, status.st_ctime_ns]  # fmt: skip
+            if known and known.get("seen") == seen and known.get("sha256"):
+                return known
+            return {"sha256": hashlib.file_digest(opened, "sha256").hexdigest(), "seen": seen}
+    except OSError:
+        return None
+
+
+def changed_files(before: DataHashes, now: DataHashes) -> list[str]:
+    """Returns the names of the files whose content is another one than before, in order."""
+    both = before.keys() & now.keys()
+    return sorted(name for name in both if before[name].get("sha256") != now[name]["sha256"])
+
+
+class DataFinder:
+    """Finds data files by their content below some folders; each file is hashed once."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Reads nothing yet.
+
+        Args:
+            folders: searched in this order, with all folders below them.
+        """
+        self._folders = tuple(folders)
+        self._hashes: dict[Path, str] = {}
+
+    def find(self, name: str, sha256: str, recorded: Path | None = None) -> Path:
+        """Returns the file that has a content.
+
+        Looked at are the recorded path, then the same path below each folder, then every file of
+        the same name, then every file of the same suffix.
+
+        Args:
+            name: its path in the split, or `QUESTION: NAME`.
+            sha256: of the content, hex digits.
+            recorded: where it was.
+
+        Raises:
+            DataFileError: no such file; the message names it, where its name was found with another
+                content, and the way out.
+        """
+        others: list[Path] = []
+        for file in self._candidates(Path(name.rpartition(": ")[2]), recorded):
+            found = self._hash_of(file)
+            if found == sha256:
+                return file
+            if found and file.name == Path(name).name:
+                others.append(file)
+        where = ", ".join(map(str, self._folders)) or "the recorded path"
+        text = f"the data file {name} (sha256 {sha256[:_SHOWN]}) was not found in {where}"
+        if others:
+            other = self._hash_of(others[0])[:_SHOWN]
+            text = f"{text}; {others[0]} has another content (sha256 {other})"
+        raise DataFileError(f"{text}. Name the folder that has it with --data.")
+
+    def _candidates(self, name: Path, recorded: Path | None) -> Iterator[Path]:
+        seen: set[Path] = set()
+        for file in self._in_order(name, recorded):
+            if file not in seen and file.is_file():
+                seen.add(file)
+                yield file
+
+    def _in_order(self, name: Path, recorded: Path | None) -> Iterator[Path]:
+        if recorded is not None:
+            yield recorded
+        yield from (folder / name for folder in self._folders)
+        for pattern in (name.name, f"*{name.suffix}"):
+            for folder in self._folders:
+                yield from sorted(folder.rglob(pattern))
+
+    def _hash_of(self, file: Path) -> str:
+        if file not in self._hashes:
+            found = hash_file(file)
+            self._hashes[file] = str(found["sha256"]) if found else ""
+        return self._hashes[file]

@@ -1,0 +1,112 @@
+"""The folder of long work: who works in it, and what the work there was made with.
+
+The system frees the lock of a folder when its holder dies, however that happens. The manifest keeps
+other work from continuing the records.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.errors import UsageError
+
+__all__ = ["LOCK_FILE", "ManifestError", "folder_lock", "kept_manifest"]
+
+LOCK_FILE = "run.lock"
+
+
+@contextmanager
+def folder_lock(folder: Path, what: str = "command") -> Iterator[None]:
+    """Keeps every other process out of a folder, which is made, and other tasks of this one.
+
+    The file stays behind; whoever holds its `flock` holds the folder. *Covered*: a holder that was
+    killed. *Not covered*: a network file system without `flock` over several machines.
+
+    Args:
+        folder: what is locked.
+        what: the kind of work, for the message.
+
+    Raises:
+        UsageError: the folder is taken; the message names the holder and the way out.
+        OSError: the folder can't be made, or the file not be opened.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK_FILE
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise UsageError(
+                f"Another {what} is at work in {folder}: {_holder(file.read())}. Wait for it, stop "
+                "it, or choose another folder with --out."
+            ) from error
+        file.truncate(0)
+        file.write(json.dumps(_self()))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+            # Unlocked by name: a child that was forked meanwhile holds the same open file.
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _self() -> dict[str, object]:
+    return {
+        "process": os.getpid(),
+        "host": socket.gethostname(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": Path(sys.argv[0]).name if sys.argv else "",
+    }
+
+
+def _holder(text: str) -> str:
+    """Who holds the lock, as far as it said so."""
+    with suppress(ValueError, TypeError, KeyError):
+        held = json.loads(text)
+        return "process {process} on {host}, since {since}".format_map(held)
+    return "a process that did not name itself"
+
+
+class ManifestError(ValueError):
+    """A folder holds the records of another run; the message says what differs."""
+
+
+def kept_manifest(
+    path: Path, mine: Mapping[str, Any], may_change: Collection[str]
+) -> dict[str, Any] | None:
+    """Returns the manifest that a file holds, which is of the same work; `None` without a file.
+
+    A field that the file lacks is of an older release and counts as the same.
+
+    Args:
+        path: a JSON object.
+        mine: what it must be.
+        may_change: fields that may differ.
+
+    Raises:
+        ManifestError: a field differs, or the file can't be read.
+    """
+    if not path.exists():
+        return None
+    try:
+        theirs = dict(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError, OSError) as error:
+        raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error
+    for name, value in mine.items():
+        if name not in may_change and theirs.get(name, value) != value:
+            raise ManifestError(
+                f"{path.parent} holds a run with another {name}: {theirs[name]!r} there, "
+                f"{value!r} now. Choose another --out, or give the same options to go on."
+            )
+    return theirs

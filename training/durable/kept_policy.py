@@ -1,0 +1,190 @@
+"""A policy that keeps each completion, so that work that is stopped and resumed repeats no call."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest
+from dm_jupyter.models.sample_each import sample_each
+from training.durable.log import DurableLog
+
+__all__ = ["CALLS_FILE", "KeptPolicy", "completion_key"]
+
+CALLS_FILE = "calls.jsonl"
+"""Name of the log in the folder of a run."""
+_WAY_OUT = "Add --salvage to the command, or remove the line: its call is then made again."
+_DECIDING = (
+    "prefill", "stop", "stop_unopened", "tools", "temperature", "top_p", "max_tokens", "seed",
+    "cuts_repetition",
+)  # fmt: skip
+"""Fields of a request that decide, beside the messages, what a model says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptCall:
+    """What came of one request."""
+
+    key: str
+    completions: tuple[Completion, ...]
+
+
+class KeptPolicy:
+    """Implements `BatchPolicy` over another policy; its memory is a log, which a later run reads.
+
+    The same request gets the same answer, without being asked again: within a run, and in the run
+    that continues a killed one. Equal requests at the same time ask once. A request that was in
+    flight when the process was killed is asked again.
+
+    A batch is kept as one call where the policy draws it as one. Otherwise each of its turns is.
+    """
+
+    def __init__(
+        self, policy: Policy, file: Path, draws_together: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Touches nothing yet; the first request loads the log if nobody did.
+
+        Args:
+            policy: asked for what nobody has asked for yet.
+            file: the log; made with its folder. One process at a time uses it.
+            draws_together: whether the endpoint now gives all turns of a batch in one answer; a
+                batch that it gives one by one is kept one by one.
+        """
+        self._policy = policy
+        self._draws_together = draws_together
+        self._log = DurableLog(file, _encoded, _decoded, lambda call: call.key, _WAY_OUT)
+        self._known: dict[str, int] = {}
+        """Where each call begins in the log: memory holds no completions."""
+        self._is_loaded = False
+        self._asking: dict[str, _Turn] = {}
+
+    def load(self, *, salvages: bool = False) -> None:
+        """Reads what the file remembers; a last line that broke off is cut.
+
+        Args:
+            salvages: whether damaged lines are set aside first.
+
+        Raises:
+            LogError: a line is no kept call.
+            OSError: the file can't be read or its folder made.
+        """
+        self._log.path.parent.mkdir(parents=True, exist_ok=True)
+        if salvages:
+            self._log.salvage()
+        self._known = self._log.index()
+        self._is_loaded = True
+
+    @property
+    def name(self) -> str:
+        """The other model's name."""
+        return self._policy.name
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        """Returns the turn that this request got before, at once, or asks for it.
+
+        Raises:
+            PolicyError: the model can't be sampled; nothing is kept.
+            LogError: the log is damaged.
+            OSError: the turn can't be kept.
+        """
+        key = completion_key(self.name, request)
+        async with self._alone_with(key):
+            if key in self._known:
+                (known,) = self._log.at(self._known[key]).completions
+                on_text(known.text)
+                return known
+            found = await self._policy.sample(request, on_text)
+            self._known[key] = self._log.append(_KeptCall(key, (found,)))
+            return found
+
+    async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
+        """Returns the turns that this request got before, at once, or asks for them.
+
+        Raises:
+            PolicyError: the model can't be sampled; nothing is kept.
+            LogError: the log is damaged.
+            OSError: the turns can't be kept.
+        """
+        if not isinstance(self._policy, BatchPolicy):
+            return await sample_each(lambda one: self.sample(one, lambda _: None), request, count)
+        if count > 1 and not self._draws_together():
+            return await sample_each(self._batch_of_one, request, count)
+        key = completion_key(self.name, request, count)
+        async with self._alone_with(key):
+            if key in self._known:
+                return list(self._log.at(self._known[key]).completions)
+            drawn = await self._policy.sample_many(request, count)
+            self._known[key] = self._log.append(_KeptCall(key, tuple(drawn)))
+            return drawn
+
+    async def _batch_of_one(self, request: SampleRequest) -> Completion:
+        return (await self.sample_many(request, 1))[0]
+
+    @asynccontextmanager
+    async def _alone_with(self, key: str) -> AsyncIterator[None]:
+        """Lets one request of a key through at a time; the next one finds what it left."""
+        if not self._is_loaded:
+            self.load()
+        turn = self._asking.setdefault(key, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del self._asking[key]
+
+
+class _Turn:
+    """A request that is being asked, and how many want its answer."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+def completion_key(model: str, request: SampleRequest, count: int | None = None) -> str:
+    """Returns the sha256 of all that decides what a model says, as hex digits.
+
+    Args:
+        model: the model's name.
+        request: what is asked. Who waits for it decides nothing.
+        count: of the turns of a batch; `None` for a single turn.
+    """
+    parts: dict[str, Any] = {
+        "model": model,
+        "messages": [asdict(message) for message in request.messages],
+        **{name: _plain(getattr(request, name)) for name in _DECIDING},
+    }
+    if count is not None:
+        parts["count"] = count
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A field of a request as JSON."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [one if isinstance(one, str) else one.to_json() for one in value]
+    return value
+
+
+def _encoded(call: _KeptCall) -> str:
+    row = {"key": call.key, "completions": [asdict(one) for one in call.completions]}
+    return json.dumps(row)
+
+
+def _decoded(line: bytes) -> _KeptCall:
+    row = json.loads(line)
+    completions = tuple(Completion(**one) for one in row["completions"])
+    if not isinstance(row["key"], str) or not completions:
+        raise ValueError("expected a key and completions")
+    return _KeptCall(row["key"], completions)
