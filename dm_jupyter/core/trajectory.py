@@ -16,6 +16,7 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.plain_text import shown_host
 from dm_jupyter.core.request_kind import RequestKind, request_kind
+from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
@@ -88,6 +89,9 @@ class Completion:
     """What the model thought beside the turn, where its endpoint tells; no part of the turn."""
     mean_probability: float | None = None
     """Geometric mean of its tokens' probabilities; `None` where nobody asked, or nobody knows."""
+    tokens: SampledTokens | None = field(default=None, compare=False, repr=False)
+    """The ids behind the text, from a policy that works on ids. They are stored beside the
+    trajectory, not in its JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +332,23 @@ class Trajectory:
             raise TrajectoryError(f"this trajectory is not whole: {error!r}") from error
 
 
+def _completion_to_json(completion: Completion) -> dict[str, Any]:
+    """The completion; of its token ids only how many there are."""
+    raw = asdict(replace(completion, tokens=None))
+    del raw["tokens"]
+    if tokens := completion.tokens:
+        raw["token_counts"] = {"prompt": len(tokens.prompt), "sampled": len(tokens.sampled)}
+    return raw
+
+
+def _completion_from_json(raw: Mapping[str, Any]) -> Completion:
+    """The inverse, without the token ids."""
+    return Completion(**{name: value for name, value in raw.items() if name != "token_counts"})
+
+
 def _step_to_json(step: Step) -> dict[str, Any]:
     return {
-        "completion": asdict(step.completion),
+        "completion": _completion_to_json(step.completion),
         "thought": step.turn.thought,
         "action": {"kind": type(step.turn.action).__name__, **asdict(step.turn.action)},
         "result": step.result.to_json() if step.result else None,
@@ -353,7 +371,7 @@ def _step_from_json(raw: Mapping[str, Any]) -> Step:
     action = dict(raw["action"])
     kind = _ACTIONS[action.pop("kind")]
     return Step(
-        completion=Completion(**raw["completion"]),
+        completion=_completion_from_json(raw["completion"]),
         turn=Turn(raw["thought"], kind(**action)),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
         observation=raw["observation"],
