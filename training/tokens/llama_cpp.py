@@ -38,6 +38,8 @@ _WHOLE_DISTRIBUTION: Final = {
 """Its defaults cut the distribution and bend it; temperature and top-p alone are ours."""
 _FORCED: Final = 1e9
 """A bias that no logit outweighs."""
+_LIKELIEST: Final = (1_000, 1_000_000)
+"""So many ids are looked through for one: the first mostly do, the second are all there are."""
 
 
 class LlamaCppEngine:
@@ -158,13 +160,26 @@ class LlamaCppEngine:
 
     async def _logprob_after(self, prompt: array[int], one: int) -> float:
         """The log-probability of one id after a prompt."""
+        told = await self._forced(prompt, one, 1)
+        if told is not None and told.get("id") == one:
+            return float(told["logprob"])
+        # It is no whole character: the server tells of it beside another id alone.
+        (letter,) = await self.ids_of("a", is_start=False)
+        for count in _LIKELIEST:
+            told = await self._forced(prompt, letter, count)
+            for other in told.get("top_logprobs", ()) if told is not None else ():
+                if other["id"] == one:
+                    return float(other["logprob"])
+        raise _unknown("completion_probabilities")
+
+    async def _forced(self, prompt: array[int], one: int, count: int) -> dict[str, Any] | None:
+        """What the server tells of an id after a prompt, and of the likeliest at its place."""
+        bias = [[one, _FORCED]]
         reply = await self._completion(
-            prompt, n_predict=1, temperature=0.0, logit_bias=[[one, _FORCED]]
+            prompt, n_predict=1, temperature=0.0, logit_bias=bias, n_probs=count
         )
-        told = reply.get("completion_probabilities") or [{}]
-        if told[0].get("id") != one:
-            raise _unknown("completion_probabilities")
-        return float(told[0]["logprob"])
+        told = reply.get("completion_probabilities") or [None]
+        return told[0] if isinstance(told[0], dict) else None
 
     async def _completion(self, prompt: array[int], **fields: Any) -> dict[str, Any]:
         body = {

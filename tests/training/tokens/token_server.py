@@ -178,8 +178,7 @@ class LlamaCppServer(TokenServer):
         prompt = body["prompt"]
         if "logit_bias" in body:
             ((one, _),) = body["logit_bias"]
-            told = [{"id": one, "logprob": logprob_of(prompt, one)}]
-            return {"tokens": [one], "completion_probabilities": told, "stop_type": "limit"}
+            return {"tokens": [one], "stop_type": "limit", **self._forced(prompt, one, body)}
         out = self.sample(prompt, body["n_predict"], body["stop"], body)
         told = []
         for place, one in enumerate(out.ids):
@@ -197,6 +196,17 @@ class LlamaCppServer(TokenServer):
             "stopping_word": out.stop,
             **({"completion_probabilities": told} if told else {}),
         }
+
+    def _forced(self, prompt: list[int], one: int, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            WORDS[one].decode()
+        except UnicodeDecodeError:
+            return {}
+        of_all = [{"id": other, "logprob": logprob_of(prompt, other)} for other in self._ids]
+        likeliest = sorted(of_all, key=lambda other: -other["logprob"])[: body["n_probs"]]
+        return {"completion_probabilities": [{**of_all[one], "top_logprobs": likeliest}]}
+
+    _ids = range(len(WORDS))
 
 
 class VllmServer(TokenServer):
