@@ -65,6 +65,9 @@ class RunSettings:
     """Tokens sampled in one turn."""
     temperature: float = 0.2
     top_p: float = 0.95
+    retry_temperature: float | None = 0.7
+    """The least temperature after a turn that was not good enough, where the help for the model
+    includes that; `None` for the same as ever."""
     seed: int = 0
     """Of the first turn; each later turn adds one, so that no turn repeats the draw before it."""
     observation_chars: int = 4_000
@@ -85,6 +88,25 @@ class RunSettings:
         ):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
+        if self.retry_temperature is not None and self.retry_temperature < 0:
+            raise ValueError(
+                f"RunSettings.retry_temperature must not be negative, got {self.retry_temperature}"
+            )
+
+    @classmethod
+    def for_rollouts(cls) -> RunSettings:
+        """Returns the settings with which a model is sampled to learn from its own turns.
+
+        Each token is drawn from the model's own distribution, and nothing helps the model. So a
+        log-probability of the model is that of the draw.
+        """
+        return cls(
+            temperature=1.0,
+            top_p=1.0,
+            retry_temperature=None,
+            stop_on_void=True,
+            assistance=Assistance.none(),
+        )
 
 
 _PROMPTS = (
@@ -97,8 +119,6 @@ _PROMPTS = (
 )
 SILENCE_S = 10
 """After which whoever waits is told that the model has not said anything."""
-_RETRY_TEMPERATURE = 0.7
-"""Sampling after a turn that was not good enough."""
 _MOST_REPAIRS = 3
 """Of one cell, each after a failure of its own."""
 _MOST_VOIDS = 3
@@ -188,6 +208,7 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
         max_tokens=settings.turn_tokens,
         seed=settings.seed + trajectory.turns,
         cuts_repetition=trajectory.assists.repetition,
+        before=trajectory.steps[-1].completion.tokens if trajectory.steps else None,
     )
 
 
@@ -416,10 +437,10 @@ def _after_void(
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
     """Higher after a turn that was not good enough: else a small model takes it again."""
     last = trajectory.steps[-1] if trajectory.steps else None
-    if not trajectory.assists.retry_temperature:
+    if settings.retry_temperature is None or not trajectory.assists.retry_temperature:
         return settings.temperature
     if last is None or isinstance(last.turn.action, Answer):
         return settings.temperature
     if last.result is not None and last.result.ok and last.result.outputs and not last.critique:
         return settings.temperature
-    return max(settings.temperature, _RETRY_TEMPERATURE)
+    return max(settings.temperature, settings.retry_temperature)

@@ -17,6 +17,7 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.plain_text import shown_host
 from dm_jupyter.core.request_kind import RequestKind, request_kind
+from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
@@ -90,6 +91,9 @@ class Completion:
     """What the model thought beside the turn, where its endpoint tells; no part of the turn."""
     mean_probability: float | None = None
     """Geometric mean of its tokens' probabilities; `None` where nobody asked, or nobody knows."""
+    tokens: SampledTokens | None = field(default=None, compare=False, repr=False)
+    """The ids behind the text, from a policy that works on ids. They are stored beside the
+    trajectory, not in its JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +329,18 @@ class Trajectory:
             raise TrajectoryError(f"this trajectory is not whole: {error}") from error
 
 
+def _completion_to_json(completion: Completion) -> dict[str, Any]:
+    """The completion; of its token ids only how many there are."""
+    raw: dict[str, Any] = encode_value(replace(completion, tokens=None))
+    del raw["tokens"]
+    if tokens := completion.tokens:
+        raw["token_counts"] = {"prompt": len(tokens.prompt), "sampled": len(tokens.sampled)}
+    return raw
+
+
 def _step_to_json(step: Step) -> dict[str, Any]:
     return {
-        "completion": encode_value(step.completion),
+        "completion": _completion_to_json(step.completion),
         "thought": step.turn.thought,
         "action": {"kind": type(step.turn.action).__name__, **encode_value(step.turn.action)},
         "result": step.result.to_json() if step.result else None,

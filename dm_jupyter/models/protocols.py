@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from dm_jupyter.core.dialect import Message, Tool
+from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.local.tickets import Urgency
 
@@ -33,6 +34,8 @@ class SampleRequest:
     """Whether a turn that goes round in circles is cut."""
     urgency: Urgency = Urgency.QUESTION
     """Who waits for it; a model of this machine that has several to answer goes by that."""
+    before: SampledTokens | None = field(default=None, compare=False, repr=False)
+    """The ids of the turn before, which a policy that works on ids continues; others ignore it."""
     on_wait: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
     """Told how many requests go before this one, each time that it changes, and 0 at its turn."""
 

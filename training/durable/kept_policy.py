@@ -7,10 +7,11 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest
 from dm_jupyter.models.sample_each import sample_each
@@ -164,6 +165,8 @@ def completion_key(model: str, request: SampleRequest, count: int | None = None)
         "messages": [asdict(message) for message in request.messages],
         **{name: _plain(getattr(request, name)) for name in _DECIDING},
     }
+    if request.before is not None:
+        parts["before"] = request.before.to_json()
     if count is not None:
         parts["count"] = count
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -178,13 +181,24 @@ def _plain(value: Any) -> Any:
 
 
 def _encoded(call: _KeptCall) -> str:
-    row = {"key": call.key, "completions": [asdict(one) for one in call.completions]}
-    return json.dumps(row)
+    return json.dumps({"key": call.key, "completions": [_row(one) for one in call.completions]})
+
+
+def _row(completion: Completion) -> dict[str, Any]:
+    row = asdict(replace(completion, tokens=None))
+    if completion.tokens is not None:
+        row["tokens"] = completion.tokens.to_json()
+    return row
+
+
+def _completion(row: dict[str, Any]) -> Completion:
+    tokens = row.get("tokens")
+    return Completion(**{**row, "tokens": SampledTokens.from_json(tokens) if tokens else None})
 
 
 def _decoded(line: bytes) -> _KeptCall:
     row = json.loads(line)
-    completions = tuple(Completion(**one) for one in row["completions"])
+    completions = tuple(_completion(one) for one in row["completions"])
     if not isinstance(row["key"], str) or not completions:
         raise ValueError("expected a key and completions")
     return _KeptCall(row["key"], completions)

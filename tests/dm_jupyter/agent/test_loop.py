@@ -1,11 +1,13 @@
 import asyncio
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 
 from dm_jupyter.agent import loop
-from dm_jupyter.agent.loop import RunSettings, begin, run, step
+from dm_jupyter.agent.loop import RunSettings, begin, request_for, run, step
 from dm_jupyter.agent.protocols import ExecutedCell
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import ContextFullError, EndpointUnreachableError
 from dm_jupyter.core.events import (
     CellFinished,
@@ -15,6 +17,7 @@ from dm_jupyter.core.events import (
     RunStarted,
     StepFinished,
 )
+from dm_jupyter.core.sampled_tokens import SampledTokens, TurnEnd, float_array, id_array
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -267,6 +270,62 @@ async def test_budgets(settings: RunSettings, detail: str) -> None:
 def test_settings_must_be_positive(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         RunSettings(**{name: 0})
+
+
+async def test_without_a_retry_temperature_every_turn_has_the_same() -> None:
+    policy = ScriptedPolicy([CODE, CODE, "3"])
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
+    settings = RunSettings(temperature=0.4, retry_temperature=None)
+    await run(FREE, policy, notebook, settings, ignore)
+    assert [request.temperature for request in policy.requests] == [0.4, 0.4, 0.4]
+
+
+async def test_the_retry_temperature_is_the_least_after_a_failure() -> None:
+    policy = ScriptedPolicy([CODE, CODE, "3"])
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
+    await run(FREE, policy, notebook, RunSettings(retry_temperature=0.5), ignore)
+    assert [request.temperature for request in policy.requests] == [0.2, 0.5, 0.2]
+
+
+def test_a_negative_retry_temperature_is_refused() -> None:
+    with pytest.raises(ValueError, match="retry_temperature must not be negative"):
+        RunSettings(retry_temperature=-0.1)
+
+
+async def test_a_rollout_samples_the_model_itself_and_gives_no_help() -> None:
+    policy = ScriptedPolicy(["<think>a</think><code>x", "<think>b</think><answer>3"])
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'")])
+    settings = RunSettings.for_rollouts()
+    done = await run(TAGGED, policy, notebook, settings, ignore)
+    drawn = {(one.temperature, one.top_p, one.cuts_repetition) for one in policy.requests}
+    assert drawn == {(1.0, 1.0, False)}
+    assert done.assistance == Assistance.none()
+    void = await run(TAGGED, ScriptedPolicy(["hm"]), notebook, settings, ignore)
+    assert void.stop is StopReason.VOID
+
+
+async def test_each_turn_is_asked_with_the_ids_of_the_one_before() -> None:
+    end = TurnEnd.of("x", "x", "", "", is_closed=False)
+    tokens = [
+        SampledTokens(id_array([1]), id_array([place]), float_array([-1.0]), 1.0, 1.0, end)
+        for place in range(3)
+    ]
+
+    @dataclass
+    class TokensPolicy(ScriptedPolicy):
+        async def sample(
+            self, request: SampleRequest, on_text: Callable[[str], None]
+        ) -> Completion:
+            one = tokens[len(self.requests)]
+            return replace(await super().sample(request, on_text), tokens=one)
+
+    policy = TokensPolicy([CODE, CODE, "3"])
+    notebook = ScriptedNotebook([raised("KeyError", "'agee'"), printed("3")])
+    done = await run(FREE, policy, notebook, SETTINGS, ignore)
+    assert [request.before for request in policy.requests] == [None, *tokens[:2]]
+    # A branch from the first step continues that step, whatever has been sampled since.
+    branch = replace(done.before(1), stop=None, answer=None)
+    assert request_for(branch, SETTINGS).before is tokens[0]
 
 
 async def test_a_failure_raises_the_temperature_and_every_turn_has_a_new_seed() -> None:

@@ -12,13 +12,18 @@ import pytest
 
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import EndpointUnreachableError
+from dm_jupyter.core.sampled_tokens import SampledTokens, TurnEnd, float_array, id_array
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, SampleRequest, Urgency
 from training.durable.kept_policy import KeptPolicy, completion_key
 from training.durable.log import LogError
 
 REQUEST = SampleRequest((Message("user", "How many?"),), prefill="```", seed=3)
+TOKENS = SampledTokens(
+    id_array([1, 2]), id_array([3]), float_array([-0.1]), 1.0, 1.0, TurnEnd(4, "x", 2)
+)
 CHANGES: dict[str, Any] = {
+    "before": TOKENS,
     "messages": (Message("user", "How many?", pictures=("data:x",)),),
     "prefill": "",
     "stop": ("x",),
@@ -99,6 +104,19 @@ async def test_a_batch_is_kept_as_one_call(tmp_path: Path) -> None:
     await policy.sample_many(REQUEST, 2)  # another number of turns is another call
     await policy.sample(REQUEST, print)
     assert model.asked == 3
+
+
+async def test_the_ids_of_a_turn_are_kept_with_it(tmp_path: Path) -> None:
+    class WithTokens(Counting):
+        async def sample(
+            self, request: SampleRequest, on_text: Callable[[str], None]
+        ) -> Completion:
+            return replace(await super().sample(request, on_text), tokens=TOKENS)
+
+    model, file = WithTokens(), tmp_path / "calls.jsonl"
+    first = await KeptPolicy(model, file).sample(REQUEST, print)
+    assert first.tokens == TOKENS == (await KeptPolicy(model, file).sample(REQUEST, print)).tokens
+    assert model.asked == 1
 
 
 async def test_a_batch_of_a_model_without_batches_is_kept_turn_by_turn(tmp_path: Path) -> None:

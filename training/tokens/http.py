@@ -1,0 +1,113 @@
+"""Requests to a model's server in JSON, with its faults in our words."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx2
+
+from dm_jupyter.core.errors import (
+    ContextFullError,
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
+from dm_jupyter.core.plain_text import shown_address
+
+__all__ = ["ModelServer"]
+
+_TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
+"""A turn comes whole: its server is silent for as long as it samples."""
+_ATTEMPTS: Final = 4
+_PAUSE_S: Final = 0.5
+_BUSY: Final = (429, 502, 503)
+"""What a server answers that is loading, or has too much to do."""
+_REASON_CHARS: Final = 300
+
+
+class ModelServer:
+    """The connection to one server. An async context manager, so that it is closed."""
+
+    def __init__(self, base_url: str, api_key: str = "") -> None:
+        """Connect to nothing yet.
+
+        Args:
+            base_url: Root of its OpenAI-compatible interface, ending in `/v1`.
+            api_key: What requests carry as a bearer token; empty for none.
+        """
+        self._address = shown_address(base_url)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._client = httpx2.AsyncClient(
+            base_url=base_url.rstrip("/").removesuffix("/v1"),
+            headers=headers,
+            timeout=_TIMEOUT,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Return the connection."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        await self._client.aclose()
+
+    async def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what the server replies to a request.
+
+        Args:
+            path: Below the server's root, such as `/tokenize`.
+            body: The request.
+
+        Raises:
+            EndpointUnreachableError: Nothing answers, after all attempts.
+            EndpointRefusedError: It answers with an error, or with something that is no object.
+            ContextFullError: The prompt is longer than the model's context.
+            StreamBrokenError: The answer broke off, or did not come in time.
+        """
+        response = await self._posted(path, body)
+        if response.status_code != httpx2.codes.OK:
+            self._refuse(path, response)
+        try:
+            reply = response.json()
+        except ValueError:
+            reply = None
+        if not isinstance(reply, dict):
+            raise EndpointRefusedError(f"{self._address}{path} did not reply with a JSON object.")
+        return reply
+
+    async def _posted(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        for attempt in range(_ATTEMPTS):
+            is_last = attempt == _ATTEMPTS - 1
+            try:
+                response = await self._client.post(path, json=body)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                if is_last:
+                    raise EndpointUnreachableError(
+                        f"Nothing answers at {self._address}. Is the server running?"
+                    ) from error
+            except httpx2.HTTPError as error:
+                raise StreamBrokenError(
+                    f"The answer of {self._address}{path} broke off before its end "
+                    f"({type(error).__name__}). Look at the server's log."
+                ) from error
+            else:
+                if is_last or response.status_code not in _BUSY:
+                    return response
+            await asyncio.sleep(_PAUSE_S * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _refuse(self, path: str, response: httpx2.Response) -> None:
+        text = response.text[:_REASON_CHARS]
+        if response.status_code == httpx2.codes.BAD_REQUEST and "context" in text.lower():
+            raise ContextFullError(f"{self._address}: {text}")
+        raise EndpointRefusedError(
+            f"{self._address}{path} answered {response.status_code}: {text}", response.status_code
+        )
