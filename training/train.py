@@ -28,6 +28,8 @@ def _parser() -> argparse.ArgumentParser:
     rows = commands.add_parser("rows", help="make rows from conversations")
     rows.add_argument("conversations", type=Path, help="such as `training.export` writes")
     rows.add_argument("--model", required=True, help="a folder, a .gguf file or a local model")
+    rows.add_argument("--ended-by", choices=("model", "stop"), default="model",
+        help="what ended a turn: its closing token (default), or a stop string")  # fmt: skip
     rows.add_argument("--out", type=Path, required=True, metavar="FILE", help="of the rows")
     sft = commands.add_parser("sft", help="learn the rows")
     sft.add_argument("recipe", type=Path, help="such as training/recipes/qwen2.5-coder-1.5b.toml")
@@ -49,7 +51,8 @@ def _rows(arguments: argparse.Namespace) -> None:
     from training.trainer.model import open_tokenizer
     from training.trainer.rows import write_rows
 
-    rows = read_conversations(arguments.conversations, open_tokenizer(arguments.model))
+    tokenizer = open_tokenizer(arguments.model)
+    rows = read_conversations(arguments.conversations, tokenizer, arguments.ended_by)
     write_rows(rows, arguments.out)
     learned = sum(len(row.learned) for row in rows)
     tokens = sum(len(row.ids) for row in rows)

@@ -139,7 +139,9 @@ class CheckpointFolder:
 
     def _prune(self, progress: Progress) -> None:
         steps = self.steps()
-        stay = {*steps[-self._keep :], progress.best_step}
+        stay = set(steps[-self._keep :])
+        if progress.best_loss is not None:
+            stay.add(progress.best_step)
         for step in steps:
             if step not in stay:
                 shutil.rmtree(self.path(step), ignore_errors=True)

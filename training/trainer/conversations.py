@@ -77,10 +77,17 @@ def row_of(
     return Row(id, np.array(ids, dtype=np.int64), np.array(mask, dtype=np.bool_), weight)
 
 
-def read_conversations(file: Path, tokenizer: Tokenizer) -> tuple[Row, ...]:
+def read_conversations(
+    file: Path, tokenizer: Tokenizer, ended_by: str = "model"
+) -> tuple[Row, ...]:
     """Return the rows of a file of conversations, such as `python -m training.export` writes.
 
     A line that says `"right": false` is left out.
+
+    Args:
+        file: JSON lines with `messages`, and if need be `id`, `trial`, `weight` and `tools`.
+        tokenizer: with a chat template.
+        ended_by: of the messages that do not say it.
 
     Raises:
         TrainerError: the file can't be read, or a line is no conversation.
@@ -94,7 +101,7 @@ def read_conversations(file: Path, tokenizer: Tokenizer) -> tuple[Row, ...]:
         if not line.strip():
             continue
         try:
-            row = _row_of_line(json.loads(line), tokenizer, number)
+            row = _row_of_line(json.loads(line), tokenizer, number, ended_by)
         except (TrainerError, ValueError, KeyError, TypeError) as error:
             raise TrainerError(f"{file}, line {number}: {error or type(error).__name__}") from error
         if row is not None:
@@ -102,15 +109,16 @@ def read_conversations(file: Path, tokenizer: Tokenizer) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _row_of_line(raw: Mapping[str, Any], tokenizer: Tokenizer, number: int) -> Row | None:
+def _row_of_line(
+    raw: Mapping[str, Any], tokenizer: Tokenizer, number: int, ended_by: str
+) -> Row | None:
     if raw.get("right") is False:
         return None
     name = str(raw.get("id", number))
     if "trial" in raw:
         name = f"{name} #{int(raw['trial']) + 1}"
-    return row_of(
-        raw["messages"], tokenizer, name, float(raw.get("weight", 1.0)), raw.get("tools", ())
-    )
+    messages = [{"ended_by": ended_by, **message} for message in raw["messages"]]
+    return row_of(messages, tokenizer, name, float(raw.get("weight", 1.0)), raw.get("tools", ()))
 
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool], str]
@@ -170,7 +178,9 @@ def _turn(
     message: Mapping[str, Any], rest: str, tokenizer: Tokenizer, where: str
 ) -> Iterator[_Piece]:
     """The pieces of one learned message, as the template wrote it."""
-    content, prefill = str(message["content"]), str(message.get("prefill", ""))
+    content, prefill = message["content"], message.get("prefill", "")
+    if not isinstance(content, str) or message.get("tool_calls"):
+        raise TrainerError(f"{where}: a turn must be plain text; export to another dialect")
     ended_by = message.get("ended_by", "model")
     if ended_by not in {"model", "stop"}:
         raise TrainerError(f"{where}: ended_by is {ended_by!r}, not 'model' or 'stop'")

@@ -106,6 +106,7 @@ def open_model(
         TrainerError: there is no such model, or it can't be read.
     """
     folder = model_folder(settings.base)
+    transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=_DTYPES[settings.dtype], attn_implementation="sdpa", local_files_only=True
@@ -115,7 +116,7 @@ def open_model(
         raise TrainerError(f"the model in {folder} can't be read: {error}") from error
     model.to(device)
     if settings.recompute:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.activation_checkpointing_enable({"use_reentrant": False})
     can_pack = set(getattr(model.config, "layer_types", None) or ()) <= {"full_attention"}
     if adapter is not None:
         model = with_adapter(model, adapter, seed)
@@ -139,7 +140,10 @@ def open_tokenizer(base: str) -> Any:
 
 
 def with_adapter(model: Any, settings: AdapterSettings, seed: int) -> Any:
-    """Return the model with a new adapter on all linear layers but the head; the rest is frozen."""
+    """Return the model with a new adapter on all linear layers but the head; the rest is frozen.
+
+    The adapter is in float32 also on a bfloat16 model, or small updates would be rounded away.
+    """
     with torch.random.fork_rng(), warnings.catch_warnings():
         # peft 0.21 asks for an attribute that transformers 5 renamed.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
@@ -153,7 +157,6 @@ def with_adapter(model: Any, settings: AdapterSettings, seed: int) -> Any:
                 target_modules="all-linear",
                 task_type="CAUSAL_LM",
             ),
-            autocast_adapter_dtype=False,
         )
 
 
