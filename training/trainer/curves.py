@@ -29,6 +29,8 @@ _LEFT: Final = 64.0
 _RIGHT: Final = 24.0
 _AXIS: Final = 26.0
 _TICKS: Final = 4
+_FEW: Final = 60
+"""Points up to which each is marked."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -128,7 +130,7 @@ def _curve(title: str, lines: Mapping[str, Points]) -> _Curve | None:
         value = low + (high - low) * number / _TICKS
         y = at(0, value)[1]
         add(svg, "line", css="grid", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y)
-        add(svg, "text", f"{value:.3g}", css="tick", x=_LEFT - 8, y=y + 4, text_anchor="end")
+        add(svg, "text", _short(value), css="tick", x=_LEFT - 8, y=y + 4, text_anchor="end")
     for step in _round_steps(last):
         x = at(step, low)[0]
         add(svg, "text", f"{step:,}", css="tick", x=x, y=_HEIGHT + 16, text_anchor="middle")
@@ -143,8 +145,8 @@ def _curve(title: str, lines: Mapping[str, Points]) -> _Curve | None:
     return _Curve(title, to_markup(svg), legend if len(legend) > 1 else ())
 
 
-_FEW: Final = 60
-"""Points up to which each is marked."""
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _round_steps(last: float) -> list[int]:

@@ -287,6 +287,7 @@ def run_processes(count: int, folder: Path) -> tuple[dict[str, Any], dict[str, t
     return json.loads(out.read_text()), torch.load(f"{out}.pt", weights_only=True)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     """Detail 21: gradients are added up over processes, and divided by the whole batch once."""
     alone, weights_alone = run_processes(1, tmp_path)
