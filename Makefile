@@ -83,6 +83,7 @@ endif
 
 # Not in the extra `test`: Notebook 7 would show in the JupyterLab of `make lab`.
 test-all: setup model
+	$(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[train]'
 	$(BIN)/python -m pip install --quiet -c constraints/py311.txt ray notebook jupyterhub configurable-http-proxy ipywidgets
 	$(BIN)/python -m pytest -m 'not browser'
 	@$(MAKE) --no-print-directory test-browser BROWSER_TESTS=browser

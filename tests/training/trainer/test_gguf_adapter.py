@@ -1,0 +1,194 @@
+"""Adapters as files of llama.cpp, with a whole model as one that llama.cpp itself runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from accelerate import Accelerator
+
+from dm_jupyter.models.local.cache import require
+from dm_jupyter.models.local.catalogue import find
+from dm_jupyter.models.local.errors import ModelMissingError
+from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_model
+from training.train import main
+from training.trainer.checkpoint import read_weights
+from training.trainer.conversations import row_of
+from training.trainer.gguf_adapter import read_adapter, write_adapter
+from training.trainer.loop import Training
+from training.trainer.model import AdapterSettings, ModelSettings, open_model
+from training.trainer.recipe import TrainingSettings
+from training.trainer.rows import TrainerError, write_rows
+
+NAMES = {
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+
+
+def interleaved(matrix: np.ndarray, heads: int) -> np.ndarray:
+    """Rows as llama.cpp orders them, one by one: 0, half, 1, half + 1, … of each head."""
+    size = len(matrix) // heads
+    order = [
+        head * size + at + half
+        for head in range(heads)
+        for at in range(size // 2)
+        for half in (0, size // 2)
+    ]
+    return matrix[order]
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+@pytest.mark.parametrize("numbers", ["F16", "F32"])
+def test_an_adapter_is_read_back_as_it_was_written(kind: str, numbers: str, tmp_path: Path) -> None:
+    opened = adapted(tiny_model(kind, torch.float32))
+    file = tmp_path / "adapter.gguf"
+    weights = opened.parameters()
+    write_adapter(weights, opened.model.config, 8.0, file, numbers)
+    read = read_adapter(file)
+    assert (read.architecture, read.alpha) == (kind, 8.0)
+    assert len(read.tensors) == len(weights) == 2 * 7 * 2
+    for layer in range(2):
+        for ours, theirs in NAMES.items():
+            for matrix in "AB":
+                name = f"base_model.model.model.layers.{layer}.{ours}.lora_{matrix}.default.weight"
+                expected = weights[name].detach().numpy()
+                if kind == "llama" and matrix == "B" and ours[-6] in "qk":
+                    expected = interleaved(expected, 4 if ours[-6] == "q" else 2)
+                found = read.tensors[f"blk.{layer}.{theirs}.weight.lora_{matrix.lower()}"]
+                np.testing.assert_array_equal(found, expected.astype(found.dtype))
+                assert found.dtype == (np.float16 if numbers == "F16" else np.float32)
+
+
+def test_a_weight_that_f16_has_no_number_for_is_refused(tmp_path: Path) -> None:
+    opened = adapted(tiny_model(dtype=torch.float32))
+    next(iter(opened.parameters().values())).data[0, 0] = 1e5
+    with pytest.raises(TrainerError, match="too large for F16"):
+        write_adapter(opened.parameters(), opened.model.config, 8.0, tmp_path / "a.gguf")
+    write_adapter(opened.parameters(), opened.model.config, 8.0, tmp_path / "a.gguf", "F32")
+
+
+def test_what_llama_cpp_has_no_adapter_for_is_refused(tmp_path: Path) -> None:
+    opened = adapted(tiny_model(dtype=torch.float32))
+    file = tmp_path / "a.gguf"
+    with pytest.raises(TrainerError, match="'gpt2' models can't be exported"):
+        write_adapter(opened.parameters(), transformers.GPT2Config(), 8.0, file)
+    with pytest.raises(TrainerError, match="is no part of a LoRA adapter"):
+        write_adapter({"model.norm.weight": torch.zeros(2)}, opened.model.config, 8.0, file)
+    assert list(tmp_path.iterdir()) == []
+    file.write_bytes(b"not a model")
+    with pytest.raises(TrainerError, match="is no adapter"):
+        read_adapter(file)
+
+
+def test_the_adapter_of_a_training_is_that_of_its_best_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Detail 25: what is exported is what was trained, by the recipe and the two commands."""
+    save_tiny(tmp_path / "model", "qwen2")
+    write_rows(random_rows([30] * 8), tmp_path / "rows.jsonl")
+    (tmp_path / "recipe.toml").write_text(
+        f'[model]\nbase = "{tmp_path / "model"}"\ndtype = "float32"\n'
+        f'[adapter]\nrank = 4\nalpha = 8\n[data]\nrows = "{tmp_path / "rows.jsonl"}"\n'
+        "[training]\nlearning_rate = 0.01\nepochs = 1\nbatch_rows = 4\nevaluate_every = 1\n"
+    )
+    out, file = tmp_path / "out", tmp_path / "adapter.gguf"
+    assert main(["sft", str(tmp_path / "recipe.toml"), "--out", str(out)]) == 0
+    assert main(["export", str(out), "--out", str(file), "--numbers", "F32"]) == 0
+    assert "adapter of update 2, " in capsys.readouterr().out
+    stored = next((out / "checkpoints" / "step-000002").glob("weights*"))
+    opened = open_model(
+        ModelSettings(str(tmp_path / "model"), "float32"),
+        AdapterSettings(4, 8.0),
+        torch.device("cpu"),
+    )
+    read_weights(stored.parent, opened.parameters())
+    tensors = read_adapter(file).tensors
+    found = tensors["blk.1.ffn_up.weight.lora_b"]
+    (trained,) = (
+        one for name, one in opened.parameters().items() if "layers.1.mlp.up_proj.lora_B" in name
+    )
+    np.testing.assert_array_equal(found, trained.detach().numpy())
+    assert np.abs(found).max() > 0
+    assert main(["export", str(out), "--out", str(file), "--step", "7"]) == 1
+    assert "has no checkpoint of step 7; it has: [1, 2]" in capsys.readouterr().err
+
+
+MESSAGES = [
+    {"role": "user", "content": "Print the mean of the column price of the table `df`."},
+    {"role": "assistant", "content": "<code>\nprint(df['price'].mean().round(2))\n</code>"},
+]
+QUESTION = [{"role": "user", "content": "Print the largest value of the column size of `df`."}]
+GREEDY_TOKENS = 24
+
+
+@pytest.mark.slow
+@pytest.mark.model
+def test_llama_cpp_writes_what_the_trained_model_writes(tmp_path: Path) -> None:
+    """Detail 25, on the default model: a step of SFT, its adapter over the untouched GGUF file."""
+    base = "qwen2.5-coder-1.5b"
+    try:
+        file = require(find(base))
+    except ModelMissingError as error:
+        pytest.skip(f"skipped: {error}")
+    settings = TrainingSettings(learning_rate=1e-3, epochs=1, warmup_share=0, samples=0)
+    opened = open_model(ModelSettings(base), AdapterSettings(8, 16), torch.device("cpu"))
+    row = row_of(MESSAGES, opened.tokenizer, "q")
+    training = Training(opened, [row], settings, Accelerator(cpu=True))
+    made = [training.update([row], 1e-3) for _ in range(3)]
+    assert made[-1].loss < made[0].loss
+    write_adapter(opened.parameters(), opened.model.config, 16.0, tmp_path / "adapter.gguf")
+
+    ids = opened.tokenizer.apply_chat_template(
+        QUESTION, add_generation_prompt=True, return_dict=False
+    )
+    prompt = torch.tensor([ids])
+    opened.model.eval()
+    written = opened.model.generate(
+        input_ids=prompt,
+        attention_mask=torch.ones_like(prompt),
+        generation_config=transformers.GenerationConfig(
+            do_sample=False,
+            max_new_tokens=GREEDY_TOKENS,
+            eos_token_id=opened.tokenizer.eos_token_id,
+            pad_token_id=opened.tokenizer.eos_token_id,
+        ),
+    )[0, len(ids) :].tolist()
+    end = opened.tokenizer.eos_token_id
+    with_adapter = _llama_cpp_tokens(file, ids, tmp_path / "adapter.gguf")
+    without = _llama_cpp_tokens(file, ids, None)
+    assert [one for one in written if one != end] == [one for one in with_adapter if one != end]
+    assert without != with_adapter  # the adapter does something
+
+
+def _llama_cpp_tokens(file: Path, prompt: list[int], adapter: Path | None) -> list[int]:
+    """The likeliest tokens by llama.cpp, in a server of this process."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.n_ctx, params.n_parallel, params.warmup = 1024, 1, False
+    threads = len(os.sched_getaffinity(0))
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    if adapter is not None:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
+    server = xllamacpp.Server(params)
+    body = {
+        "prompt": prompt, "n_predict": GREEDY_TOKENS, "temperature": 0, "return_tokens": True,
+        "stream": False, "cache_prompt": False,
+    }  # fmt: skip
+    address = server.listening_address
+    request = urllib.request.Request(
+        f"{address}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        found = json.load(answer)
+    del server
+    return [int(one) for one in found["tokens"]]

@@ -1,0 +1,72 @@
+"""Models that are opened to be trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.trainer.tiny import save_tiny, tiny_model
+from training.trainer.model import AdapterSettings, ModelSettings, open_model, open_tokenizer
+from training.trainer.rows import TrainerError
+
+CPU = torch.device("cpu")
+
+
+def test_an_adapter_learns_in_float32_on_a_model_that_stays(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "m")
+    opened = open_model(ModelSettings(str(tmp_path / "m"), "bfloat16"), AdapterSettings(4, 8), CPU)
+    weights = opened.parameters()
+    assert len(weights) == 2 * 7 * 2  # layers, linear maps, A and B: the head has none
+    assert {one.dtype for one in weights.values()} == {torch.float32}
+    assert opened.model.get_input_embeddings().weight.dtype == torch.bfloat16
+    assert opened.vocabulary == 512
+    assert opened.can_pack
+
+
+def test_the_same_seed_makes_the_same_adapter_and_moves_no_other_chance(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "m")
+    settings = ModelSettings(str(tmp_path / "m"), "float32")
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = open_model(settings, AdapterSettings(4, 8), CPU, seed=1).parameters()
+    again = open_model(settings, AdapterSettings(4, 8), CPU, seed=1).parameters()
+    other = open_model(settings, AdapterSettings(4, 8), CPU, seed=2).parameters()
+    assert all(torch.equal(one, again[name]) for name, one in first.items())
+    assert any(not torch.equal(one, other[name]) for name, one in first.items())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_without_an_adapter_all_weights_learn(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "m")
+    opened = open_model(ModelSettings(str(tmp_path / "m"), "float32"), None, CPU)
+    assert len(opened.parameters()) == len(list(tiny_model().parameters()))
+
+
+def test_recomputed_activations_give_the_same_gradients(tmp_path: Path) -> None:
+    from tests.training.trainer.test_losses import furthest, gradients, loss_of
+    from tests.training.trainer.tiny import random_rows
+    from training.trainer.batch import make_packs
+
+    save_tiny(tmp_path / "m")
+    rows = random_rows((40, 30), shared=20)
+    found = []
+    for recompute in (False, True):
+        settings = ModelSettings(str(tmp_path / "m"), "float32", recompute=recompute)
+        model = open_model(settings, AdapterSettings(4, 8), CPU).model
+        found.append(gradients(model, loss_of(model, rows, make_packs(rows, 1000))))
+    assert furthest(*found) < 1e-6
+
+
+@pytest.mark.parametrize("base", ["nowhere", "/no/such/folder", "none.gguf"])
+def test_a_model_that_is_not_there_is_named(base: str) -> None:
+    with pytest.raises(TrainerError, match=base):
+        open_model(ModelSettings(base), None, CPU)
+    with pytest.raises(TrainerError, match=base):
+        open_tokenizer(base)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainerError, match=str(tmp_path)):
+        open_model(ModelSettings(str(tmp_path)), None, CPU)

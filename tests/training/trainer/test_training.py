@@ -1,0 +1,300 @@
+"""Whole trainings of a tiny model: resumed, killed, split over processes, stopped early."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+
+from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_model
+from tests.waiting import PATIENCE_S, wait_until
+from training.train import main
+from training.trainer.checkpoint import CheckpointFolder, Progress
+from training.trainer.journal import TrainingJournal, read_log
+from training.trainer.loop import Training
+from training.trainer.recipe import TrainingSettings
+from training.trainer.rows import Row, TrainerError, write_rows
+
+CHECKOUT = Path(__file__).parents[3]
+RECIPE = """
+[model]
+base = "{base}"
+dtype = "float32"
+
+[adapter]
+rank = 4
+alpha = 8
+dropout = 0.1
+
+[training]
+learning_rate = 1e-2
+epochs = 3
+batch_rows = 4
+pack_tokens = 200
+evaluate_every = 3
+patience = 100
+samples = 1
+sample_tokens = 8
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with a model, rows, held rows and a recipe."""
+    save_tiny(tmp_path / "model")
+    write_rows(random_rows([40] * 22, seed=3, shared=20), tmp_path / "rows.jsonl")
+    write_rows(random_rows([40] * 4, seed=4, shared=20), tmp_path / "held.jsonl")
+    (tmp_path / "recipe.toml").write_text(RECIPE.format(base=tmp_path / "model"))
+    return tmp_path
+
+
+def arguments(files: Path, out: str) -> list[str]:
+    return [
+        "sft", str(files / "recipe.toml"), "--out", str(files / out),
+        "--rows", str(files / "rows.jsonl"), "--held", str(files / "held.jsonl"),
+    ]  # fmt: skip
+
+
+def losses(out: Path) -> list[tuple[str, int, float]]:
+    return [
+        (one["kind"], one["step"], one.get("loss", one.get("held_loss")))
+        for one in read_log(out / "log.jsonl")
+        if one["kind"] != "sample"
+    ]
+
+
+def weights(out: Path, step: int) -> bytes:
+    return (out / "checkpoints" / f"step-{step:06d}" / "weights.safetensors").read_bytes()
+
+
+def trained(
+    folder: Path, settings: TrainingSettings, rows: list[Row], held: list[Row]
+) -> tuple[Progress, Path]:
+    opened = adapted(tiny_model(dtype=torch.float32))
+    training = Training(opened, rows, settings, Accelerator(cpu=True))
+    folder.mkdir(exist_ok=True)
+    progress = training.run(
+        CheckpointFolder(folder / "checkpoints"), TrainingJournal(folder, "t"), held
+    )
+    return progress, folder
+
+
+def test_a_training_killed_in_the_middle_goes_on_to_the_same_losses(files: Path) -> None:
+    assert main(arguments(files, "whole")) == 0
+    whole = losses(files / "whole")
+    assert [step for kind, step, _ in whole if kind == "update"] == list(range(1, 19))
+    assert whole[-1][2] < whole[0][2]  # it learned
+
+    log = files / "killed" / "log.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "training.train", *arguments(files, "killed")],
+        cwd=CHECKOUT,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_until(
+        lambda: '"update", "step": 8' in (log.read_text() if log.exists() else ""), "update 8"
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    steps = CheckpointFolder(files / "killed" / "checkpoints").steps()
+    assert steps
+    assert steps[-1] < 18  # it was killed before its end
+
+    assert main(arguments(files, "killed")) == 0
+    assert losses(files / "killed") == whole
+    assert weights(files / "killed", 18) == weights(files / "whole", 18)
+
+
+def test_a_resume_with_other_rows_or_another_recipe_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = (files / "recipe.toml").read_text()
+    (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 1"))
+    assert main(arguments(files, "out")) == 0
+    (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 2"))
+    assert main(arguments(files, "out")) == 1
+    assert "begun with another training.epochs (1 before, 2 now)" in capsys.readouterr().err
+    (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 1"))
+    write_rows(random_rows([40] * 22, seed=9), files / "rows.jsonl")
+    assert main(arguments(files, "out")) == 1
+    assert "begun with another" in capsys.readouterr().err
+
+
+def test_held_rows_that_are_also_learned_from_are_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(random_rows([40] * 2, seed=3, shared=20), files / "held.jsonl")
+    assert main(arguments(files, "out")) == 1
+    assert "2 held rows are also learned from, such as r0" in capsys.readouterr().err
+
+
+def test_training_stops_when_the_held_loss_no_longer_falls(tmp_path: Path) -> None:
+    """Held rows that have nothing to do with the others: learning them by heart makes it worse."""
+    settings = TrainingSettings(
+        learning_rate=0.05, epochs=50, batch_rows=4, evaluate_every=1, patience=3, samples=0
+    )
+    progress, folder = trained(
+        tmp_path / "out", settings, random_rows([30] * 4), random_rows([30] * 4, seed=8)
+    )
+    held = [loss for kind, _, loss in losses(folder) if kind == "evaluation"]
+    assert progress.step == progress.best_step + 3 < 50
+    assert progress.best_loss == min(held) == held[progress.best_step]
+    store = CheckpointFolder(folder / "checkpoints")
+    assert progress.best_step in store.steps()
+    assert len(store.steps()) == 3  # the best, and the two newest
+    again, _ = trained(folder, settings, random_rows([30] * 4), random_rows([30] * 4, seed=8))
+    assert again == progress  # what has ended stays ended
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    settings = TrainingSettings(learning_rate=0.01, epochs=1, samples=0)
+    _, folder = trained(tmp_path / "out", settings, random_rows([30] * 4), [])
+    newest = CheckpointFolder(folder / "checkpoints").path(1)
+    (newest / "weights.safetensors").write_bytes(b"cut")
+    with pytest.raises(TrainerError, match="step-000001 is damaged"):
+        trained(folder, settings, random_rows([30] * 4), [])
+
+
+def test_a_checkpoint_that_was_not_finished_is_no_checkpoint(tmp_path: Path) -> None:
+    store = CheckpointFolder(tmp_path)
+    (tmp_path / ".step-000005.part").mkdir()
+    assert store.steps() == []
+    assert store.restore({}, None) is None
+
+
+def test_what_was_logged_behind_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
+    journal = TrainingJournal(tmp_path, "t")
+    journal.begin(0)
+    for step in (1, 2, 3):
+        journal.add("evaluation", {"step": step, "held_loss": float(step)})
+    journal.close()
+    with (tmp_path / "log.jsonl").open("a") as opened:
+        opened.write('{"kind": "upd')  # a crash cut it
+    again = TrainingJournal(tmp_path, "t")
+    again.begin(2)
+    again.add("evaluation", {"step": 3, "held_loss": 7.0})
+    again.close()
+    found = [one["held_loss"] for one in read_log(tmp_path / "log.jsonl")]
+    assert found == [1.0, 2.0, 7.0]
+
+
+def test_the_page_shows_what_the_model_wrote_as_text(tmp_path: Path) -> None:
+    journal = TrainingJournal(tmp_path, "<b>")
+    journal.begin(0)
+    written = "<script>alert(1)</script>"
+    journal.add("sample", {"step": 1, "id": "q", "text": written, "expected": "x"})
+    journal.add("evaluation", {"step": 1, "held_loss": 2.0})
+    journal.close()
+    page = (tmp_path / "curves.html").read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "<polyline" in page
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_held_loss_is_that_of_the_rows_and_has_no_dropout(tmp_path: Path) -> None:
+    opened = adapted(tiny_model(dtype=torch.float32))
+    settings = TrainingSettings(learning_rate=0.01)
+    rows = random_rows([30] * 5)
+    training = Training(opened, rows, settings, Accelerator(cpu=True))
+    assert training.held_loss(rows) == training.held_loss(rows)
+    assert training.held_loss(rows) == pytest.approx(
+        sum(training.held_loss([row]) for row in rows) / 5, rel=1e-6
+    )
+
+
+def test_an_infinite_gradient_stops_the_training_before_it_changes_a_weight(tmp_path: Path) -> None:
+    opened = adapted(tiny_model(dtype=torch.float32))
+    training = Training(
+        opened, random_rows([30]), TrainingSettings(learning_rate=0.01), Accelerator(cpu=True)
+    )
+    before = {name: one.detach().clone() for name, one in opened.parameters().items()}
+    opened.model.get_output_embeddings().weight.data.fill_(float("inf"))
+    with pytest.raises(TrainerError, match="norm is nan"):
+        training.update(random_rows([30]), 0.01)
+    assert all(torch.equal(one, before[name]) for name, one in opened.parameters().items())
+
+
+PROCESS = """
+import json, sys
+from pathlib import Path
+import torch
+from accelerate import Accelerator
+from tests.training.trainer.tiny import adapted, random_rows, tiny_model
+from training.trainer.loop import Training
+from training.trainer.recipe import TrainingSettings
+
+accelerator = Accelerator(cpu=True)
+opened = adapted(tiny_model())
+rows = random_rows((5, 40, 3, 70, 22, 9, 31), shared=24)
+settings = TrainingSettings(learning_rate=0.01, pack_tokens=90, batch_rows=7, clip=1e9)
+training = Training(opened, rows, settings, accelerator)
+made = [training.update(rows, 0.01) for _ in range(3)]
+if accelerator.is_main_process:
+    state = {name: one.detach() for name, one in opened.parameters().items()}
+    torch.save(state, sys.argv[1] + ".pt")
+    found = {"processes": accelerator.num_processes, "losses": [one.loss for one in made],
+             "norms": [one.norm for one in made], "held": training.held_loss(rows)}
+    Path(sys.argv[1]).write_text(json.dumps(found))
+else:
+    training.held_loss(rows)
+accelerator.end_training()
+"""
+
+
+def run_processes(count: int, folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Runs the program in processes that meet at a port, as `accelerate launch` starts them."""
+    program, out = folder / "process.py", folder / f"{count}.json"
+    program.write_text(PROCESS)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {
+        "PYTHONPATH": str(CHECKOUT),
+        "OMP_NUM_THREADS": "1",
+        "WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "ACCELERATE_USE_CPU": "true",
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(program), str(out)],
+            env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    try:
+        for process in started:
+            _, said = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, said[-3000:]
+    finally:
+        for process in started:
+            process.kill()
+    return json.loads(out.read_text()), torch.load(f"{out}.pt", weights_only=True)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
+    """Detail 21: gradients are added up over processes, and divided by the whole batch once."""
+    alone, weights_alone = run_processes(1, tmp_path)
+    both, weights_both = run_processes(2, tmp_path)
+    assert (alone["processes"], both["processes"]) == (1, 2)
+    assert both["losses"] == pytest.approx(alone["losses"], abs=1e-12)
+    assert both["norms"] == pytest.approx(alone["norms"], abs=1e-11)
+    assert both["held"] == pytest.approx(alone["held"], abs=1e-12)
+    for name, one in weights_alone.items():
+        torch.testing.assert_close(weights_both[name], one, rtol=0, atol=1e-10)

@@ -1,0 +1,99 @@
+"""Train a model on rows of tokens: `python -m training.train sft RECIPE.toml --out OUT`.
+
+- `rows CONVERSATIONS.jsonl` tokenises conversations and marks what the model learns.
+- `sft RECIPE.toml` trains. The same command resumes a training that was interrupted.
+- `export OUT` writes the adapter as a GGUF file that llama.cpp loads over the model's own file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dm_jupyter.core.errors import DmJupyterError
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m training.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    rows = commands.add_parser("rows", help="make rows from conversations")
+    rows.add_argument("conversations", type=Path, help="such as `training.export` writes")
+    rows.add_argument("--model", required=True, help="a folder, a .gguf file or a local model")
+    rows.add_argument("--ended-by", choices=("model", "stop"), default="model",
+        help="what ended a turn: its closing token (default), or a stop string")  # fmt: skip
+    rows.add_argument("--out", type=Path, required=True, metavar="FILE", help="of the rows")
+    sft = commands.add_parser("sft", help="learn the rows")
+    sft.add_argument("recipe", type=Path, help="such as training/recipes/qwen2.5-coder-1.5b.toml")
+    sft.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the training")
+    sft.add_argument("--rows", default="", metavar="FILE", help="instead of the recipe's")
+    sft.add_argument("--held", default="", metavar="FILE", help="instead of the recipe's")
+    sft.add_argument("--model", default="", help="instead of the recipe's")
+    export = commands.add_parser("export", help="write the adapter for llama.cpp")
+    export.add_argument("training", type=Path, help="the folder that sft wrote")
+    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the .gguf file")
+    export.add_argument("--numbers", choices=("F16", "F32"), default="F16")
+    export.add_argument("--step", type=int, metavar="N",
+        help="of the checkpoint (default: smallest held loss, else the newest)")  # fmt: skip
+    return parser
+
+
+def _rows(arguments: argparse.Namespace) -> None:
+    from training.trainer.conversations import read_conversations
+    from training.trainer.model import open_tokenizer
+    from training.trainer.rows import write_rows
+
+    tokenizer = open_tokenizer(arguments.model)
+    rows = read_conversations(arguments.conversations, tokenizer, arguments.ended_by)
+    write_rows(rows, arguments.out)
+    learned = sum(len(row.learned) for row in rows)
+    tokens = sum(len(row.ids) for row in rows)
+    print(f"{len(rows)} rows, {tokens:,} tokens, {learned:,} of them learned: {arguments.out}")
+
+
+def _sft(arguments: argparse.Namespace) -> None:
+    from training.trainer.recipe import read_recipe
+    from training.trainer.runs import train
+
+    recipe = read_recipe(arguments.recipe)
+    recipe = recipe.with_files(arguments.model, arguments.rows, arguments.held)
+    train(recipe, arguments.out, lambda line: print(line, flush=True))
+    print(f"curves: {arguments.out / 'curves.html'}")
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from training.trainer.runs import export_adapter
+
+    step = export_adapter(arguments.training, arguments.out, arguments.numbers, arguments.step)
+    size = arguments.out.stat().st_size / 1e6
+    print(f"adapter of update {step}, {size:.1f} MB: {arguments.out}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    arguments = _parser().parse_args(argv)
+    if importlib.util.find_spec("torch") is None:
+        print("training needs more libraries: pip install -e '.[train]'", file=sys.stderr)
+        return 1
+    commands = {"rows": _rows, "sft": _sft, "export": _export}
+    try:
+        commands[arguments.command](arguments)
+    except (DmJupyterError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

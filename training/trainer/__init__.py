@@ -1,0 +1,4 @@
+"""The trainer: rows of tokens, losses, the loop, checkpoints, and adapters for llama.cpp.
+
+This is the only package that imports torch, transformers, peft, accelerate and gguf.
+"""

@@ -1,0 +1,160 @@
+"""Batches and packs: which rows one update learns from, and how they go through the model.
+
+A batch is what one update of the weights learns from. It is split into packs; each goes through
+the model in one forward pass. A pack holds whole rows one after the other, without padding. An
+attention mask lets a token see only the tokens of its own row before it, and its position counts
+from the start of its row. So a row's numbers do not depend on its neighbours.
+
+Where rows of a pack begin alike, the tokens they share are in the pack once, and all of these rows
+see them. With causal attention the activations of a prefix depend on nothing behind it, so values
+and gradients are those of rows that were forwarded alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from training.trainer.rows import Row
+
+__all__ = ["Pack", "batches", "epoch_order", "make_packs", "pack_rows"]
+
+MIN_SHARED = 16
+"""Tokens; a shorter common beginning is not worth a mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Some rows of a batch as one input of the model: N tokens, of which T are learned."""
+
+    rows: tuple[Row, ...]
+    ids_1_N: torch.Tensor
+    """(1, N) int64."""
+    position_1_N: torch.Tensor
+    """(1, N) int64: each token's place in its row."""
+    attention_1_1_N_N: torch.Tensor | None
+    """(1, 1, N, N) bool: what a token (second to last axis) sees; `None` for plain causal."""
+    source_T: torch.Tensor
+    """(T,) int64: the place in the pack of the token before each learned one."""
+    target_T: torch.Tensor
+    """(T,) int64: the learned ids, row by row."""
+    row_T: torch.Tensor
+    """(T,) int64: which of `rows` each learned id belongs to."""
+
+    @property
+    def tokens(self) -> int:
+        """N, the tokens that go through the model."""
+        return int(self.ids_1_N.shape[1])
+
+    def to(self, device: torch.device) -> Pack:
+        """Return the pack on a device."""
+        mask = self.attention_1_1_N_N
+        return Pack(
+            self.rows,
+            self.ids_1_N.to(device),
+            self.position_1_N.to(device),
+            None if mask is None else mask.to(device),
+            self.source_T.to(device),
+            self.target_T.to(device),
+            self.row_T.to(device),
+        )
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Return the order of an epoch's rows; the same arguments give the same order anywhere."""
+    return np.random.default_rng((seed, epoch)).permutation(count)
+
+
+def batches(count: int, batch_rows: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Return the row numbers of each batch of an epoch; the last may be smaller."""
+    order = epoch_order(count, seed, epoch)
+    return [order[at : at + batch_rows] for at in range(0, count, batch_rows)]
+
+
+def pack_rows(rows: Sequence[Row], *, share: bool = True) -> Pack:
+    """Return rows as one pack.
+
+    Args:
+        rows: at least one; they come into the pack in the order of their ids.
+        share: whether tokens with which rows begin alike are in the pack once.
+    """
+    ordered = _sorted(rows)
+    slots = _slots(ordered, share=share)
+    total = int(slots[-1][-1]) + 1
+    ids = np.zeros(total, dtype=np.int64)
+    positions = np.zeros(total, dtype=np.int64)
+    for row, places in zip(ordered, slots, strict=True):
+        ids[places] = row.ids
+        positions[places] = np.arange(len(places))
+    sources = [places[row.learned - 1] for row, places in zip(ordered, slots, strict=True)]
+    counts = [len(one) for one in sources]
+    return Pack(
+        rows=tuple(ordered),
+        ids_1_N=torch.from_numpy(ids)[None],
+        position_1_N=torch.from_numpy(positions)[None],
+        attention_1_1_N_N=_attention(slots, total) if len(ordered) > 1 else None,
+        source_T=torch.from_numpy(np.concatenate(sources)),
+        target_T=torch.from_numpy(np.concatenate([row.ids[row.mask] for row in ordered])),
+        row_T=torch.from_numpy(np.repeat(np.arange(len(ordered)), counts)),
+    )
+
+
+def make_packs(rows: Sequence[Row], pack_tokens: int, *, share: bool = True) -> list[Pack]:
+    """Return a batch as packs of at most so many tokens; a longer row is a pack of its own.
+
+    Args:
+        rows: of the batch.
+        pack_tokens: N is at most this; 1 makes each row a pack.
+        share: as in `pack_rows`.
+    """
+    return [pack_rows(group, share=share) for group in _groups(rows, pack_tokens, share=share)]
+
+
+def _groups(rows: Sequence[Row], pack_tokens: int, *, share: bool) -> Iterator[list[Row]]:
+    group: list[Row] = []
+    used = 0
+    for row in _sorted(rows):
+        more = len(row.ids) - (_shared(group[-1], row) if share and group else 0)
+        if group and used + more > pack_tokens:
+            yield group
+            group, more, used = [], len(row.ids), 0
+        group.append(row)
+        used += more
+    if group:
+        yield group
+
+
+def _sorted(rows: Sequence[Row]) -> list[Row]:
+    """By their ids, so that each row shares its longest beginning with the row before it."""
+    return sorted(rows, key=lambda row: (row.ids.tolist(), row.id))
+
+
+def _shared(one: Row, other: Row) -> int:
+    """The number of ids with which both rows begin, 0 where it isn't worth sharing."""
+    length = min(len(one.ids), len(other.ids))
+    differs = np.flatnonzero(one.ids[:length] != other.ids[:length])
+    shared = int(differs[0]) if len(differs) else length
+    return shared if shared >= MIN_SHARED else 0
+
+
+def _slots(rows: Sequence[Row], *, share: bool) -> list[NDArray[np.int64]]:
+    """For each row, the place of each of its tokens in the pack."""
+    slots: list[NDArray[np.int64]] = []
+    used = 0
+    for number, row in enumerate(rows):
+        shared = _shared(rows[number - 1], row) if share and number else 0
+        fresh = np.arange(used, used + len(row.ids) - shared)
+        slots.append(np.concatenate([slots[-1][:shared], fresh]) if shared else fresh)
+        used += len(fresh)
+    return slots
+
+
+def _attention(slots: Sequence[NDArray[np.int64]], total: int) -> torch.Tensor:
+    mask = np.zeros((total, total), dtype=np.bool_)
+    for places in slots:
+        mask[np.ix_(places, places)] = np.tri(len(places), dtype=np.bool_)
+    return torch.from_numpy(mask)[None, None]

@@ -1,0 +1,188 @@
+"""Checkpoints: all that a training needs to go on as if it had never stopped.
+
+Each is a folder `step-000120` that is there whole or not at all: it is written under another name,
+flushed to the disk and then renamed. The order of the rows follows from seed, epoch and step, so
+the step alone restores it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from training.trainer.rows import TrainerError
+
+__all__ = ["Checkpoint", "CheckpointFolder", "Progress", "read_weights"]
+
+_NAME: Final = re.compile(r"step-(\d{6,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a training is."""
+
+    step: int = 0
+    """Updates made."""
+    best_loss: float | None = None
+    """The smallest held loss so far; `None` before the first evaluation."""
+    best_step: int = 0
+    """Updates made when it was measured."""
+    worse: int = 0
+    """Evaluations in a row, up to the last, that did not improve on the smallest."""
+
+
+class Checkpoint(Protocol):
+    """Where a training stores itself."""
+
+    def save(self, progress: Progress, weights: Mapping[str, torch.Tensor], optimizer: Any) -> None:
+        """Store the training, with the state of torch's random numbers.
+
+        Called between two updates, by one process. It returns when the checkpoint survives a
+        crash of the machine.
+        """
+        ...
+
+    def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Any) -> Progress | None:
+        """Bring back the newest checkpoint; return `None` where there is none.
+
+        Called once, before the first update, by every process. It changes `weights` in place.
+        """
+        ...
+
+
+class CheckpointFolder:
+    """Checkpoints in one folder: the newest ones, and that of the best held loss."""
+
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        """Make the store.
+
+        Args:
+            folder: holds the checkpoints and nothing else; made when the first is saved.
+            keep: newest checkpoints that stay, at least 1; the best one stays beside them.
+        """
+        self.folder = folder
+        self._keep = max(1, keep)
+
+    def steps(self) -> list[int]:
+        """Return the steps that have a whole checkpoint, ascending."""
+        if not self.folder.is_dir():
+            return []
+        found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in found if match)
+
+    def path(self, step: int) -> Path:
+        """Return the folder of a step's checkpoint, which need not exist."""
+        return self.folder / f"step-{step:06d}"
+
+    def save(self, progress: Progress, weights: Mapping[str, torch.Tensor], optimizer: Any) -> None:
+        """Store the training and remove what is neither new nor best.
+
+        Raises:
+            OSError: the disk is full or can't be written.
+        """
+        final = self.path(progress.step)
+        part = self.folder / f".{final.name}.part"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        try:
+            save_file(
+                {name: one.detach().contiguous().cpu() for name, one in weights.items()},
+                part / "weights.safetensors",
+            )
+            torch.save(
+                {"optimizer": optimizer.state_dict(), "random": _random_state()},
+                part / "optimizer.pt",
+            )
+            (part / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
+            for file in part.iterdir():
+                _flush(file)
+            _flush(part)
+            shutil.rmtree(final, ignore_errors=True)
+            part.rename(final)
+            _flush(self.folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        self._prune(progress)
+
+    def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Any) -> Progress | None:
+        """Bring back the newest checkpoint, random numbers included.
+
+        Raises:
+            TrainerError: it is of another model or adapter, or damaged.
+        """
+        steps = self.steps()
+        if not steps:
+            return None
+        folder = self.path(steps[-1])
+        read_weights(folder, weights)
+        try:
+            stored = torch.load(folder / "optimizer.pt", weights_only=True)
+            optimizer.load_state_dict(stored["optimizer"])
+            _restore_random(stored["random"])
+            return Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise TrainerError(
+                f"the checkpoint {folder} is damaged: {error}; remove it to go on from the one "
+                "before"
+            ) from error
+
+    def _prune(self, progress: Progress) -> None:
+        steps = self.steps()
+        stay = set(steps[-self._keep :])
+        if progress.best_loss is not None:
+            stay.add(progress.best_step)
+        for step in steps:
+            if step not in stay:
+                shutil.rmtree(self.path(step), ignore_errors=True)
+
+
+def read_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Copy a checkpoint's weights into those of a model, in place.
+
+    Args:
+        folder: of one checkpoint.
+        weights: by name; the checkpoint must have the same names and shapes.
+
+    Raises:
+        TrainerError: it is of another model or adapter, or damaged.
+    """
+    try:
+        stored = load_file(folder / "weights.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise TrainerError(f"the checkpoint {folder} is damaged: {error}") from error
+    shapes = {name: tuple(one.shape) for name, one in weights.items()}
+    if {name: tuple(one.shape) for name, one in stored.items()} != shapes:
+        raise TrainerError(f"the checkpoint {folder} is of another model or adapter")
+    with torch.no_grad():
+        for name, one in weights.items():
+            one.copy_(stored[name])
+
+
+def _random_state() -> dict[str, Any]:
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {"cpu": torch.get_rng_state(), "gpus": gpus}
+
+
+def _restore_random(state: Mapping[str, Any]) -> None:
+    torch.set_rng_state(state["cpu"])
+    if len(state["gpus"]) == torch.cuda.device_count() and state["gpus"]:
+        torch.cuda.set_rng_state_all(state["gpus"])
+
+
+def _flush(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

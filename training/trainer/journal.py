@@ -1,0 +1,106 @@
+"""The log of a training: JSON lines, event files for TensorBoard, and the page of its curves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tensorboardX import SummaryWriter
+
+from training.durable.atomic import write_lines, write_whole
+from training.trainer.curves import curves_page
+
+__all__ = ["Journal", "TrainingJournal", "read_log"]
+
+_CURVES: Final = {"update": ("loss", "rate", "norm", "tokens_per_s"), "evaluation": ("held_loss",)}
+"""The numbers of a kind of record that become curves."""
+
+
+class Journal(Protocol):
+    """Where a training says what it did."""
+
+    def begin(self, step: int) -> None:
+        """Forget what was said of later updates; called once, before any record.
+
+        Args:
+            step: updates made, 0 for a new training.
+        """
+        ...
+
+    def add(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Say one thing; called before the checkpoint of the same step.
+
+        Args:
+            kind: `update`, `evaluation` or `sample`.
+            record: with the field `step`.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the log; called once, also after a fault."""
+        ...
+
+
+class TrainingJournal:
+    """The log in the folder of a training."""
+
+    def __init__(self, folder: Path, title: str) -> None:
+        """Make the log.
+
+        Args:
+            folder: gets `log.jsonl`, `tensorboard/` and `curves.html`.
+            title: of the page.
+        """
+        self._folder = folder
+        self._title = title
+        self._file = folder / "log.jsonl"
+        self._records: list[dict[str, Any]] = []
+        self._board: Any = None
+
+    def begin(self, step: int) -> None:
+        """Drop what was logged behind a step, and start to log."""
+        self._records = [one for one in read_log(self._file) if one["step"] <= step]
+        write_lines(self._records, self._file)
+        self._board = SummaryWriter(str(self._folder / "tensorboard"), purge_step=step + 1)
+
+    def add(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Write a record; an evaluation renews the page."""
+        whole = {"kind": kind, **record}
+        self._records.append(whole)
+        with self._file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(whole, ensure_ascii=False) + "\n")
+        for name in _CURVES.get(kind, ()):
+            if name in whole:
+                self._board.add_scalar(f"{kind}/{name}", whole[name], whole["step"])
+        if kind == "evaluation":
+            self._show()
+
+    def close(self) -> None:
+        """Renew the page and end the event file."""
+        self._show()
+        if self._board is not None:
+            self._board.close()
+
+    def _show(self) -> None:
+        page = curves_page(self._records, self._title)
+        write_whole(page.encode("utf-8", "replace"), self._folder / "curves.html")
+        if self._board is not None:
+            self._board.flush()
+
+
+def read_log(file: Path) -> list[dict[str, Any]]:
+    """Return the records of a log: none without a file, and without a line that a crash cut."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    records = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            break
+        records.append(record)
+    return records

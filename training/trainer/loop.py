@@ -1,0 +1,261 @@
+"""The loop: batches, updates, evaluations, checkpoints. Reads top to bottom.
+
+Several processes, started by `accelerate launch`, each forward their share of a batch's packs. The
+sum of their gradients is that of one process, because each row's factor comes from the whole batch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import transformers
+from accelerate import Accelerator
+
+from training.trainer.batch import Pack, batches, make_packs
+from training.trainer.checkpoint import Checkpoint, Progress
+from training.trainer.journal import Journal
+from training.trainer.losses import Loss, SftLoss, learned_logps, pack_loss
+from training.trainer.model import OpenedModel
+from training.trainer.recipe import TrainingSettings
+from training.trainer.rows import Row, Rows, TrainerError
+from training.trainer.schedule import Schedule, adamw, clip_gradients
+
+__all__ = ["Training", "Update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one update did."""
+
+    loss: float
+    norm: float
+    """Of the gradient, before clipping."""
+    tokens: int
+    """Forwarded, in all processes."""
+    learned: int
+
+
+class Training:
+    """One training, from its last checkpoint to its end."""
+
+    def __init__(
+        self,
+        opened: OpenedModel,
+        rows: Rows,
+        settings: TrainingSettings,
+        accelerator: Accelerator,
+        loss: Loss | None = None,
+    ) -> None:
+        """Prepare the training.
+
+        Args:
+            opened: the model, on the accelerator's device.
+            rows: to learn from; at least one.
+            settings: how.
+            accelerator: the processes; the gradients are added up over them.
+            loss: SFT by default.
+        """
+        self._opened = opened
+        self._model = opened.model
+        self._rows = rows
+        self._settings = settings
+        self._accelerator = accelerator
+        self._loss = loss or SftLoss()
+        self._weights = opened.parameters()
+        if not self._weights:
+            raise TrainerError("no weight of the model is to be trained")
+        self._steps_per_epoch = math.ceil(len(rows) / settings.batch_rows)
+        steps = self._steps_per_epoch * settings.epochs
+        warmup = round(settings.warmup_share * steps)
+        self.schedule = Schedule(settings.learning_rate, steps, warmup, settings.shape)
+        self.optimizer = adamw(self._weights.values(), settings.weight_decay)
+
+    def run(
+        self,
+        checkpoints: Checkpoint,
+        journal: Journal,
+        held: Sequence[Row] = (),
+        say: Callable[[str], object] = str,
+    ) -> Progress:
+        """Train until the last update, or until the held loss no longer falls.
+
+        Args:
+            checkpoints: the training goes on from the newest one.
+            journal: gets every update and evaluation.
+            held: rows that are only evaluated.
+            say: gets a line for a person after each evaluation.
+
+        Raises:
+            TrainerError: the checkpoint is of another training, or a gradient is not finite.
+            OSError: a checkpoint or the log can't be written.
+        """
+        torch.manual_seed(self._settings.seed)
+        restored = checkpoints.restore(self._weights, self.optimizer)
+        progress = restored or Progress()
+        if self._is_main:
+            journal.begin(progress.step)
+        try:
+            if restored is None:
+                progress = self._milestone(progress, checkpoints, journal, held, say)
+            while progress.step < self.schedule.steps and not self._is_over(progress):
+                progress = self._advance(progress, journal)
+                if self._is_milestone(progress.step):
+                    progress = self._milestone(progress, checkpoints, journal, held, say)
+        finally:
+            if self._is_main:
+                journal.close()
+        return progress
+
+    def update(self, rows: Sequence[Row], rate: float) -> Update:
+        """Make one update.
+
+        Args:
+            rows: the whole batch, the same in every process.
+            rate: the learning rate.
+        """
+        self._model.train()
+        factors = self._loss.factors(rows)
+        packs = self._packs(rows)
+        total = torch.zeros((), dtype=torch.float64)
+        for pack in self._own(packs):
+            share = self._share(pack, factors)
+            share.backward()
+            total += share.detach().double().cpu()
+        self._add_up_gradients()
+        norm = clip_gradients(self._weights.values(), self._settings.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return Update(
+            self._summed(total),
+            norm,
+            sum(pack.tokens for pack in packs),
+            sum(len(row.learned) for row in rows),
+        )
+
+    def held_loss(self, rows: Sequence[Row]) -> float:
+        """Return the loss of rows as one batch, without dropout."""
+        self._model.eval()
+        factors = self._loss.factors(rows)
+        total = torch.zeros((), dtype=torch.float64)
+        with torch.no_grad():
+            for pack in self._own(self._packs(rows)):
+                total += self._share(pack, factors).double().cpu()
+        return self._summed(total)
+
+    def _advance(self, progress: Progress, journal: Journal) -> Progress:
+        epoch, number = divmod(progress.step, self._steps_per_epoch)
+        settings = self._settings
+        order = batches(len(self._rows), settings.batch_rows, settings.seed, epoch)[number]
+        rate = self.schedule.rate(progress.step)
+        began = time.perf_counter()
+        made = self.update([self._rows[int(at)] for at in order], rate)
+        seconds = time.perf_counter() - began
+        progress = replace(progress, step=progress.step + 1)
+        if self._is_main:
+            record = {
+                "step": progress.step,
+                "epoch": epoch + 1,
+                "loss": made.loss,
+                "rate": rate,
+                "norm": made.norm,
+                "tokens": made.tokens,
+                "learned": made.learned,
+                "seconds": round(seconds, 3),
+                "tokens_per_s": round(made.tokens / seconds, 2),
+            }
+            journal.add("update", record)
+        return progress
+
+    def _milestone(
+        self,
+        progress: Progress,
+        checkpoints: Checkpoint,
+        journal: Journal,
+        held: Sequence[Row],
+        say: Callable[[str], object],
+    ) -> Progress:
+        """Evaluate the held rows and store the training."""
+        line = f"update {progress.step} of {self.schedule.steps}"
+        if held:
+            loss = self.held_loss(held)
+            progress = _judged(progress, loss)
+            line += f": held loss {loss:.4f}"
+            if self._is_main:
+                for row in held[: self._settings.samples]:
+                    journal.add("sample", {"step": progress.step, **self._sample(row)})
+                journal.add("evaluation", {"step": progress.step, "held_loss": loss})
+        if self._is_main:
+            checkpoints.save(progress, self._weights, self.optimizer)
+            say(line)
+        self._accelerator.wait_for_everyone()
+        return progress
+
+    def _is_milestone(self, step: int) -> bool:
+        return step % self._settings.evaluate_every == 0 or step == self.schedule.steps
+
+    def _is_over(self, progress: Progress) -> bool:
+        return progress.worse >= self._settings.patience
+
+    @property
+    def _is_main(self) -> bool:
+        return bool(self._accelerator.is_main_process)
+
+    def _packs(self, rows: Sequence[Row]) -> list[Pack]:
+        return make_packs(rows, self._settings.pack_tokens if self._opened.can_pack else 1)
+
+    def _own(self, packs: Sequence[Pack]) -> list[Pack]:
+        """The packs of this process, on its device."""
+        processes = self._accelerator.num_processes
+        mine = packs[self._accelerator.process_index :: processes]
+        return [pack.to(self._accelerator.device) for pack in mine]
+
+    def _share(self, pack: Pack, factors: Mapping[str, float]) -> torch.Tensor:
+        return pack_loss(self._loss, learned_logps(self._model, pack), pack, factors)
+
+    def _add_up_gradients(self) -> None:
+        if self._accelerator.num_processes == 1:
+            return
+        for weight in self._weights.values():
+            own = torch.zeros_like(weight) if weight.grad is None else weight.grad
+            weight.grad = self._accelerator.reduce(own, "sum")
+
+    def _summed(self, total: torch.Tensor) -> float:
+        on_device = total.to(self._accelerator.device)
+        return float(self._accelerator.reduce(on_device, "sum"))
+
+    def _sample(self, row: Row) -> dict[str, Any]:
+        """The first turn of a row as the model writes it, each time its likeliest token."""
+        tokenizer = self._opened.tokenizer
+        first = int(row.learned[0])
+        behind = int(
+            next((at for at in range(first, len(row.ids)) if not row.mask[at]), len(row.ids))
+        )
+        prompt = torch.from_numpy(row.ids[:first])[None].to(self._accelerator.device)
+        greedy = transformers.GenerationConfig(
+            do_sample=False,
+            max_new_tokens=self._settings.sample_tokens,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.eos_token_id,
+        )
+        self._model.eval()
+        made = self._model.generate(
+            input_ids=prompt, attention_mask=torch.ones_like(prompt), generation_config=greedy
+        )
+        return {
+            "id": row.id,
+            "text": tokenizer.decode(made[0, first:], skip_special_tokens=False),
+            "expected": tokenizer.decode(row.ids[first:behind], skip_special_tokens=False),
+        }
+
+
+def _judged(progress: Progress, loss: float) -> Progress:
+    if progress.best_loss is None or loss < progress.best_loss:
+        return replace(progress, best_loss=loss, best_step=progress.step, worse=0)
+    return replace(progress, worse=progress.worse + 1)

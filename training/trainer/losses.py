@@ -1,0 +1,129 @@
+"""Losses, as sums over learned tokens whose scale is fixed before the batch is split.
+
+A loss that divides by what one micro-batch or one process holds depends on the split. So a `Loss`
+first gives each row of the whole batch its factor, and then a number for each token. The batch's
+loss is the sum of factor times number over all packs of all processes.
+
+SFT is Eq. 4 of DataMind (arXiv 2509.25084): minus the mean log-probability of the agent's tokens in
+a row (1/|y|), averaged over rows. Environment tokens have no part in it. Deviates: rows may have
+weights, then it is the weighted mean. Worked out by hand in
+`test_sft_weighs_rows_and_not_tokens`: rows of 1 and 3 tokens with log-probabilities -1 and -2, -3,
+-4 give (1 + 3) / 2 = 2; a mean over tokens would give 2.5.
+
+What trainers get wrong here, each with a test: the mask shifted by one against the labels, a mean
+for each micro-batch instead of one for the batch, and the same row counted once for each rollout.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from training.trainer.batch import Pack
+from training.trainer.rows import Row
+
+__all__ = ["Loss", "SftLoss", "learned_logps", "pack_loss"]
+
+HEAD_TOKENS = 256
+"""Learned positions whose logits exist at a time; 256 of 151,936 logits in fp32 are 156 MB."""
+
+
+class Loss(Protocol):
+    """What is minimised."""
+
+    def factors(self, rows: Sequence[Row]) -> dict[str, float]:
+        """Return each row's factor by its id.
+
+        The trainer calls it once for each batch, with every row of it, also those that another
+        process forwards. A row that teaches nothing has the factor 0.
+        """
+        ...
+
+    def of_tokens(self, logp_T: torch.Tensor, pack: Pack) -> torch.Tensor:
+        """Return a number for each learned token, shape (T,), before its row's factor.
+
+        Called once for each pack. It may read the pack's rows, but must not normalise by what is
+        in the pack.
+
+        Args:
+            logp_T: the model's log-probabilities of `pack.target_T`, fp32 or fp64.
+            pack: what was forwarded.
+        """
+        ...
+
+
+class SftLoss:
+    """The mean over rows of a row's mean negative log-probability."""
+
+    def factors(self, rows: Sequence[Row]) -> dict[str, float]:
+        """Return weight / (|y| · sum of weights) for each row; copies of a row share its factor."""
+        copies = Counter(row.id for row in rows)
+        total = sum(row.weight / copies[row.id] for row in rows)
+        return {row.id: row.weight / (len(row.learned) * copies[row.id] * total) for row in rows}
+
+    def of_tokens(self, logp_T: torch.Tensor, pack: Pack) -> torch.Tensor:  # noqa: ARG002
+        """Return minus the log-probabilities."""
+        return -logp_T
+
+
+def pack_loss(
+    loss: Loss, logp_T: torch.Tensor, pack: Pack, factors: Mapping[str, float]
+) -> torch.Tensor:
+    """Return a pack's share of its batch's loss; the shares of all packs add up to it.
+
+    Args:
+        loss: what is minimised.
+        logp_T: of the pack's learned tokens.
+        pack: what was forwarded.
+        factors: of `loss`, for the whole batch.
+    """
+    by_row = torch.tensor(
+        [factors[row.id] for row in pack.rows], dtype=logp_T.dtype, device=logp_T.device
+    )
+    return (by_row[pack.row_T] * loss.of_tokens(logp_T, pack)).sum()
+
+
+def learned_logps(model: Any, pack: Pack) -> torch.Tensor:
+    """Return the log-probabilities of a pack's learned tokens, shape (T,), fp32 (fp64 of fp64).
+
+    Logits are made for learned positions alone, some at a time, and made again for the gradient.
+
+    Args:
+        model: of transformers, with or without an adapter of peft.
+        pack: on the model's device.
+    """
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    hidden_1_N_D = causal.get_decoder()(
+        input_ids=pack.ids_1_N,
+        position_ids=pack.position_1_N,
+        attention_mask=pack.attention_1_1_N_N,
+        use_cache=False,
+    ).last_hidden_state
+    hidden_T_D = hidden_1_N_D[0, pack.source_T]
+    head = causal.get_output_embeddings()
+    return torch.cat(
+        [
+            _head_logps(
+                head, hidden_T_D[at : at + HEAD_TOKENS], pack.target_T[at : at + HEAD_TOKENS]
+            )
+            for at in range(0, len(pack.target_T), HEAD_TOKENS)
+        ]
+    )
+
+
+def _head_logps(head: Any, hidden_C_D: torch.Tensor, target_C: torch.Tensor) -> torch.Tensor:
+    def logps(hidden: torch.Tensor) -> torch.Tensor:
+        logits_C_V = head(hidden)
+        if logits_C_V.dtype != torch.float64:
+            logits_C_V = logits_C_V.float()
+        chosen = logits_C_V.gather(1, target_C[:, None])[:, 0]
+        return chosen - logits_C_V.logsumexp(dim=1)
+
+    if not torch.is_grad_enabled():
+        return logps(hidden_C_D)
+    made: torch.Tensor = checkpoint(logps, hidden_C_D, use_reentrant=False)
+    return made

@@ -1,0 +1,217 @@
+"""The model that learns: opened from a folder or a GGUF file, with an adapter on it.
+
+A GGUF file holds quantised blocks. transformers can train only dequantised weights, so the first
+use of a file writes them beside it, as a folder of safetensors. Later uses read that folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+import transformers
+from peft import LoraConfig, get_peft_model
+
+from dm_jupyter.core.errors import DmJupyterError
+from dm_jupyter.models.local.cache import require
+from dm_jupyter.models.local.catalogue import is_local_name, resolve
+from training.trainer.rows import TrainerError
+
+__all__ = [
+    "AdapterSettings",
+    "ModelSettings",
+    "OpenedModel",
+    "model_folder",
+    "open_model",
+    "open_tokenizer",
+    "with_adapter",
+]
+
+_SOURCE: Final = "source.json"
+_DTYPES: Final = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which weights are trained, and in which numbers."""
+
+    base: str
+    """A folder of transformers, a .gguf file, or a name of `dm-jupyter model list`."""
+    dtype: str = "bfloat16"
+    """`bfloat16`, `float32` or `float64`."""
+    recompute: bool = False
+    """Compute activations again for the gradient: less memory, more time."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise TrainerError(f"the dtype {self.dtype!r} is not one of {', '.join(_DTYPES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """Low-rank matrices that learn while the model's own weights stay (LoRA)."""
+
+    rank: int = 8
+    alpha: float = 16.0
+    """The adapter's output is scaled by alpha / rank."""
+    dropout: float = 0.0
+    """Share of the adapter's inputs that a training step leaves out."""
+
+    def __post_init__(self) -> None:
+        if self.rank < 1 or self.alpha <= 0 or not 0 <= self.dropout < 1:
+            raise TrainerError(
+                f"an adapter of rank {self.rank}, alpha {self.alpha}, dropout {self.dropout} "
+                "can't be made"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """A model and its tokenizer."""
+
+    model: Any
+    """Of transformers, or of peft where there is an adapter."""
+    tokenizer: Any
+    can_pack: bool
+    """Whether several rows may go through the model at once: every layer attends to all tokens."""
+
+    @property
+    def vocabulary(self) -> int:
+        """The ids that the model has an embedding for; may be more than the tokenizer's."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return what learns, by its name."""
+        return {name: one for name, one in self.model.named_parameters() if one.requires_grad}
+
+
+def open_model(
+    settings: ModelSettings, adapter: AdapterSettings | None, device: torch.device, seed: int = 0
+) -> OpenedModel:
+    """Return a model that is ready to train.
+
+    Args:
+        settings: which model.
+        adapter: `None` trains all weights.
+        device: where it computes.
+        seed: of the adapter's first weights.
+
+    Raises:
+        TrainerError: there is no such model, or it can't be read.
+    """
+    folder = model_folder(settings.base)
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=_DTYPES[settings.dtype], attn_implementation="sdpa", local_files_only=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"the model in {folder} can't be read: {error}") from error
+    model.to(device)
+    if settings.recompute:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+    can_pack = set(getattr(model.config, "layer_types", None) or ()) <= {"full_attention"}
+    if adapter is not None:
+        model = with_adapter(model, adapter, seed)
+    model.train()
+    return OpenedModel(model, tokenizer, can_pack)
+
+
+def open_tokenizer(base: str) -> Any:
+    """Return a model's tokenizer, without its weights.
+
+    Raises:
+        TrainerError: there is no such model, or it has no tokenizer.
+    """
+    file = _model_file(base)
+    try:
+        if file.is_dir():
+            return transformers.AutoTokenizer.from_pretrained(file, local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"{file} has no tokenizer: {error}") from error
+
+
+def with_adapter(model: Any, settings: AdapterSettings, seed: int) -> Any:
+    """Return the model with a new adapter on all linear layers but the head; the rest is frozen.
+
+    The adapter is in float32 also on a bfloat16 model, or small updates would be rounded away.
+    """
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        # peft 0.21 asks for an attribute that transformers 5 renamed.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        torch.manual_seed(seed)
+        return get_peft_model(
+            model,
+            LoraConfig(
+                r=settings.rank,
+                lora_alpha=settings.alpha,
+                lora_dropout=settings.dropout,
+                target_modules="all-linear",
+                task_type="CAUSAL_LM",
+            ),
+        )
+
+
+def model_folder(base: str) -> Path:
+    """Return a model's folder of transformers; of a GGUF file, the folder beside it.
+
+    Raises:
+        TrainerError: there is no such model, or its weights can't be written beside it.
+    """
+    file = _model_file(base)
+    if file.is_dir():
+        return file
+    folder = file.with_name(f"{file.stem}-bfloat16")
+    mark = {"name": file.name, "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
+    if _source_of(folder) != mark:
+        _dequantise(file, folder, mark)
+    return folder
+
+
+def _model_file(base: str) -> Path:
+    path = Path(base).expanduser()
+    if path.is_dir():
+        return path
+    if not is_local_name(base):
+        raise TrainerError(f"there is no model folder at {base}")
+    try:
+        return require(resolve(base))
+    except DmJupyterError as error:
+        raise TrainerError(str(error)) from error
+
+
+def _source_of(folder: Path) -> Any:
+    try:
+        return json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
+    part = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            file.parent,
+            gguf_file=file.name,
+            quantization_config=transformers.GgufConfig(dequantize=True),
+            dtype=torch.bfloat16,
+        )
+        model.save_pretrained(part)
+        transformers.AutoTokenizer.from_pretrained(
+            file.parent, gguf_file=file.name
+        ).save_pretrained(part)
+        (part / _SOURCE).write_text(json.dumps(mark), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"{file} can't be dequantised into {folder}: {error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,140 @@
+"""A recipe: which model learns from which rows, and how. One TOML file.
+
+Each table of the file is one of the dataclasses below, and each key one of its fields. A path is
+relative to the folder in which the command runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from training.trainer.model import AdapterSettings, ModelSettings
+from training.trainer.rows import TrainerError
+
+__all__ = ["DataSettings", "Recipe", "TrainingSettings", "read_recipe"]
+
+Table = TypeVar("Table")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSettings:
+    """The rows."""
+
+    rows: str = ""
+    """File of the rows to learn from."""
+    held: str = ""
+    """File of rows that are only evaluated; empty for none, and then nothing stops early."""
+    max_tokens: int | None = None
+    """Longer rows are left out as a whole; `None` takes all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How the model learns, and how often it is evaluated and stored."""
+
+    learning_rate: float
+    """At the end of the warm-up."""
+    epochs: int = 3
+    batch_rows: int = 16
+    """Rows that one update learns from."""
+    pack_tokens: int = 512
+    """Tokens in one forward pass; decides memory and speed, and not what is learned."""
+    warmup_share: float = 0.1
+    """Of all updates."""
+    shape: str = "cosine"
+    """`cosine` to 0, or `constant`, after the warm-up."""
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    """Largest norm of all gradients together."""
+    seed: int = 1
+    evaluate_every: int = 20
+    """Updates between two evaluations of the held rows, each with a checkpoint."""
+    patience: int = 3
+    """Evaluations without a new smallest held loss after which training ends."""
+    samples: int = 2
+    """Held rows whose first turn the model writes at each evaluation."""
+    sample_tokens: int = 200
+    """Longest turn of these."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_rows", "pack_tokens", "evaluate_every", "patience"):
+            if getattr(self, name) < 1:
+                raise TrainerError(f"{name} = {getattr(self, name)} is not at least 1")
+        if not 0 <= self.warmup_share <= 1 or self.clip <= 0:
+            raise TrainerError("warmup_share must be from 0 to 1, and clip above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A whole training."""
+
+    model: ModelSettings
+    training: TrainingSettings
+    data: DataSettings = field(default_factory=DataSettings)
+    adapter: AdapterSettings | None = None
+    """`None`, a recipe without this table, trains all weights."""
+
+    def with_files(self, base: str = "", rows: str = "", held: str = "") -> Recipe:
+        """Return the recipe with another model and other files, where these are named."""
+        return replace(
+            self,
+            model=replace(self.model, base=base or self.model.base),
+            data=replace(self.data, rows=rows or self.data.rows, held=held or self.data.held),
+        )
+
+
+def read_recipe(file: Path) -> Recipe:
+    """Return the recipe in a TOML file.
+
+    Raises:
+        TrainerError: the file can't be read, or a table or key of it is unknown, missing or wrong.
+    """
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"{file} can't be read: {error}") from error
+    kinds: dict[str, type[Any]] = {
+        "model": ModelSettings,
+        "training": TrainingSettings,
+        "data": DataSettings,
+        "adapter": AdapterSettings,
+    }
+    try:
+        for name in ("model", "training"):
+            if name not in raw:
+                raise TrainerError(f"the table [{name}] is missing")
+        for name in raw:
+            if name not in kinds:
+                raise TrainerError(f"unknown table [{name}]; known: {', '.join(kinds)}")
+        return Recipe(**{name: _read_table(kinds[name], raw[name], name) for name in raw})
+    except TrainerError as error:
+        raise TrainerError(f"{file}: {error}") from error
+
+
+def _read_table(kind: type[Table], raw: Any, name: str) -> Table:
+    if not isinstance(raw, Mapping):
+        raise TrainerError(f"{name} must be a table, [{name}]")
+    hints = get_type_hints(kind)
+    values = {}
+    for key, value in raw.items():
+        if key not in hints:
+            raise TrainerError(f"[{name}] has no key {key!r}; known: {', '.join(hints)}")
+        values[key] = _checked(value, hints[key], f"[{name}] {key}")
+    for one in fields(kind):  # type: ignore[arg-type]
+        has_default = one.default is not MISSING or one.default_factory is not MISSING
+        if not has_default and one.name not in values:
+            raise TrainerError(f"[{name}] lacks {one.name}")
+    return kind(**values)
+
+
+def _checked(value: Any, hint: Any, where: str) -> Any:
+    wanted = next(one for one in (get_args(hint) or (hint,)) if one is not type(None))
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise TrainerError(f"{where} = {value!r} is not of the type {wanted.__name__}")
+    return value

@@ -1,0 +1,188 @@
+"""A training as a folder: started from a recipe, resumed from itself, exported as an adapter.
+
+`OUT/run.json` says what the folder was made with: the recipe, the hashes of its files and the
+versions of the libraries. A resume with anything else is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import transformers
+from accelerate import Accelerator
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from training.durable.atomic import write_json
+from training.trainer.checkpoint import CheckpointFolder, Progress
+from training.trainer.gguf_adapter import write_adapter
+from training.trainer.journal import TrainingJournal
+from training.trainer.loop import Training
+from training.trainer.model import model_folder, open_model
+from training.trainer.recipe import Recipe
+from training.trainer.rows import Row, TrainerError, read_rows
+
+__all__ = ["export_adapter", "train"]
+
+_LIBRARIES: Final = ("torch", "transformers", "peft", "accelerate")
+
+
+@dataclass(frozen=True, slots=True)
+class _RunFolder:
+    path: Path
+
+    @property
+    def made_with(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def checkpoints(self) -> CheckpointFolder:
+        return CheckpointFolder(self.path / "checkpoints")
+
+
+def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Progress:
+    """Train from a recipe, from the start or from the folder's newest checkpoint.
+
+    Args:
+        recipe: names the model and at least the rows.
+        out: the folder of the training.
+        say: gets lines for a person, from one process.
+
+    Raises:
+        TrainerError: the recipe, a file of it or the folder can't be used.
+        OSError: the folder can't be written.
+    """
+    accelerator = Accelerator()
+    tell = say if accelerator.is_main_process else _silent
+    folder = _RunFolder(out)
+    made_with = _made_with(recipe)
+    if accelerator.is_main_process:
+        _begin(folder, made_with)
+    accelerator.wait_for_everyone()
+    settings = recipe.training
+    opened = open_model(recipe.model, recipe.adapter, accelerator.device, settings.seed)
+    rows = read_rows(Path(recipe.data.rows), opened.vocabulary, recipe.data.max_tokens)
+    held: Sequence[Row] = ()
+    if recipe.data.held:
+        file = read_rows(Path(recipe.data.held), opened.vocabulary, recipe.data.max_tokens)
+        _refuse_shared(rows.rows, file.rows)
+        held = file.rows
+    tell(_summary("rows to learn from", rows.rows, rows.too_long))
+    training = Training(opened, rows, settings, accelerator)
+    journal = TrainingJournal(out, f"Training {out.name}")
+    progress = training.run(folder.checkpoints, journal, held, tell)
+    if progress.best_loss is not None:
+        tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
+    accelerator.end_training()
+    return progress
+
+
+def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None = None) -> int:
+    """Write the adapter of a training for llama.cpp; return the step it is from.
+
+    Args:
+        out: the folder of the training.
+        file: the GGUF file to write.
+        numbers: `F16` or `F32`.
+        step: of a checkpoint; `None` takes that of the smallest held loss, else the newest.
+
+    Raises:
+        TrainerError: there is no such checkpoint, or it holds no adapter.
+        OSError: the file can't be written.
+    """
+    folder = _RunFolder(out)
+    made_with = _read(folder.made_with)
+    if made_with["recipe"]["adapter"] is None:
+        raise TrainerError(f"{out} trained all weights, so it has no adapter to export")
+    store = folder.checkpoints
+    steps = store.steps()
+    if step is None and steps:
+        progress = _read(store.path(steps[-1]) / "progress.json")
+        step = steps[-1] if progress["best_loss"] is None else progress["best_step"]
+    if step not in steps:
+        raise TrainerError(f"{out} has no checkpoint of step {step}; it has: {steps or 'none'}")
+    weights_file = store.path(step) / "weights.safetensors"
+    try:
+        weights = load_file(weights_file)
+    except (OSError, SafetensorError) as error:
+        raise TrainerError(f"{weights_file} can't be read: {error}") from error
+    recipe = made_with["recipe"]
+    config = transformers.AutoConfig.from_pretrained(
+        model_folder(recipe["model"]["base"]), local_files_only=True
+    )
+    write_adapter(weights, config, float(recipe["adapter"]["alpha"]), file, numbers)
+    return step
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+def _made_with(recipe: Recipe) -> dict[str, Any]:
+    if not recipe.data.rows:
+        raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
+    files = [name for name in (recipe.data.rows, recipe.data.held) if name]
+    return {
+        "recipe": asdict(recipe),
+        "sha256": {name: _hash(Path(name)) for name in files},
+        "versions": {name: version(name) for name in _LIBRARIES},
+    }
+
+
+def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
+    if not folder.made_with.exists():
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_json(made_with, folder.made_with)
+        return
+    before = _read(folder.made_with)
+    for part in ("recipe", "sha256"):
+        if before.get(part) != made_with[part]:
+            difference = _difference(before.get(part), made_with[part])
+            raise TrainerError(
+                f"{folder.path} was begun with another {difference}; "
+                "take a new folder, or the recipe and the files it was begun with"
+            )
+
+
+def _difference(one: Any, other: Any, name: str = "") -> str:
+    """The path of the first value that differs."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one | other:
+            if one.get(key) != other.get(key):
+                return _difference(one.get(key), other.get(key), f"{name}.{key}".strip("."))
+    return f"{name} ({one!r} before, {other!r} now)"
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"{file.parent} is no folder of a training: {error}") from error
+
+
+def _hash(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise TrainerError(f"{file} can't be read: {error}") from error
+
+
+def _refuse_shared(rows: Sequence[Row], held: Sequence[Row]) -> None:
+    known = {row.ids.tobytes() for row in rows}
+    shared = [row.id for row in held if row.ids.tobytes() in known]
+    if shared:
+        raise TrainerError(f"{len(shared)} held rows are also learned from, such as {shared[0]}")
+
+
+def _summary(what: str, rows: Sequence[Row], too_long: Sequence[str]) -> str:
+    tokens = sum(len(row.ids) for row in rows)
+    learned = sum(len(row.learned) for row in rows)
+    line = f"{len(rows)} {what}: {tokens:,} tokens, {learned:,} of them learned"
+    return f"{line}; {len(too_long)} rows are too long and left out" if too_long else line

@@ -1,0 +1,65 @@
+"""The learning rate over the steps, the optimizer, and the clipping of gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from training.trainer.rows import TrainerError
+
+__all__ = ["Schedule", "adamw", "clip_gradients"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A warm-up from 0 in equal stages, then a cosine down to 0, or a constant rate."""
+
+    peak: float
+    """The learning rate at the end of the warm-up."""
+    steps: int
+    """Updates of the whole training."""
+    warmup_steps: int = 0
+    """Updates until the peak; the first already learns."""
+    shape: str = "cosine"
+    """Behind the warm-up: `cosine` or `constant`."""
+
+    def __post_init__(self) -> None:
+        if not (self.peak > 0 and math.isfinite(self.peak)):
+            raise TrainerError(f"the learning rate {self.peak} is not above 0")
+        if not 0 <= self.warmup_steps <= self.steps:
+            raise TrainerError(f"a warm-up of {self.warmup_steps} steps in {self.steps} steps")
+        if self.shape not in {"cosine", "constant"}:
+            raise TrainerError(f"the schedule {self.shape!r} is not 'cosine' or 'constant'")
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of an update; 0 is the first."""
+        if step < self.warmup_steps:
+            return self.peak * (step + 1) / self.warmup_steps
+        if self.shape == "constant":
+            return self.peak
+        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+        return self.peak * (1 + math.cos(math.pi * min(1.0, done))) / 2
+
+
+def adamw(parameters: Iterable[torch.nn.Parameter], weight_decay: float) -> torch.optim.AdamW:
+    """Return AdamW over the parameters that learn; the loop sets the rate of each update."""
+    return torch.optim.AdamW(
+        [one for one in parameters if one.requires_grad], lr=0.0, weight_decay=weight_decay
+    )
+
+
+def clip_gradients(parameters: Iterable[torch.nn.Parameter], largest: float) -> float:
+    """Scale the gradients so that their common norm is at most `largest`; return the norm before.
+
+    Raises:
+        TrainerError: the norm is not a number, so an update would destroy the weights.
+    """
+    norm = float(torch.nn.utils.clip_grad_norm_(list(parameters), largest))
+    if not math.isfinite(norm):
+        raise TrainerError(
+            f"the gradient's norm is {norm}; lower the learning rate, or train in float32"
+        )
+    return norm
