@@ -22,13 +22,13 @@ from safetensors.torch import load_file, save_file
 
 from training.trainer.rows import TrainerError
 
-__all__ = ["Checkpoint", "CheckpointFolder", "Progress", "read_weights"]
+__all__ = ["Checkpoint", "CheckpointFolder", "TrainingProgress", "read_weights"]
 
 _NAME: Final = re.compile(r"step-(\d{6,})")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """Where a training is."""
 
     step: int = 0
@@ -44,7 +44,9 @@ class Progress:
 class Checkpoint(Protocol):
     """Where a training stores itself."""
 
-    def save(self, progress: Progress, weights: Mapping[str, torch.Tensor], optimizer: Any) -> None:
+    def save(
+        self, progress: TrainingProgress, weights: Mapping[str, torch.Tensor], optimizer: Any
+    ) -> None:
         """Store the training, with the state of torch's random numbers.
 
         Called between two updates, by one process. It returns when the checkpoint survives a
@@ -52,7 +54,9 @@ class Checkpoint(Protocol):
         """
         ...
 
-    def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Any) -> Progress | None:
+    def restore(
+        self, weights: Mapping[str, torch.Tensor], optimizer: Any
+    ) -> TrainingProgress | None:
         """Bring back the newest checkpoint; return `None` where there is none.
 
         Called once, before the first update, by every process. It changes `weights` in place.
@@ -84,7 +88,9 @@ class CheckpointFolder:
         """Return the folder of a step's checkpoint, which need not exist."""
         return self.folder / f"step-{step:06d}"
 
-    def save(self, progress: Progress, weights: Mapping[str, torch.Tensor], optimizer: Any) -> None:
+    def save(
+        self, progress: TrainingProgress, weights: Mapping[str, torch.Tensor], optimizer: Any
+    ) -> None:
         """Store the training and remove what is neither new nor best.
 
         Raises:
@@ -115,7 +121,9 @@ class CheckpointFolder:
             shutil.rmtree(part, ignore_errors=True)
         self._prune(progress)
 
-    def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Any) -> Progress | None:
+    def restore(
+        self, weights: Mapping[str, torch.Tensor], optimizer: Any
+    ) -> TrainingProgress | None:
         """Bring back the newest checkpoint, random numbers included.
 
         Raises:
@@ -130,14 +138,16 @@ class CheckpointFolder:
             stored = torch.load(folder / "optimizer.pt", weights_only=True)
             optimizer.load_state_dict(stored["optimizer"])
             _restore_random(stored["random"])
-            return Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
+            return TrainingProgress(
+                **json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+            )
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise TrainerError(
                 f"the checkpoint {folder} is damaged: {error}; remove it to go on from the one "
                 "before"
             ) from error
 
-    def _prune(self, progress: Progress) -> None:
+    def _prune(self, progress: TrainingProgress) -> None:
         steps = self.steps()
         stay = set(steps[-self._keep :])
         if progress.best_loss is not None:

@@ -82,7 +82,7 @@ def read_conversations(
 ) -> tuple[Row, ...]:
     """Return the rows of a file of conversations, such as `python -m training.export` writes.
 
-    A line that says `"right": false` is left out.
+    A line that says `"correct": false` is left out.
 
     Args:
         file: JSON lines with `messages`, and if need be `id`, `trial`, `weight` and `tools`.
@@ -112,7 +112,7 @@ def read_conversations(
 def _row_of_line(
     raw: Mapping[str, Any], tokenizer: Tokenizer, number: int, ended_by: str
 ) -> Row | None:
-    if raw.get("right") is False:
+    if raw.get("correct") is False:
         return None
     name = str(raw.get("id", number))
     if "trial" in raw:

@@ -5,42 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tensorboardX import SummaryWriter
 
 from training.durable.atomic import write_lines, write_whole
 from training.trainer.curves import curves_page
 
-__all__ = ["Journal", "TrainingJournal", "read_log"]
+__all__ = ["TrainingJournal", "read_log"]
 
 _CURVES: Final = {"update": ("loss", "rate", "norm", "tokens_per_s"), "evaluation": ("held_loss",)}
 """The numbers of a kind of record that become curves."""
-
-
-class Journal(Protocol):
-    """Where a training says what it did."""
-
-    def begin(self, step: int) -> None:
-        """Forget what was said of later updates; called once, before any record.
-
-        Args:
-            step: updates made, 0 for a new training.
-        """
-        ...
-
-    def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Say one thing; called before the checkpoint of the same step.
-
-        Args:
-            kind: `update`, `evaluation` or `sample`.
-            record: with the field `step`.
-        """
-        ...
-
-    def close(self) -> None:
-        """End the log; called once, also after a fault."""
-        ...
 
 
 class TrainingJournal:
@@ -60,13 +35,24 @@ class TrainingJournal:
         self._board: Any = None
 
     def begin(self, step: int) -> None:
-        """Drop what was logged behind a step, and start to log."""
+        """Drop what was logged of later updates, and start to log; called once, before any record.
+
+        Args:
+            step: updates made, 0 for a new training.
+        """
         self._records = [one for one in read_log(self._file) if one["step"] <= step]
         write_lines(self._records, self._file)
         self._board = SummaryWriter(str(self._folder / "tensorboard"), purge_step=step + 1)
 
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Write a record; an evaluation renews the page."""
+        """Write a record; an evaluation renews the page.
+
+        Called before the checkpoint of the same step.
+
+        Args:
+            kind: `update`, `evaluation` or `sample`.
+            record: with the field `step`.
+        """
         whole = {"kind": kind, **record}
         self._records.append(whole)
         with self._file.open("a", encoding="utf-8") as opened:

@@ -17,8 +17,8 @@ import transformers
 from accelerate import Accelerator
 
 from training.trainer.batch import Pack, batches, make_packs
-from training.trainer.checkpoint import Checkpoint, Progress
-from training.trainer.journal import Journal
+from training.trainer.checkpoint import Checkpoint, TrainingProgress
+from training.trainer.journal import TrainingJournal
 from training.trainer.losses import Loss, SftLoss, learned_logps, pack_loss
 from training.trainer.model import OpenedModel
 from training.trainer.recipe import TrainingSettings
@@ -78,10 +78,10 @@ class Training:
     def run(
         self,
         checkpoints: Checkpoint,
-        journal: Journal,
+        journal: TrainingJournal,
         held: Sequence[Row] = (),
         say: Callable[[str], object] = str,
-    ) -> Progress:
+    ) -> TrainingProgress:
         """Train until the last update, or until the held loss no longer falls.
 
         Args:
@@ -96,7 +96,7 @@ class Training:
         """
         torch.manual_seed(self._settings.seed)
         restored = checkpoints.restore(self._weights, self.optimizer)
-        progress = restored or Progress()
+        progress = restored or TrainingProgress()
         if self._is_main:
             journal.begin(progress.step)
         try:
@@ -149,7 +149,7 @@ class Training:
                 total += self._share(pack, factors).double().cpu()
         return self._summed(total)
 
-    def _advance(self, progress: Progress, journal: Journal) -> Progress:
+    def _advance(self, progress: TrainingProgress, journal: TrainingJournal) -> TrainingProgress:
         epoch, number = divmod(progress.step, self._steps_per_epoch)
         settings = self._settings
         order = batches(len(self._rows), settings.batch_rows, settings.seed, epoch)[number]
@@ -175,12 +175,12 @@ class Training:
 
     def _milestone(
         self,
-        progress: Progress,
+        progress: TrainingProgress,
         checkpoints: Checkpoint,
-        journal: Journal,
+        journal: TrainingJournal,
         held: Sequence[Row],
         say: Callable[[str], object],
-    ) -> Progress:
+    ) -> TrainingProgress:
         """Evaluate the held rows and store the training."""
         line = f"update {progress.step} of {self.schedule.steps}"
         if held:
@@ -200,7 +200,7 @@ class Training:
     def _is_milestone(self, step: int) -> bool:
         return step % self._settings.evaluate_every == 0 or step == self.schedule.steps
 
-    def _is_over(self, progress: Progress) -> bool:
+    def _is_over(self, progress: TrainingProgress) -> bool:
         return progress.worse >= self._settings.patience
 
     @property
@@ -255,7 +255,7 @@ class Training:
         }
 
 
-def _judged(progress: Progress, loss: float) -> Progress:
+def _judged(progress: TrainingProgress, loss: float) -> TrainingProgress:
     if progress.best_loss is None or loss < progress.best_loss:
         return replace(progress, best_loss=loss, best_step=progress.step, worse=0)
     return replace(progress, worse=progress.worse + 1)

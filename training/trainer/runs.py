@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from training.durable.atomic import write_json
-from training.trainer.checkpoint import CheckpointFolder, Progress
+from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.gguf_adapter import write_adapter
 from training.trainer.journal import TrainingJournal
 from training.trainer.loop import Training
@@ -46,7 +46,7 @@ class _RunFolder:
         return CheckpointFolder(self.path / "checkpoints")
 
 
-def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> Progress:
+def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProgress:
     """Train from a recipe, from the start or from the folder's newest checkpoint.
 
     Args:

@@ -186,8 +186,8 @@ def _one_line(file: Path, messages: list[dict[str, Any]]) -> Path:
 def test_lines_of_an_export_become_rows(tmp_path: Path) -> None:
     file = tmp_path / "export.jsonl"
     lines = [
-        {"id": "q1", "trial": 0, "right": True, "messages": MESSAGES},
-        {"id": "q1", "trial": 1, "right": False, "messages": MESSAGES},
+        {"id": "q1", "trial": 0, "correct": True, "messages": MESSAGES},
+        {"id": "q1", "trial": 1, "correct": False, "messages": MESSAGES},
         {"id": "q2", "weight": 2, "messages": MESSAGES[:3]},
     ]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

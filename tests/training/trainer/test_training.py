@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_model
 from tests.waiting import PATIENCE_S, wait_until
 from training.train import main
-from training.trainer.checkpoint import CheckpointFolder, Progress
+from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
 from training.trainer.recipe import TrainingSettings
@@ -78,7 +78,7 @@ def weights(out: Path, step: int) -> bytes:
 
 def trained(
     folder: Path, settings: TrainingSettings, rows: list[Row], held: list[Row]
-) -> tuple[Progress, Path]:
+) -> tuple[TrainingProgress, Path]:
     opened = adapted(tiny_model(dtype=torch.float32))
     training = Training(opened, rows, settings, Accelerator(cpu=True))
     folder.mkdir(exist_ok=True)

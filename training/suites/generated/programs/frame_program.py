@@ -20,7 +20,7 @@ from training.suites.generated.programs.steps import (
     ProgramStep,
     Reading,
     Result,
-    Row,
+    ResultRow,
     UnfitError,
 )
 
@@ -69,7 +69,7 @@ def run_frames(
     return Result(program.values, rows if shown else ())
 
 
-def _row(row: Sequence[Any]) -> Row:
+def _row(row: Sequence[Any]) -> ResultRow:
     return tuple(_plain(value) for value in row)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.suites.generated.programs.plain_measures import register
-from training.suites.generated.programs.steps import ProgramAnswer, ProgramStep, Result, Row
+from training.suites.generated.programs.steps import ProgramAnswer, ProgramStep, Result, ResultRow
 
 __all__ = ["SqlProgram"]
 
@@ -54,7 +54,7 @@ class SqlProgram:
         made = self._count
         for step in steps:
             getattr(self, f"_{step.do}")(**step.args)
-        rows: tuple[Row, ...] = ()
+        rows: tuple[ResultRow, ...] = ()
         if shown:
             columns = ", ".join(map(_quoted, shown))
             rows = tuple(self._query(f"SELECT {columns} FROM {self._table} ORDER BY rowid"))

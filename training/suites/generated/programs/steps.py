@@ -20,7 +20,7 @@ __all__ = [
     "ProgramStep",
     "Reading",
     "Result",
-    "Row",
+    "ResultRow",
     "StepError",
     "UnfitError",
     "depth",
@@ -29,7 +29,7 @@ __all__ = [
 
 ProgramAnswer = str | int | float | tuple[str, ...]
 """A named value that a program left; a tuple is a list."""
-Row = tuple[str | int | float | None, ...]
+ResultRow = tuple[str | int | float | None, ...]
 
 MAX_DEPTH = 5
 
@@ -106,7 +106,7 @@ class Result:
     """What the steps left."""
 
     values: Mapping[str, ProgramAnswer]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
     """The last table; empty where nobody asked for it."""
 
 

@@ -16,7 +16,7 @@ from training.suites.generated.programs.steps import (
     ProgramStep,
     Reading,
     Result,
-    Row,
+    ResultRow,
     UnfitError,
 )
 from training.suites.generated.questions.amounts import fixed
@@ -69,7 +69,7 @@ class ResultTable:
     """The label of a question that wants a result table."""
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     is_ordered: bool
 
 
@@ -296,7 +296,7 @@ def _text(value: ProgramAnswer, form: AnswerForm, slots: Mapping[str, Slot]) -> 
     return str(value)
 
 
-def _rounded(rows: Sequence[Row], decimals: int) -> tuple[Row, ...]:
+def _rounded(rows: Sequence[ResultRow], decimals: int) -> tuple[ResultRow, ...]:
     return tuple(tuple(_cell(cell, decimals) for cell in row) for row in rows)
 
 
@@ -326,7 +326,7 @@ def results_agree(one: Result, other: Result, *, is_ordered: bool = False) -> bo
     return all(_same(a, b) for a, b in pairs)
 
 
-def _by_text(rows: Sequence[Row]) -> tuple[Row, ...]:
+def _by_text(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     """The rows in the order of what is text in them, which names each row."""
     return tuple(sorted(rows, key=lambda row: [cell for cell in row if isinstance(cell, str)]))
 
