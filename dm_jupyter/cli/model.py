@@ -74,7 +74,8 @@ def list_models(cache_dir: _CacheDir = None) -> None:
         here = "yes" if is_present(model, cache_dir) else "no"
         size = f"{model.download_bytes / 1e6:,.0f} MB"
         needs, fits = f"{model.memory_bytes / 1e9:.1f} GB", "yes" if model.fits_here else "no"
-        table.add_row(*map(Text, (model.name, size, needs, fits, model.licence, here)))
+        licences = ", ".join(dict.fromkeys(file.licence for file in model.files))
+        table.add_row(*map(Text, (model.name, size, needs, fits, licences, here)))
     Console().print(table)
     typer.echo(f"Files are in {models_dir(cache_dir)}")
 

@@ -77,6 +77,10 @@ class ModelFile(Protocol):
         """For messages."""
 
     @property
+    def licence(self) -> str:
+        """SPDX identifier of its licence."""
+
+    @property
     def file_name(self) -> str:
         """Name of the file in the cache."""
 

@@ -40,7 +40,7 @@ def test_a_model_is_here_when_its_weights_and_its_adapter_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
-    adapter = Adapter("a", "Apache-2.0", "a.gguf", 5_000_000, "0" * 64, "http://127.0.0.1:1/a")
+    adapter = Adapter("a", "CC-BY-4.0", "a.gguf", 5_000_000, "0" * 64, "http://127.0.0.1:1/a")
     tuned = replace(SMALL, name="small-tuned", adapter=adapter)
     monkeypatch.setattr(catalogue, "MODELS", (SMALL, tuned))
     with (tmp_path / SMALL.file_name).open("wb") as out:
@@ -49,7 +49,7 @@ def test_a_model_is_here_when_its_weights_and_its_adapter_are(
     code, out_text, _ = _run(*listing)
     assert code == 0
     assert re.search(r"smollm2-135m .*98 MB.*yes\b", out_text)
-    assert re.search(r"small-tuned .*103 MB.*no\b", out_text)
+    assert re.search(r"small-tuned .*103 MB.*Apache-2\.0, CC-BY-4\.0.*no\b", out_text)
     with (tmp_path / "a.gguf").open("wb") as out:
         out.truncate(adapter.size_bytes)
     assert re.search(r"small-tuned .*103 MB.*yes .*yes\b", _run(*listing)[1].replace("│", " "))
