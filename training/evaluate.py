@@ -19,14 +19,14 @@ from typing import Any
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.rollout import Pool, settings_for
 from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
-from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.http_policy import HttpPolicy
-from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.opening import adapter_hash, open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.search.strategies import React, Strategy, Vote
 from dm_jupyter.search.tree import Search, SearchSettings
@@ -124,7 +124,11 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _manifest(
-    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, resume_state: ResumeState
+    options: EvalOptions,
+    arguments: argparse.Namespace,
+    choice: ModelChoice,
+    policy: Policy,
+    resume_state: ResumeState,
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     told = dict(first.prompts)
@@ -146,6 +150,7 @@ def _manifest(
         limit=options.limit,
         trials=options.trials,
         model=policy.name,
+        adapter=adapter_hash(choice),
         dialect=options.dialect,
         prompts=told,
         strategy=strategy,
@@ -180,7 +185,9 @@ def _installer(lock: Path | None) -> PackageInstaller:
 
 async def _main(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
-    choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
+    choice = model_choice(
+        arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
@@ -205,7 +212,8 @@ async def _main(arguments: argparse.Namespace) -> int:
                     _say(_UNKNOWN.format(out=options.out, count=len(resume_state.done)))
                 if resume_state.salvaged is not None:
                     _say(_salvage_line(options.out, resume_state.salvaged))
-                if not _manifest(options, arguments, policy, resume_state).claim(options.out):
+                manifest = _manifest(options, arguments, choice, policy, resume_state)
+                if not manifest.claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
                 progress.start(resume_state)
 
