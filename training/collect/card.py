@@ -182,10 +182,7 @@ def _file_lines(
         for one in files
     ]  # fmt: skip
     back = sum(run.record.id in held for run in runs)
-    told = (
-        f"{back} runs about {len(held)} questions are held back. Questions about one data file are "
-        "on one side."
-    )
+    told = f"Held back: {back} of the {len(runs)} runs, with all questions about their data files."
     return [*_table(header, rows), "", told]
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.grounding import ground
 from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UnrenderableTurnError, UsageError
-from dm_jupyter.core.trajectory import RunCell, StopReason, Trajectory, Void
+from dm_jupyter.core.trajectory import Answer, RunCell, StopReason, Trajectory, Void
 from training.export.exporting import Export, export
 from training.records.records import EvalRecord
 from training.suites.suite import Sample
@@ -39,7 +40,7 @@ STAGES: Mapping[str, str] = {
     "licensed": "the licence of the question allows to learn from it",
     "grounded": "every number of the answer follows from the outputs",
     "no void turn": "every turn has code or an answer",
-    "writable": "every dialect can write the run, and a turn is the model's own",
+    "writable": "every dialect can write the run as it asks for it, with a turn of the model's own",
     "replayed": "the cells, run again in a fresh sandbox, show and answer the same",
     "shortest": "the shortest of the runs of a question with the same program",
     "per question": "the shortest runs of each question, up to the limit",
@@ -226,6 +227,12 @@ async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[s
             exported[dialect] = await export(trajectory, dialect)
         except UnrenderableTurnError:
             return None
-        if not any(exported[dialect].own):
+        if not any(exported[dialect].own) or _answers_unasked(exported[dialect].trajectory):
             return None
     return exported
+
+
+def _answers_unasked(run: Trajectory) -> bool:
+    """Whether it answers in words where the dialect has just asked for a cell that prints it."""
+    is_printed = dialect_named(run.dialect).answers_in_words and run.task.is_closed_form
+    return is_printed and isinstance(run.steps[-1].turn.action, Answer)
