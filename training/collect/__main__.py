@@ -88,12 +88,14 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
             raise UsageError(f"{out} holds no runs yet: leave --no-draw out")
         funnel = Funnel()
         sources, runs = await _examined(folders, items, arguments.dialects, funnel)
-        async with (
-            evaluation_pool(evaluation) as pool,
-            open_replays(suite, arguments.split, pool) as replays,
-        ):
-            log, at_once = out / "replays.jsonl", arguments.at_once
-            replayed = await replayed_runs(runs, replays, log, at_once)
+        replayed = ReplayedRuns([], [])
+        if runs:
+            async with (
+                evaluation_pool(evaluation) as pool,
+                open_replays(suite, arguments.split, pool) as replays,
+            ):
+                log, at_once = out / "replays.jsonl", arguments.at_once
+                replayed = await replayed_runs(runs, replays, log, at_once)
         _select_and_write(replayed, sources, items, arguments, funnel)
 
 
@@ -147,8 +149,8 @@ def _refuse_other_questions(own: Source, other: Source) -> None:
         mine, theirs = own.manifest.get(name), other.manifest.get(name)
         if mine and theirs and mine != theirs:
             raise UsageError(
-                f"{other.run} holds runs with another {name} ({theirs} there, {mine} here): only "
-                "runs at the same split can be pooled"
+                f"{other.run} holds runs at another split ({name} {theirs} there, {mine} here). "
+                "Only runs at the same questions can be pooled."
             )
 
 

@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
+from tests.training.outcomes import tried, write_run
 from tests.training.trainer.tiny import tiny_tokenizer
 from training.collect.__main__ import main
+from training.collect.dataset import DatasetFile, write_dataset
 from training.trainer.conversations import read_conversations
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -205,3 +209,54 @@ def test_a_folder_without_runs_is_named(
     assert f"--also {split}: neither it nor its runs folder has a records.jsonl" in (
         capsys.readouterr().err
     )
+
+
+def test_runs_that_can_not_be_used_are_named(
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    command = words(split, out, "--no-draw")
+    write_run(out / "runs", [tried("q0", True)])
+    assert collect(monkeypatch, command) == 1
+    assert f"the records of {out / 'runs'} are compact and hold no runs" in capsys.readouterr().err
+    shutil.rmtree(out)
+    write_run(out / "runs", [tried("elsewhere", True)])
+    assert collect(monkeypatch, command) == 1
+    assert "has runs at elsewhere, which the split lacks" in capsys.readouterr().err
+
+
+def test_runs_at_other_questions_are_not_pooled(
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    unanswered = Trajectory(Task("q0", "How many?"), "datamind").to_json()
+    for folder, questions in ((out / "runs", "1f"), (other, "2e")):
+        write_run(folder, [tried("q0", False, trajectory=unanswered)])
+        (folder / "run.json").write_text(json.dumps({"suite": "generated", "questions": questions}))
+    assert collect(monkeypatch, words(split, out, "--no-draw", "--also", str(other))) == 1
+    said = capsys.readouterr().err
+    assert f"{other} holds runs at another split (questions 2e there, 1f here)" in said
+    assert collect(monkeypatch, words(split, out, "--no-draw")) == 1
+    captured = capsys.readouterr()
+    assert funnel_of(captured.out) == {stage: int(stage == "drawn") for stage in FUNNEL}
+    assert "no run met all conditions, so no dataset was written" in captured.err
+    assert not (out / "dataset").exists()
+
+
+def test_a_dataset_that_can_not_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
+    folder = tmp_path / "dataset"
+    good = DatasetFile("a.jsonl", 1, 1, 1, 1, 1, b"{}")
+    write_dataset([good], "first", folder)
+    bad = DatasetFile("missing/b.jsonl", 1, 1, 1, 1, 1, b"{}")
+    with pytest.raises(FileNotFoundError):
+        write_dataset([good, bad], "second", folder)
+    assert (folder / "card.md").read_text() == "first"
+    write_dataset([], "third", folder)
+    assert [file.name for file in folder.iterdir()] == ["card.md"]
+    assert list(tmp_path.iterdir()) == [folder]
