@@ -50,6 +50,9 @@ class Export:
     """Each step's result is the one that was recorded."""
     left_out: int = 0
     """Cells that would have ended the run before its time, with another answer."""
+    own: tuple[bool, ...] = ()
+    """For each turn, whether it does what the model said: neither a person nor the help changed
+    its cell."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -70,6 +73,7 @@ class _Told:
 
     turn: Turn
     result: CellResult | None
+    is_own: bool
 
 
 async def export(
@@ -93,7 +97,7 @@ async def export(
     form = dialect_named(dialect)
     given = assistance or Assistance.for_dialect(dialect)
     scripted = ScriptedRun(begun(trajectory, dialect), Assistance.only(given.on() & _SHOWN))
-    told, left_out = _cells(trajectory), 0
+    told, left_out, own = _cells(trajectory), 0, list[bool]()
     lost: set[str] = set()
     for one in told:
         needed = sorted(lost & _reads(one.turn.action))
@@ -105,6 +109,7 @@ async def export(
         lost -= _binds(one.turn.action)
         before = scripted.trajectory
         await scripted.say(form.render(one.turn), _Recorded(one.result))
+        own.append(one.is_own)
         if scripted.trajectory.stop is None:
             continue
         if say_the_same(Candidate(scripted.trajectory), Candidate(trajectory)):
@@ -117,9 +122,11 @@ async def export(
         left_out += 1
         lost |= _binds(one.turn.action)
         scripted.trajectory = before
+        own.pop()
     if scripted.trajectory.stop is None and trajectory.answer:
         await scripted.say(form.render(_answer(trajectory, form)), _Recorded(None))
-    return Export(scripted.trajectory, left_out)
+        own.append(True)
+    return Export(scripted.trajectory, left_out, tuple(own))
 
 
 class ScriptedRun:
@@ -206,10 +213,16 @@ def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
 def _cells(trajectory: Trajectory) -> Sequence[_Told]:
     """The turns whose cells ran, as they ran."""
     return [
-        _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result)
+        _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result, _is_own(one))
         for one in trajectory.steps
         if isinstance(one.turn.action, RunCell) and one.result is not None
     ]
+
+
+def _is_own(step: Step) -> bool:
+    """Whether the cell that ran is the model's; comments of an opening count for nothing."""
+    is_repaired = step.written is not None and any(one.edit is not None for one in step.findings)
+    return not step.is_edited and not is_repaired
 
 
 def _binds(action: Action) -> set[str]:
