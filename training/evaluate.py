@@ -178,14 +178,15 @@ def _installer(lock: Path | None) -> PackageInstaller:
     return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
-async def _main(arguments: argparse.Namespace) -> int:
+async def _main(arguments: argparse.Namespace, opened: Policy | None) -> int:
     options = _options(arguments)
-    choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
+    if opened is not None and (arguments.model or arguments.base_url):
+        raise UsageError("the model is named before the suite: leave --model and --base-url out")
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(_pool(arguments))
-        policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+        policy = opened or await _policy(arguments, stack)
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
@@ -217,6 +218,11 @@ async def _main(arguments: argparse.Namespace) -> int:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
     return 0
+
+
+async def _policy(arguments: argparse.Namespace, stack: AsyncExitStack) -> Policy:
+    choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
+    return await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
 
 
 def _draws_together(policy: Policy) -> bool:
@@ -271,11 +277,16 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def main() -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
-    arguments = parsed_arguments(__doc__)
+def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int:
+    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted.
+
+    Args:
+        argv: its options; `None` takes those of this process.
+        policy: is evaluated in place of the model that the options name.
+    """
+    arguments = parsed_arguments(__doc__, argv)
     try:
-        return asyncio.run(_main(arguments))
+        return asyncio.run(_main(arguments, policy))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1

@@ -12,6 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import AdapterSettings, ModelSettings
 from training.trainer.rows import TrainerError
 
@@ -77,6 +78,8 @@ class Recipe:
     data: DataSettings = field(default_factory=DataSettings)
     adapter: AdapterSettings | None = None
     """`None`, a recipe without this table, trains all weights."""
+    tokens: TokenSettings | None = None
+    """Added to the model's own; `None` adds none."""
 
     def with_files(self, base: str = "", rows: str = "", held: str = "") -> Recipe:
         """Return the recipe with another model and other files, where these are named."""
@@ -102,6 +105,7 @@ def read_recipe(file: Path) -> Recipe:
         "training": TrainingSettings,
         "data": DataSettings,
         "adapter": AdapterSettings,
+        "tokens": TokenSettings,
     }
     try:
         for name in ("model", "training"):
