@@ -38,8 +38,12 @@ def _parser() -> argparse.ArgumentParser:
     sft = commands.add_parser("sft", help="learn the rows")
     sft.add_argument("recipe", type=Path, help="such as training/recipes/qwen2.5-coder-1.5b.toml")
     sft.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the training")
-    sft.add_argument("--rows", default="", metavar="FILE", help="instead of the recipe's")
-    sft.add_argument("--held", default="", metavar="FILE", help="instead of the recipe's")
+    sft.add_argument(
+        "--rows", nargs="+", default=(), metavar="FILE", help="instead of the recipe's"
+    )
+    sft.add_argument(
+        "--held", nargs="+", default=(), metavar="FILE", help="instead of the recipe's"
+    )
     sft.add_argument("--model", default="", help="instead of the recipe's")
     export = commands.add_parser("export", help="write the adapter for llama.cpp")
     export.add_argument("training", type=Path, help="the folder that sft wrote")

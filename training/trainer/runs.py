@@ -7,6 +7,7 @@ versions of the libraries. A resume with anything else is refused.
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -74,11 +75,12 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     settings = recipe.training
     device = torch.device("cpu") if shards else accelerator.device
     opened = open_model(recipe.model, recipe.adapter, device, settings.seed, recipe.tokens)
-    rows = read_rows(Path(recipe.data.rows), opened.vocabulary, recipe.data.max_tokens)
+    limits = (opened.vocabulary, recipe.data.max_tokens)
+    rows = read_rows([Path(one) for one in recipe.data.rows], *limits)
     _refuse_other_tokens(rows.rows, opened.added, recipe)
     held: Sequence[Row] = ()
     if recipe.data.held:
-        file = read_rows(Path(recipe.data.held), opened.vocabulary, recipe.data.max_tokens)
+        file = read_rows([Path(one) for one in recipe.data.held], *limits)
         _refuse_shared(rows.rows, file.rows)
         held = file.rows
     if shards:
@@ -133,9 +135,10 @@ def _silent(line: str) -> None:
 def _made_with(recipe: Recipe) -> dict[str, Any]:
     if not recipe.data.rows:
         raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
-    files = [name for name in (recipe.data.rows, recipe.data.held) if name]
+    files = (*recipe.data.rows, *recipe.data.held)
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as they are read again
     return {
-        "recipe": asdict(recipe),
+        "recipe": plain,
         "sha256": {name: _hash(Path(name)) for name in files},
         "versions": {name: version(name) for name in _LIBRARIES},
     }
@@ -183,8 +186,8 @@ def _refuse_shared(rows: Sequence[Row], held: Sequence[Row]) -> None:
 def _refuse_other_tokens(rows: Sequence[Row], added: Sequence[int], recipe: Recipe) -> None:
     if added and not any(np.isin(row.ids, added).any() for row in rows):
         raise TrainerError(
-            f"no row of {recipe.data.rows} has a token of the dialect; make the rows with "
-            f"--tokens {recipe.tokens.dialect if recipe.tokens else ''}"
+            f"no row of {', '.join(recipe.data.rows)} has a token of the dialect; "
+            f"make the rows with --tokens {recipe.tokens.dialect if recipe.tokens else ''}"
         )
 
 

@@ -51,11 +51,16 @@ def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
         method: of the model, called for a forward pass as well as `forward`.
 
     Raises:
-        TrainerError: it is FSDP of the first version, or the model names no layers.
+        TrainerError: it is FSDP of the first version, only one process has the weights, or the
+            model names no layers.
     """
     plugin = getattr(accelerator.state, "fsdp_plugin", None) or FullyShardedDataParallelPlugin()
     if plugin.fsdp_version != 2:
         raise TrainerError("set fsdp_version to 2 in the file for accelerate launch")
+    if plugin.cpu_ram_efficient_loading:  # transformers then reads them in the first process only
+        raise TrainerError(
+            "set fsdp_cpu_ram_efficient_loading to false in the file for accelerate launch"
+        )
     causal = model.get_base_model() if hasattr(model, "get_base_model") else model
     kinds = set(causal._no_split_modules or ())
     layers = [one for one in causal.modules() if type(one).__name__ in kinds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, TrainerError, write_rows
+from training.trainer.sharding import shard_model, wants_shards
 
 CHECKOUT = Path(__file__).parents[3]
 RECIPE = """
@@ -281,6 +283,16 @@ def run_processes(count: int, folder: Path, *kinds: str) -> dict[str, dict[str, 
     program, out = folder / "process.py", folder / f"{count}"
     out.mkdir()
     program.write_text(PROCESS)
+    together(count, [str(program), str(out), *kinds], {})
+    processes, found = json.loads((out / "found.json").read_text())
+    assert processes == count
+    for kind in kinds:
+        found[kind]["weights"] = torch.load(out / f"{kind}.pt", weights_only=True)
+    return dict(found)
+
+
+def together(count: int, command: list[str], environment: dict[str, str]) -> None:
+    """Runs one Python command in several processes until all have ended well."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -293,10 +305,11 @@ def run_processes(count: int, folder: Path, *kinds: str) -> dict[str, dict[str, 
         "GLOO_SOCKET_IFNAME": "lo",
         "ACCELERATE_USE_CPU": "true",
         "FSDP_VERSION": "2",
+        **environment,
     }
     started = [
         subprocess.Popen(
-            [sys.executable, str(program), str(out), *kinds],
+            [sys.executable, *command],
             env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stderr=subprocess.PIPE,
             text=True,
@@ -305,16 +318,11 @@ def run_processes(count: int, folder: Path, *kinds: str) -> dict[str, dict[str, 
     ]
     try:
         for process in started:
-            _, said = process.communicate(timeout=PATIENCE_S)
+            _, said = process.communicate(timeout=4 * PATIENCE_S)
             assert process.returncode == 0, said[-3000:]
     finally:
         for process in started:
             process.kill()
-    processes, found = json.loads((out / "found.json").read_text())
-    assert processes == count
-    for kind in kinds:
-        found[kind]["weights"] = torch.load(out / f"{kind}.pt", weights_only=True)
-    return dict(found)
 
 
 @pytest.mark.slow
@@ -338,3 +346,41 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
         assert found["parts"] / expected["parts"] == pytest.approx(share, abs=0.02)
         for name, one in expected["weights"].items():
             torch.testing.assert_close(found["weights"][name], one, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_the_command_trains_split_weights_and_goes_on_unsplit(files: Path) -> None:
+    """All weights, two processes: the losses and the model of one; a resume needs no second one."""
+    recipe = files / "recipe.toml"
+    text = recipe.read_text().replace("[adapter]\nrank = 4\nalpha = 8\ndropout = 0.1\n", "")
+    recipe.write_text(text.replace("epochs = 3", "epochs = 1"))
+    assert main(arguments(files, "alone")) == 0
+    command = ["-m", "training.train", *arguments(files, "both")]
+    together(2, command, {"ACCELERATE_USE_FSDP": "true"})
+    alone, both = losses(files / "alone"), losses(files / "both")
+    assert [one[:2] for one in both] == [one[:2] for one in alone]
+    assert [one[2] for one in both] == pytest.approx([one[2] for one in alone], rel=1e-4)
+    last = max(CheckpointFolder(files / "both" / "checkpoints").steps())
+    shutil.rmtree(files / "both" / "checkpoints" / f"step-{last:06d}")
+    assert main(arguments(files, "both")) == 0  # from a checkpoint that two processes made
+    again = losses(files / "both")
+    assert [one[2] for one in again] == pytest.approx([one[2] for one in both], rel=1e-4)
+    names = {one.name for one in (files / "both" / "model").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+
+
+@pytest.mark.filterwarnings("ignore")  # accelerate's, of the first version
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [("fsdp_version", "set fsdp_version to 2"), ("loading", "cpu_ram_efficient_loading to false")],
+)
+def test_a_launch_that_would_split_wrong_weights_is_refused(
+    setting: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_VERSION", "1" if setting == "fsdp_version" else "2")
+    monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", str(setting == "loading"))
+    accelerator = Accelerator(cpu=True)
+    assert not wants_shards(accelerator)  # a single process has all weights
+    with pytest.raises(TrainerError, match=problem):
+        shard_model(tiny_model(), accelerator, "learned_logps")
