@@ -53,7 +53,7 @@ from training.records.records import DAMAGED, EvalRecord
 from training.suites.registry import find_suite
 from training.suites.suite import JudgedSuite
 
-__all__ = ["RunProgress", "main"]
+__all__ = ["RunProgress", "evaluation_pool", "main", "run_evaluation"]
 
 _UNKNOWN = (
     "{out} holds {count} tries and no run.json, so nothing tells that they were made as these are: "
@@ -161,7 +161,8 @@ def _manifest(
     )
 
 
-def _pool(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Pool]:
+def evaluation_pool(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Pool]:
+    """Opens the pool in which the cells of an evaluation run, as its options say."""
     keep = Keep.SNAPSHOT if arguments.strategy == "search" else Keep.PERSISTENT
     settings = PoolSettings(strategy=keep, profile=Strictness(arguments.profile))
     installer = partial(_installer, arguments.packages_lock) if arguments.install_packages else None
@@ -178,14 +179,26 @@ def _installer(lock: Path | None) -> PackageInstaller:
     return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
-async def _main(arguments: argparse.Namespace, opened: Policy | None) -> int:
+async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = None) -> None:
+    """Runs an evaluation, or resumes it, and prints its figures.
+
+    Args:
+        arguments: all options of this command.
+        opened: is evaluated in place of the model that the options name.
+
+    Raises:
+        DmJupyterError: the model, the judge or the folder can't be used, or the budget is spent.
+        SandboxError: no cell can be run.
+        ValueError: the suite, the split or the records are not as they must be.
+        OSError: a file can't be read or written.
+    """
     options = _options(arguments)
     if opened is not None and (arguments.model or arguments.base_url):
         raise UsageError("the model is named before the suite: leave --model and --base-url out")
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
-        pool = await stack.enter_async_context(_pool(arguments))
+        pool = await stack.enter_async_context(evaluation_pool(arguments))
         policy = opened or await _policy(arguments, stack)
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
@@ -217,7 +230,6 @@ async def _main(arguments: argparse.Namespace, opened: Policy | None) -> int:
     if options.collects:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
-    return 0
 
 
 async def _policy(arguments: argparse.Namespace, stack: AsyncExitStack) -> Policy:
@@ -286,13 +298,14 @@ def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int
     """
     arguments = parsed_arguments(__doc__, argv)
     try:
-        return asyncio.run(_main(arguments, policy))
+        asyncio.run(run_evaluation(arguments, policy))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("evaluate: stopped; the same command goes on from here", file=sys.stderr)
         return 130
+    return 0
 
 
 class RunProgress(WorkProgress):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +19,14 @@ from training.evaluation.pools import POOLS
 from training.records.records import DAMAGED
 from training.suites.registry import SUITES
 
-__all__ = ["CHOICES", "parsed_arguments", "positive"]
+__all__ = [
+    "CHOICES",
+    "add_run_options",
+    "evaluation_arguments",
+    "number_between",
+    "parsed_arguments",
+    "positive",
+]
 
 _DAY_S = 86_400
 _EARLY_STOPS = ("enough_answers", "enough_votes")
@@ -36,10 +43,38 @@ def parsed_arguments(description: str, argv: Sequence[str] | None = None) -> arg
     """
     parser = _parser(description)
     arguments = parser.parse_args(argv)
-    if arguments.install_packages is None:  # whoever begins a rollout agrees to all that is listed
-        arguments.install_packages = arguments.profile == Strictness.ROLLOUT.value
+    _complete(parser, arguments)
     _refuse_unread(parser, arguments)
     return arguments
+
+
+def evaluation_arguments(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, **changes: object
+) -> argparse.Namespace:
+    """Returns the options of an evaluation that another command makes; each try is a single run.
+
+    What is wrong ends the process with 2.
+
+    Args:
+        parser: of the command; has the options of `add_run_options`, for the message.
+        given: its options; those that an evaluation has as well are taken over.
+        changes: options of the evaluation with another value.
+    """
+    own = vars(_parser("").parse_args([given.suite, "--split", str(given.split)]))
+    same = {name: value for name, value in vars(given).items() if name in own}
+    arguments = argparse.Namespace(**{**own, **same, **changes})
+    _complete(parser, arguments)
+    return arguments
+
+
+def _complete(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Sets what follows from other options, and ends the command where two don't go together."""
+    if arguments.install_packages is None:  # whoever begins a rollout agrees to all that is listed
+        arguments.install_packages = arguments.profile == Strictness.ROLLOUT.value
+    if arguments.budget.dollars is not None and not arguments.price:
+        parser.error("--budget dollars=N needs --price IN OUT")
+    if arguments.packages_lock and not arguments.install_packages:
+        parser.error("--packages-lock needs --install-packages")
 
 
 def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -47,10 +82,6 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
     for name in _OF_SEARCH if arguments.strategy != "search" else ():
         if getattr(arguments, name) != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} needs --strategy search")
-    if arguments.budget.dollars is not None and not arguments.price:
-        parser.error("--budget dollars=N needs --price IN OUT")
-    if arguments.packages_lock and not arguments.install_packages:
-        parser.error("--packages-lock needs --install-packages")
     for name in _EARLY_STOPS if arguments.collect else ():
         if getattr(arguments, name) is not None:
             parser.error(f"--collect grows the whole tree: leave --{name.replace('_', '-')} out")
@@ -118,25 +149,55 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _temperature(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 2:
-        raise argparse.ArgumentTypeError(f"{number} is not between 0 and 2")
-    return number
+def number_between(low: float, high: float) -> Callable[[str], float]:
+    """Returns what reads an option whose value is a number between two others, or one of them."""
+
+    def read(text: str) -> float:
+        number = float(text)
+        if not low <= number <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not between {low:g} and {high:g}")
+        return number
+
+    return read
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=description)
+    add_run_options(parser)
+    add = parser.add_argument
+    add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
+    add("--k", type=positive, default=1, help="tries at each question, for pass@k")
+    add("--dialect", default="markdown", help=", ".join(DIALECTS))
+    search = parser.add_argument_group("more than one candidate")
+    add = search.add_argument
+    add("--strategy", choices=("react", "vote", "search"), default="react")
+    add("--tries", type=positive, default=3, help="runs of a vote; turns drawn at each expansion")
+    add("--iterations", type=positive, default=40, help="expansions of a tree")
+    add("--sampled-cells", type=positive, help="turns drawn for a question (default: no limit)")
+    add("--draw-again", action="store_true", help="expand the root again when all paths ended")
+    add("--enough-answers", type=positive, help="stop once so many paths have answered")
+    add("--enough-votes", type=positive, help="stop once so many answers agree")
+    add("--choose", choices=CHOICES, default="vote",
+        help="how an answer is chosen: what most say, its form and chance weighed (default); the "
+        "plain mode; or what a value model values most")  # fmt: skip
+    add("--value-model", type=_http_url, metavar="URL", help="values the states of a search")
+    add("--collect", action="store_true", help="collect values: rewards by the labels")
+    return parser
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of every command that makes runs at a suite's questions.
+
+    Args:
+        parser: of the command.
+    """
     add = parser.add_argument
     add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     add("--split", type=Path, required=True, help="the folder of the split")
-    add("--out", type=Path, help="folder of the run (default: runs/SUITE-STRATEGY-SEED)")
     add("--salvage", action="store_true",
         help=f"keep the whole records, and move damaged lines to {DAMAGED}")  # fmt: skip
     add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
-    add("--k", type=positive, default=1, help="tries at each question, for pass@k")
-    add("--dialect", default="markdown", help=", ".join(DIALECTS))
     add("--assist", type=_assistance, default="default", metavar="HELP",
         help="for the model: none, default (the dialect's), or RULE,... alone")  # fmt: skip
     add("--simplify", action="store_true",
@@ -169,27 +230,12 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="sampled in all turns; in a search in those of one path")  # fmt: skip
     add("--max-seconds", type=positive, default=defaults.max_seconds,
         help="clock time; in a search, nothing is expanded after it")  # fmt: skip
-    add("--temperature", type=_temperature,
+    add("--temperature", type=number_between(0, 2),
         help=f"default: {defaults.temperature}; of several candidates {hotter}")  # fmt: skip
     add("--score-seconds", type=_seconds, default=60.0, metavar="S",
         help="what one score may take; beyond it the try is unscored")  # fmt: skip
-    search = parser.add_argument_group("more than one candidate")
-    add = search.add_argument
-    add("--strategy", choices=("react", "vote", "search"), default="react")
-    add("--tries", type=positive, default=3, help="runs of a vote; turns drawn at each expansion")
-    add("--iterations", type=positive, default=40, help="expansions of a tree")
-    add("--sampled-cells", type=positive, help="turns drawn for a question (default: no limit)")
-    add("--draw-again", action="store_true", help="expand the root again when all paths ended")
-    add("--enough-answers", type=positive, help="stop once so many paths have answered")
-    add("--enough-votes", type=positive, help="stop once so many answers agree")
-    add("--choose", choices=CHOICES, default="vote",
-        help="how an answer is chosen: what most say, its form and chance weighed (default); the "
-        "plain mode; or what a value model values most")  # fmt: skip
-    add("--value-model", type=_http_url, metavar="URL", help="values the states of a search")
-    add("--collect", action="store_true", help="collect values: rewards by the labels")
     judge = parser.add_argument_group("suites that a model marks")
     add = judge.add_argument
     add("--judge-model", metavar="MODEL")
     add("--judge-base-url", default="", metavar="URL", help="default: a local model")
     add("--judge-api-key-file", type=Path, metavar="FILE")
-    return parser

@@ -11,15 +11,13 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.agent.candidates import Candidate
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.errors import (
     DataFileError,
@@ -34,19 +32,14 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
 from training.durable.atomic import write_lines
-from training.durable.data_files import DataFinder
-from training.evaluation.repeated import recorded_files
-from training.evaluation.run import item_folder, outcome_of
-from training.evaluation.scoring import ScoringError, ScoringPool
+from training.evaluation.scoring import ScoringError
+from training.export.conversation import conversation
 from training.export.exporting import Export, export
-from training.export.replay import replay
+from training.export.replay import Replays, open_replays
 from training.records.records import EvalRecord, read_run
 from training.suites.registry import find_suite
-from training.suites.suite import Sample
 
 __all__ = ["main"]
-
-_SCORE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,35 +97,22 @@ def _line(row: _Row) -> dict[str, Any]:
         "strict_correct": row.record.strict_correct,
         "left_out": row.exported.left_out,
         "tools": [tool.to_json() for tool in tools],
-        "messages": [message.to_json() for message in row.exported.messages],
+        "messages": conversation(row.exported),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """What all replays share; all of it is open."""
-
-    run: Path
-    pool: SandboxPool
-    scorer: ScoringPool
-    items: Mapping[str, Sample]
-    made: Path
-    """Gets the files that the replays make."""
-    finder: DataFinder
-
-
 @asynccontextmanager
-async def _means(arguments: argparse.Namespace) -> AsyncIterator[_Means]:
+async def _replays(arguments: argparse.Namespace) -> AsyncIterator[Replays]:
     if arguments.split is None:
         raise UsageError("--replay needs the data files: name their folder with --split")
     suite = find_suite(arguments.suite or _suite_name(arguments.run))
-    items = {item.task.id: item for item in suite.load(arguments.split)}
     settings = PoolSettings(profile=Strictness(arguments.profile))
     # The system ends the workers with the thread that started the pool: it comes first.
-    async with SandboxPool(settings) as pool, ScoringPool(suite, _SCORE_SECONDS, 1) as scorer:
-        with tempfile.TemporaryDirectory(prefix="replay-") as made:
-            finder = DataFinder([arguments.split])
-            yield _Means(arguments.run, pool, scorer, items, Path(made), finder)
+    async with (
+        SandboxPool(settings) as pool,
+        open_replays(suite, arguments.split, pool) as replays,
+    ):
+        yield replays
 
 
 def _suite_name(run: Path) -> str:
@@ -142,55 +122,30 @@ def _suite_name(run: Path) -> str:
         raise UsageError(f"{run / 'run.json'} names no suite ({error}); add --suite") from error
 
 
-def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Path]:
-    """The data files of a run, by their content where the record says what it is."""
-    if record.data:
-        return recorded_files(record, finder)
-    return {file.name: file.resolve() for file in item.task.files}
-
-
-async def _replayed(row: _Row, means: _Means) -> _Row:
+async def _replayed(row: _Row, replays: Replays, run: Path) -> _Row:
     """The row with what was otherwise when it was run again."""
-    record, exported = row.record, row.exported
-    if exported is None:
+    if row.exported is None:
         return row
-    item = means.items.get(record.id)
-    if item is None:
-        return _Row(record, exported, "the split has no such question")
-    if not exported.trajectory.answer:
-        return _Row(record, exported, "the run has no answer")
-    folder = item_folder(means.run, record.id, record.trial)
-    original = Candidate(Trajectory.from_json(record.trajectory), folder)
-
-    def agree(one: Candidate, other: Candidate) -> bool:
-        return means.scorer.agree_now(item, outcome_of(one, folder), outcome_of(other, folder))
-
-    made = item_folder(means.made, record.id, record.trial)
-    made.mkdir(parents=True)
     try:
-        files = _files(record, item, means.finder)
-        replayed = await replay(exported, original, means.pool, files, made, agree)
+        problem = await replays.difference(row.record, row.exported, run)
     except (DataFileError, SandboxError, ScoringError) as fault:
-        return _Row(record, exported, f"fault: {fault}")
-    if replayed.is_same:
-        return row
-    answer = "" if replayed.answers_same else "another answer"
-    return _Row(record, exported, "; ".join(filter(None, (answer, replayed.difference))))
+        problem = f"fault: {fault}"
+    return replace(row, problem=problem)
 
 
 async def _replay_all(rows: Sequence[_Row], arguments: argparse.Namespace) -> list[_Row]:
     done: dict[tuple[str, int], _Row] = {}
     waiting = iter(rows)
 
-    async def work(means: _Means) -> None:
+    async def work(replays: Replays) -> None:
         for row in waiting:
-            done[row.record.key] = await _replayed(row, means)
+            done[row.record.key] = await _replayed(row, replays, arguments.run)
             print(f"{row.name}: {done[row.record.key].problem or 'same'}", file=sys.stderr)
 
     try:
-        async with _means(arguments) as means, asyncio.TaskGroup() as group:
+        async with _replays(arguments) as replays, asyncio.TaskGroup() as group:
             for _ in range(max(1, min(arguments.at_once, len(rows)))):
-                group.create_task(work(means))
+                group.create_task(work(replays))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
     return [done[row.record.key] for row in rows]
@@ -201,11 +156,14 @@ async def _main(arguments: argparse.Namespace) -> None:
     rows = [await _exported(record, arguments.dialect) for record in records]
     out = arguments.out or arguments.run / f"export-{arguments.dialect}.jsonl"
     whole = [row for row in rows if row.exported is not None]
-    kept = [row for row in whole if row.may_be_learned_from]
+    licensed = [row for row in whole if row.may_be_learned_from]
+    kept = [row for row in licensed if row.exported is not None and any(row.exported.own)]
     write_lines(map(_line, kept), out)
     print(f"{len(kept)} of {len(rows)} runs: {out}")
-    if left := len(whole) - len(kept):
+    if left := len(whole) - len(licensed):
         print(f"{left} left out: their questions' licence forbids to learn from them")
+    if left := len(licensed) - len(kept):
+        print(f"{left} left out: no turn of theirs is the model's own")
     for row in rows:
         if row.exported is None:
             print(f"{row.name} has no export: {row.problem}")

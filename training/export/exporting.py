@@ -46,6 +46,9 @@ class Export:
     """Each step's result is the one that was recorded."""
     left_out: int = 0
     """Cells that would have ended the run before its time, with another answer."""
+    own: tuple[bool, ...] = ()
+    """For each turn, whether it does what the model said: neither a person nor the help changed
+    its cell."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -66,6 +69,7 @@ class _Told:
 
     turn: Turn
     result: CellResult | None
+    is_own: bool
 
 
 async def export(
@@ -89,10 +93,11 @@ async def export(
     form = dialect_named(dialect)
     given = assistance or Assistance.for_dialect(dialect)
     scripted = ScriptedRun(begun(trajectory, dialect), Assistance.only(given.on() & _SHOWN))
-    told, left_out = _cells(trajectory), 0
+    told, left_out, own = _cells(trajectory), 0, list[bool]()
     for one in told:
         before = scripted.trajectory
         await scripted.say(form.render(one.turn), _Recorded(one.result))
+        own.append(one.is_own)
         if scripted.trajectory.stop is None:
             continue
         if say_the_same(Candidate(scripted.trajectory), Candidate(trajectory)):
@@ -104,9 +109,11 @@ async def export(
             )
         left_out += 1
         scripted.trajectory = before
+        own.pop()
     if scripted.trajectory.stop is None and trajectory.answer:
         await scripted.say(form.render(_answer(trajectory, form)), _Recorded(None))
-    return Export(scripted.trajectory, left_out)
+        own.append(True)
+    return Export(scripted.trajectory, left_out, tuple(own))
 
 
 class ScriptedRun:
@@ -193,10 +200,16 @@ def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
 def _cells(trajectory: Trajectory) -> Sequence[_Told]:
     """The turns whose cells ran, as they ran."""
     return [
-        _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result)
+        _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result, _is_own(one))
         for one in trajectory.steps
         if isinstance(one.turn.action, RunCell) and one.result is not None
     ]
+
+
+def _is_own(step: Step) -> bool:
+    """Whether the cell that ran is the model's; comments of an opening count for nothing."""
+    is_repaired = step.written is not None and any(one.edit is not None for one in step.findings)
+    return not step.is_edited and not is_repaired
 
 
 def _trimmed(cell: RunCell) -> RunCell:

@@ -6,17 +6,26 @@ A run is the same again when it answers the same and every cell ends and shows a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dm_jupyter.agent.candidates import Agree, Candidate
 from dm_jupyter.agent.rollout import Pool, RolloutContext
 from dm_jupyter.core.trajectory import Trajectory
-from training.evaluation.repeated import cell_difference
+from training.durable.data_files import DataFinder
+from training.evaluation.repeated import cell_difference, recorded_files
+from training.evaluation.run import item_folder, outcome_of
+from training.evaluation.scoring import ScoringPool
 from training.export.exporting import Export, ScriptedRun, begun
+from training.records.records import EvalRecord
+from training.suites.suite import Sample, Suite
 
-__all__ = ["Replayed", "replay"]
+__all__ = ["Replayed", "Replays", "open_replays", "replay"]
+
+_SCORE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,74 @@ async def replay(
         ended = await rollout.finish(scripted.trajectory, folder)
     answers_same = await asyncio.to_thread(agree, original, Candidate(ended, folder))
     return Replayed(ended, answers_same, _difference(told, ended))
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """What the replays of one split's runs share; all of it is open."""
+
+    pool: Pool
+    scorer: ScoringPool
+    items: Mapping[str, Sample]
+    """The questions of the split, by id."""
+    made: Path
+    """Gets the files that the replays make."""
+    finder: DataFinder
+
+    async def difference(self, record: EvalRecord, exported: Export, run: Path) -> str:
+        """Return what was otherwise when a run was run again, in words; empty for nothing.
+
+        Args:
+            record: of the run.
+            exported: the run in its new dialect.
+            run: the folder of the evaluation that made it.
+
+        Raises:
+            DataFileError: a data file is not there, or has another content.
+            SandboxError: no cell can be run.
+            ScoringError: nobody knows whether the answers agree.
+        """
+        item = self.items.get(record.id)
+        if item is None:
+            return "the split has no such question"
+        if not exported.trajectory.answer:
+            return "the run has no answer"
+        folder = item_folder(run, record.id, record.trial)
+        original = Candidate(Trajectory.from_json(record.trajectory), folder)
+
+        def agree(one: Candidate, other: Candidate) -> bool:
+            return self.scorer.agree_now(item, outcome_of(one, folder), outcome_of(other, folder))
+
+        files = _files(record, item, self.finder)
+        with tempfile.TemporaryDirectory(dir=self.made) as made:
+            again = await replay(exported, original, self.pool, files, Path(made), agree)
+        answer = "" if again.answers_same else "another answer"
+        return "; ".join(filter(None, (answer, again.difference)))
+
+
+@asynccontextmanager
+async def open_replays(suite: Suite, split: Path, pool: Pool) -> AsyncIterator[Replays]:
+    """Open what the replays of runs at a split need.
+
+    Args:
+        suite: of the questions.
+        split: its folder.
+        pool: where cells run; open.
+
+    Raises:
+        RecordError: the split is not as the suite needs it.
+    """
+    items = {item.task.id: item for item in suite.load(split)}
+    async with ScoringPool(suite, _SCORE_SECONDS, 1) as scorer:
+        with tempfile.TemporaryDirectory(prefix="replay-") as made:
+            yield Replays(pool, scorer, items, Path(made), DataFinder([split]))
+
+
+def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Path]:
+    """The data files of a run, by their content where the record says what it is."""
+    if record.data:
+        return recorded_files(record, finder)
+    return {file.name: file.resolve() for file in item.task.files}
 
 
 def _difference(before: Trajectory, after: Trajectory) -> str:

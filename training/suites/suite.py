@@ -22,7 +22,8 @@ class Sample:
 
     task: Task
     """Its `metadata` may say: `format`, the kind of answer asked for; `evaluation_only`, where the
-    licence forbids to learn from it; `draw_group`, for a draw of equal shares."""
+    licence forbids to learn from it; `licence`, its SPDX identifier; `draw_group`, for a draw of
+    equal shares."""
     label: Any
     """In the form of the suite that loaded it."""
 

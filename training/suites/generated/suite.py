@@ -59,6 +59,7 @@ def _item(record: Record) -> Sample:
         "draw_group": record.text("category"),
         "template": record.text("template"),
         "steps": int(record.number("steps")),
+        "licence": record.text("licence", ""),
     }
     is_table = "rows" in record.fields
     label: Any

@@ -1,0 +1,207 @@
+"""A collection from draws to dataset, through the real command, with real kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
+from tests.training.trainer.tiny import tiny_tokenizer
+from training.collect.__main__ import main
+from training.trainer.conversations import read_conversations
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedRuns]:
+    with ScriptedRuns() as model:
+        yield model
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    return write_split(tmp_path / "train")
+
+
+def words(split: Path, out: Path, *more: str) -> list[str]:
+    return ["collect", "generated", "--split", str(split), "--out", str(out), "--dialect",
+            "datamind", "--profile", "interactive", *more]  # fmt: skip
+
+
+def collect(monkeypatch: pytest.MonkeyPatch, command: Sequence[str]) -> int:
+    monkeypatch.setattr(sys, "argv", list(command))
+    return main()
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def keys(file: Path) -> list[tuple[str, int]]:
+    return [(row["id"], row["trial"]) for row in rows(file)]
+
+
+def funnel_of(told: str) -> dict[str, int]:
+    lines = [line.split(maxsplit=1) for line in told.splitlines()]
+    found = {name: int(line[0]) for line in lines if len(line) > 1 and line[0].isdigit()
+             for name in FUNNEL if line[1].startswith(f"{name:<13} ")}  # fmt: skip
+    assert list(found) == list(FUNNEL)
+    return found
+
+
+def test_a_collection_keeps_what_is_right_and_repeats_nothing(
+    split: Path,
+    tmp_path: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    draw = ("--run-dialect", "datamind", "--assist", "imports", "--max-turns", "3", "--policy",
+            "scripted", "--base-url", model.base_url, "--tries", "3")  # fmt: skip
+    command = words(split, out, *draw, "--dialect", "markdown")
+
+    # Killed while the model was asked: no dataset, and nothing that was answered is asked again.
+    model.kills_at = 9
+    program = [sys.executable, "-m", "training.collect", *command[1:]]
+    model.kills = subprocess.Popen(program, cwd=CHECKOUT, stderr=subprocess.DEVNULL)
+    assert model.kills.wait() != 0
+    model.kills = None
+    assert len(model.bodies) == 9
+    assert not (out / "dataset").exists()
+    assert collect(monkeypatch, command) == 0
+    asked = Counter(model.asked())
+    assert asked.pop(model.asked()[8]) == 2  # the one that was in flight
+    assert set(asked.values()) == {1}
+
+    assert funnel_of(capsys.readouterr().out) == FUNNEL
+    dataset = out / "dataset"
+    assert sorted(file.name for file in dataset.iterdir()) == [
+        "card.md", "conversations-datamind.jsonl", "conversations-markdown.jsonl",
+        "held-datamind.jsonl", "held-markdown.jsonl",
+    ]  # fmt: skip
+    learned = [("q0", 0), ("q0", 2), ("q2", 2), ("q3", 0), ("q3", 1)]
+    for dialect in ("datamind", "markdown"):
+        assert keys(dataset / f"conversations-{dialect}.jsonl") == learned
+        assert keys(dataset / f"held-{dialect}.jsonl") == [("q5", 1)]
+    _check_marks(dataset)
+    _check_card(dataset, model)
+
+    # Another selection, with the last replay broken off: one replay is made again, and no call.
+    log = out / "replays.jsonl"
+    replays = log.read_bytes()
+    log.write_bytes(replays[:-9])
+    earlier = tmp_path / "earlier"
+    shutil.copytree(out / "runs", earlier)
+    calls = len(model.bodies)
+    assert collect(monkeypatch, words(split, out, "--no-draw", "--also", str(earlier),
+                   "--per-question", "1", "--held-share", "0")) == 0  # fmt: skip
+    assert len(model.bodies) == calls
+    again = log.read_bytes().splitlines()
+    assert set(replays.splitlines()) <= set(again)
+    assert len(set(again)) == len(again) == 22  # 11 runs, here and in the copy
+    assert sorted(file.name for file in dataset.iterdir()) == [
+        "card.md", "conversations-datamind.jsonl",
+    ]  # fmt: skip
+    found = keys(dataset / "conversations-datamind.jsonl")
+    # Without markdown, the run that it can't write counts as well, and is the shorter one.
+    assert found == [("q0", 0), ("q2", 2), ("q3", 0), ("q5", 0)]
+    assert funnel_of(capsys.readouterr().out)["drawn"] == 36
+    assert "4 to 6" in (dataset / "card.md").read_text()
+
+
+def _check_marks(dataset: Path) -> None:
+    """What the trainer learns of the rows: the model's words alone."""
+    (held,) = rows(dataset / "held-datamind.jsonl")
+    said = [one for one in held["messages"] if one["role"] == "assistant"]
+    assert [one.get("learn", True) for one in said] == [True, False, True]
+    assert {one["ended_by"] for one in said} == {"stop"}
+    assert "import numpy as np" in said[1]["content"]
+    tokenizer = tiny_tokenizer()
+    (row,) = read_conversations(dataset / "held-datamind.jsonl", tokenizer)
+    assert row.id == "q5 #2"
+    learned = "".join((said[0]["content"], said[2]["content"]))
+    assert tokenizer.decode(row.ids[row.learned]) == learned
+    found = read_conversations(dataset / "conversations-markdown.jsonl", tokenizer)
+    assert [row.id for row in found] == ["q0 #1", "q0 #3", "q2 #3", "q3 #1", "q3 #2"]
+    for row in found:
+        learned = tokenizer.decode(row.ids[row.learned])
+        assert learned.startswith("```python\n")
+        assert learned.endswith("print(f'@n[{n}]')\n```<|im_end|>")
+
+
+def _check_card(dataset: Path, model: ScriptedRuns) -> None:
+    card = (dataset / "card.md").read_text()
+    for stage, count in FUNNEL.items():
+        assert f"| {stage} | {count} |" in card
+    # drawn, ended, correct, licensed, grounded, no void turn, writable, replayed, shortest, …
+    assert "| a | 6 | 6 | 5 | 5 | 4 | 3 | 3 | 3 | 2 | 2 | 2 |" in card
+    assert "| b | 6 | 5 | 5 | 5 | 5 | 5 | 5 | 4 | 4 | 3 | 3 |" in card
+    assert "| c | 6 | 6 | 6 | 3 | 3 | 3 | 1 | 1 | 1 | 1 | 1 |" in card
+    assert "| Apache-2.0 | 6 |" in card
+    assert "python -m training.collect generated --split" in card
+    assert "scripted" in card
+    for file in dataset.glob("*.jsonl"):
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in card
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--dialect", "latin"), "invalid choice: 'latin'"),
+        (("--held-share", "0.9"), "0.9 is not between 0 and 0.5"),
+        (("--tries", "0"), "0 is not 1 or more"),
+        (("--budget", "dollars=1"), "needs --price"),
+        (("--strategy", "search"), "unrecognized arguments: --strategy"),
+    ],
+)
+def test_a_wrong_option_ends_the_command_before_it_begins(
+    change: tuple[str, ...],
+    said: str,
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        collect(monkeypatch, words(split, tmp_path / "out", *change))
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_split_that_nobody_may_learn_from_is_refused_before_any_call(
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    questions = split / "questions.jsonl"
+    questions.write_text(questions.read_text().replace('"split": "train"', '"split": "held"'))
+    assert collect(monkeypatch, words(split, tmp_path / "out")) == 1
+    assert "marks all of them as evaluation only" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_runs_is_named(
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    assert collect(monkeypatch, words(split, out, "--no-draw")) == 1
+    assert "holds no runs yet: leave --no-draw out" in capsys.readouterr().err
+    assert collect(monkeypatch, words(split, out, "--also", str(split))) == 1
+    assert f"--also {split}: neither it nor its runs folder has a records.jsonl" in (
+        capsys.readouterr().err
+    )

@@ -1,0 +1,1 @@
+"""Rejection sampling: runs of a model at a training split, and the right ones as conversations."""

@@ -1,0 +1,217 @@
+"""Collects right runs of a model to learn from: `python -m training.collect SUITE`.
+
+Draws several tries at each question of a training split, as `python -m training.evaluate` does, and
+keeps the right ones that a replay confirms. OUT/dataset gets their conversations in each dialect,
+and a card. The same command resumes a collection that was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dm_jupyter.core.dialects import DIALECTS
+from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
+from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.search.tree import SearchSettings
+from kernel_sandbox.errors import SandboxError
+from training.collect.card import Source, card_of, print_funnel, read_source
+from training.collect.dataset import dataset_files, write_dataset
+from training.collect.examining import CollectedRun, Funnel, examine
+from training.collect.replaying import ReplayedRuns, replayed_runs
+from training.collect.selecting import (
+    Selection,
+    balance_of,
+    first_of_each_question,
+    held_ids,
+    shortest_of_equals,
+)
+from training.durable.folder import folder_lock
+from training.evaluate import evaluation_pool, run_evaluation
+from training.evaluation.arguments import (
+    add_run_options,
+    evaluation_arguments,
+    number_between,
+    positive,
+)
+from training.export.replay import open_replays
+from training.records.records import RecordLog
+from training.suites.registry import find_suite
+from training.suites.suite import Sample, draw
+
+__all__ = ["main"]
+
+_RUNS = "runs"
+_RECORDS = "records.jsonl"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.collect", description=__doc__)
+    own = parser.add_argument_group("the collection")
+    add = own.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="runs, replays and dataset")
+    add("--tries", dest="k", type=positive, default=4, metavar="N",
+        help="runs at each question (default: 4)")  # fmt: skip
+    add("--dialect", dest="dialects", action="append", choices=tuple(DIALECTS), required=True,
+        metavar="NAME", help="of the conversations; may be given several times")  # fmt: skip
+    add("--run-dialect", dest="dialect", choices=tuple(DIALECTS), default="markdown",
+        metavar="NAME", help="in which the runs are drawn (default: markdown)")  # fmt: skip
+    add("--also", type=Path, action="append", default=[], metavar="DIR",
+        help="an earlier collection or evaluation whose runs are pooled; repeatable")  # fmt: skip
+    add("--no-draw", action="store_true", help="select among the runs that are there")
+    add("--per-question", type=positive, default=2, metavar="N",
+        help="runs of a question that are kept at most (default: 2)")  # fmt: skip
+    add("--category-share", type=number_between(0, 1), default=0.12, metavar="S",
+        help="largest share of a category (default: 0.12); with few categories, twice an even "
+        "share")  # fmt: skip
+    add("--held-share", type=number_between(0, 0.5), default=0.1, metavar="S",
+        help="share that is held back by data file, for the held loss (default: 0.1)")  # fmt: skip
+    add_run_options(parser)
+    parser.set_defaults(temperature=SearchSettings().temperature)
+    return parser
+
+
+async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -> None:
+    suite, out = find_suite(arguments.suite), arguments.out
+    items = {item.task.id: item for item in suite.load(arguments.split)}
+    _refuse_unlicensed(draw(list(items.values()), arguments.limit, arguments.seed), arguments)
+    folders = [out / _RUNS, *(_folder_of(folder) for folder in arguments.also)]
+    with folder_lock(out, "collection"):
+        if not arguments.no_draw:
+            await run_evaluation(evaluation)
+        elif not (out / _RUNS / _RECORDS).exists():
+            raise UsageError(f"{out} holds no runs yet: leave --no-draw out")
+        funnel = Funnel()
+        sources, runs = await _examined(folders, items, arguments.dialects, funnel)
+        async with (
+            evaluation_pool(evaluation) as pool,
+            open_replays(suite, arguments.split, pool) as replays,
+        ):
+            log, at_once = out / "replays.jsonl", arguments.at_once
+            replayed = await replayed_runs(runs, replays, log, at_once)
+        _select_and_write(replayed, sources, items, arguments, funnel)
+
+
+def _refuse_unlicensed(drawn: Sequence[Sample], arguments: argparse.Namespace) -> None:
+    """Ends a collection of which nothing could be kept before anything is asked."""
+    barred = sum(bool(item.task.metadata.get("evaluation_only")) for item in drawn)
+    if barred == len(drawn):
+        raise UsageError(
+            f"no question of {arguments.split} may be learned from: the suite {arguments.suite} "
+            "marks all of them as evaluation only. Name a training split with --split."
+        )
+    if barred:
+        _say(f"{barred} of {len(drawn)} questions are evaluation only: their runs are left out")
+
+
+def _folder_of(also: Path) -> Path:
+    """The folder of the evaluation that a collection, or an evaluation, holds."""
+    for folder in (also / _RUNS, also):
+        if (folder / _RECORDS).exists():
+            return folder
+    raise UsageError(f"--also {also}: neither it nor its {_RUNS} folder has a {_RECORDS}")
+
+
+async def _examined(
+    folders: Sequence[Path],
+    items: Mapping[str, Sample],
+    dialects: Sequence[str],
+    funnel: Funnel,
+) -> tuple[list[Source], list[CollectedRun]]:
+    """The evaluations, and their runs that meet every condition but the replay."""
+    sources: list[Source] = []
+    runs: list[CollectedRun] = []
+    first_trial = 0
+    for folder in folders:
+        tries = 0
+        for record in RecordLog(folder / _RECORDS).each():
+            item = items.get(record.id)
+            if item is None:
+                raise UsageError(f"{folder} has runs at {record.id}, which the split lacks")
+            tries = max(tries, record.trial + 1)
+            run = await examine(record, item, folder, first_trial, dialects, funnel)
+            runs += [run] if run is not None else []
+        sources.append(read_source(folder, first_trial, tries))
+        _refuse_other_questions(sources[0], sources[-1])
+        first_trial += tries
+    return sources, runs
+
+
+def _refuse_other_questions(own: Source, other: Source) -> None:
+    for name in ("suite", "questions"):
+        mine, theirs = own.manifest.get(name), other.manifest.get(name)
+        if mine and theirs and mine != theirs:
+            raise UsageError(
+                f"{other.run} holds runs with another {name} ({theirs} there, {mine} here): only "
+                "runs at the same split can be pooled"
+            )
+
+
+def _select_and_write(
+    replayed: ReplayedRuns,
+    sources: Sequence[Source],
+    items: Mapping[str, Sample],
+    arguments: argparse.Namespace,
+    funnel: Funnel,
+) -> None:
+    shortest = shortest_of_equals(replayed.same)
+    few = first_of_each_question(shortest, arguments.per_question)
+    balance = balance_of(few, arguments.category_share, arguments.seed)
+    stages = ("replayed", replayed.same), ("shortest", shortest), ("per question", few), (
+        "balanced", balance.runs)  # fmt: skip
+    for stage, runs in stages:
+        funnel.count_all(stage, runs)
+    print_funnel(funnel)
+    for fault in replayed.faults:
+        _say(f"not replayed: {fault}")
+    if not balance.runs:
+        raise UsageError("no run met all conditions, so no dataset was written")
+    held = held_ids(balance.runs, arguments.held_share, arguments.seed)
+    selection = Selection(balance, held)
+    files = dataset_files(balance.runs, held, arguments.dialects)
+    metadata = [items[run.record.id].task.metadata for run in balance.runs]
+    licences = Counter(str(one.get("licence") or "not stated") for one in metadata)
+    card = card_of(_command(arguments), sources, licences, funnel, selection, files)
+    folder = arguments.out / "dataset"
+    write_dataset(files, card, folder)
+    for file in files:
+        print(f"{file.rows} rows, {len(file.content) / 1e6:.2f} MB: {folder / file.name}")
+    print(f"card: {folder / 'card.md'}")
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command as it was given, without what may be secret in an address."""
+    words = [word.replace(str(Path.home()), "~") for word in sys.argv[1:]]
+    if address := arguments.base_url:
+        words = [word.replace(address, shown_address(address)) for word in words]
+    return shlex.join(["python", "-m", "training.collect", *words])
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def main() -> int:
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    arguments.dialects = list(dict.fromkeys(arguments.dialects))
+    evaluation = evaluation_arguments(parser, arguments, out=arguments.out / _RUNS)
+    try:
+        asyncio.run(_main(arguments, evaluation))
+    except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
+        print(f"collect: {fault}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("collect: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The card of a dataset: where its conversations come from, and what was left out on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from training.collect.dataset import DatasetFile
+from training.collect.examining import STAGES, CollectedRun, Funnel
+from training.collect.selecting import Selection
+
+__all__ = ["Source", "card_of", "print_funnel", "read_source"]
+
+_SHOWN = 12
+"""Digits of a hash in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An evaluation whose runs were collected."""
+
+    run: Path
+    """Its folder."""
+    first_trial: int
+    """Number of its first try among those of all sources, from 0."""
+    tries: int
+    """At a question."""
+    manifest: Mapping[str, Any]
+    """Its `run.json`; empty where there is none."""
+
+
+def read_source(run: Path, first_trial: int, tries: int) -> Source:
+    """Return an evaluation as a source of runs.
+
+    Args:
+        run: its folder.
+        first_trial: number of its first try among those of all sources, from 0.
+        tries: at a question.
+
+    Raises:
+        ValueError: its `run.json` is no JSON object.
+        OSError: it can't be read.
+    """
+    file = run / "run.json"
+    found = dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
+    return Source(run, first_trial, tries, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A heading, and the lines below it."""
+
+    title: str
+    lines: Sequence[str]
+
+    def __str__(self) -> str:
+        return "\n".join([f"## {self.title}", "", *self.lines])
+
+
+def card_of(
+    command: str,
+    sources: Sequence[Source],
+    licences: Mapping[str, int],
+    funnel: Funnel,
+    selection: Selection,
+    files: Sequence[DatasetFile],
+) -> str:
+    """Return the text of the card, in Markdown.
+
+    Args:
+        command: that made the dataset.
+        sources: where its runs come from.
+        licences: of the questions that were learned from, with how many runs have each.
+        funnel: how many runs met each condition.
+        selection: the runs that stayed.
+        files: of the dataset.
+    """
+    balance, held = selection.balance, selection.held
+    runs = balance.runs
+    questions = len({run.record.id for run in runs})
+    models = ", ".join(sorted({str(one.manifest.get("model", "unknown")) for one in sources}))
+    intro = (
+        f"{len(runs)} right runs of {models} at {questions} questions, as conversations. Each was "
+        "run again in a fresh sandbox and gave the same outputs and the same answer."
+    )
+    limit = (
+        f"The limit of a category is {balance.limit} runs: the largest number that is at most "
+        f"{balance.share:.0%} of all that stay."
+    )
+    parts = (
+        _Part("Command", ("```", command, "```")),
+        _Part("Runs", _source_lines(sources)),
+        _Part("Licence of the questions", _licence_lines(licences)),
+        _Part("Funnel", (*_funnel_lines(funnel), "", limit)),
+        _Part("Funnel by category", _category_lines(funnel)),
+        _Part("Length of the runs", _length_lines(runs)),
+        _Part("Files", _file_lines(files, held, runs)),
+        _Part("Settings", _setting_lines(sources)),
+    )
+    return "\n\n".join(["# Dataset card", intro, *map(str, parts)]) + "\n"
+
+
+def print_funnel(funnel: Funnel) -> None:
+    """Print how many runs met each condition."""
+    for stage, meaning in STAGES.items():
+        print(f"{funnel.total(stage):>7}  {stage:<13} {meaning}")
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    cells = [[str(value).replace("|", "\\|") for value in row] for row in rows]
+    lines = [list(header), ["---"] * len(header), *cells]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _source_lines(sources: Sequence[Source]) -> list[str]:
+    names = ("suite", "split", "questions", "model", "dialect", "seed", "limit", "git")
+    rows: list[list[object]] = []
+    for one in sources:
+        first, last = one.first_trial + 1, one.first_trial + one.tries
+        known = [one.manifest.get(name, "unknown") for name in names]
+        known[names.index("limit")] = one.manifest.get("limit") or "all"
+        rows.append([f"{first} to {last}", *known, _hash_of_data(one.manifest)])
+    header = ("tries", *names[:2], "hash of the questions", *names[3:], "hash of the data files")
+    return _table(header, rows)
+
+
+def _hash_of_data(manifest: Mapping[str, Any]) -> str:
+    """One hash of the contents of all data files of a draw, by name."""
+    found = manifest.get("data", {})
+    hashes = sorted((name, one.get("sha256", "")) for name, one in found.items())
+    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:_SHOWN] if hashes else "none"
+
+
+def _licence_lines(licences: Mapping[str, int]) -> list[str]:
+    return _table(("licence", "runs"), sorted(licences.items()))
+
+
+def _funnel_lines(funnel: Funnel) -> list[str]:
+    rows = [(stage, funnel.total(stage), meaning) for stage, meaning in STAGES.items()]
+    return _table(("stage", "runs", "condition"), rows)
+
+
+def _category_lines(funnel: Funnel) -> list[str]:
+    rows = [
+        (category, *(funnel.counts[stage][category] for stage in STAGES))
+        for category in funnel.categories
+    ]
+    return _table(("category", *STAGES), rows)
+
+
+def _length_lines(runs: Sequence[CollectedRun]) -> list[str]:
+    figures: Mapping[str, Sequence[int]] = {
+        "turns": [run.record.turns for run in runs],
+        "cells": [run.record.cells for run in runs],
+        "sampled tokens": [run.tokens for run in runs],
+    }
+    rows = [
+        (name, f"{mean(found):.1f}", f"{median(found):g}", max(found), sum(found))
+        for name, found in figures.items()
+    ]
+    turns = Counter(figures["turns"])
+    by_turns = ", ".join(f"{count} with {number}" for number, count in sorted(turns.items()))
+    return [*_table(("of a run", "mean", "median", "most", "all"), rows), "", f"Turns: {by_turns}."]
+
+
+def _file_lines(
+    files: Sequence[DatasetFile], held: set[str], runs: Sequence[CollectedRun]
+) -> list[str]:
+    header = ("file", "rows", "turns", "learned turns", "characters", "learned characters",
+              "bytes", "sha256")  # fmt: skip
+    rows = [
+        (
+            f"`{one.name}`", one.rows, one.turns, one.learned_turns, one.characters,
+            one.learned_characters, len(one.content), f"`{one.sha256}`",
+        )
+        for one in files
+    ]  # fmt: skip
+    back = sum(run.record.id in held for run in runs)
+    told = f"Held back: {back} of the {len(runs)} runs, with all questions about their data files."
+    return [*_table(header, rows), "", told]
+
+
+def _setting_lines(sources: Sequence[Source]) -> list[str]:
+    names = ("strategy", "settings", "profile", "installs", "prompts", "versions", "judge")
+    lines = []
+    for one in sources:
+        told = {name: one.manifest[name] for name in names if one.manifest.get(name)}
+        lines += ["```json", json.dumps(told, indent=1, ensure_ascii=False), "```"]
+    return lines

@@ -1,0 +1,118 @@
+"""The dataset of a collection: conversations to learn and to hold back, and a card about them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from training.collect.examining import CollectedRun
+from training.export.conversation import conversation
+
+__all__ = ["DatasetFile", "dataset_files", "write_dataset"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFile:
+    """A file of conversations, one JSON object a line."""
+
+    name: str
+    rows: int
+    turns: int
+    """Of the model."""
+    learned_turns: int
+    """Those that are learned."""
+    characters: int
+    """Of all messages."""
+    learned_characters: int
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the content, hex digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def dataset_files(
+    runs: Sequence[CollectedRun], held: set[str], dialects: Sequence[str]
+) -> list[DatasetFile]:
+    """Return the files of each dialect, with the runs in their order.
+
+    Args:
+        runs: that were selected.
+        held: ids of the questions that are held back.
+        dialects: names.
+    """
+    learned = [run for run in runs if run.record.id not in held]
+    back = [run for run in runs if run.record.id in held]
+    return [
+        _file(f"{kind}-{dialect}.jsonl", members, dialect)
+        for dialect in dialects
+        for kind, members in (("conversations", learned), ("held", back))
+        if members
+    ]
+
+
+def _file(name: str, runs: Sequence[CollectedRun], dialect: str) -> DatasetFile:
+    rows = [_row(run, dialect) for run in runs]
+    messages = [message for row in rows for message in row["messages"]]
+    said = [message for message in messages if message["role"] == "assistant"]
+    learned = [message for message in said if message.get("learn", True)]
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    return DatasetFile(
+        name,
+        len(rows),
+        len(said),
+        len(learned),
+        sum(len(message["content"]) for message in messages),
+        sum(len(one["content"]) - len(one.get("prefill", "")) for one in learned),
+        lines.encode("utf-8", "replace"),
+    )
+
+
+def _row(run: CollectedRun, dialect: str) -> Mapping[str, Any]:
+    return {
+        "id": run.record.id,
+        "trial": run.trial,
+        "category": run.category,
+        "dialect": dialect,
+        "messages": conversation(run.exported[dialect], calls_in_words=True),
+    }
+
+
+def write_dataset(files: Sequence[DatasetFile], card: str, folder: Path) -> None:
+    """Write the files and the card as a folder of their own, in place of an earlier one.
+
+    Args:
+        files: of conversations.
+        card: the text of `card.md`.
+        folder: appears whole, or is as it was.
+
+    Raises:
+        OSError: a file can't be written.
+    """
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    earlier = part / "earlier"
+    try:
+        made = part / "made"
+        made.mkdir()
+        for file in files:
+            (made / file.name).write_bytes(file.content)
+        (made / "card.md").write_text(card, encoding="utf-8", newline="\n")
+        if folder.exists():
+            folder.rename(earlier)
+        try:
+            made.rename(folder)
+        except OSError:
+            if earlier.exists():
+                earlier.rename(folder)
+            raise
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(part)

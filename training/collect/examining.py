@@ -1,0 +1,238 @@
+"""What becomes of each try: a funnel of conditions, counted by category.
+
+Conditions that cost nothing come before the replay, which runs every cell again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dm_jupyter.agent.observe import describe
+from dm_jupyter.assist.grounding import ground
+from dm_jupyter.core.closed_form import find_answers
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.errors import UnrenderableTurnError, UsageError
+from dm_jupyter.core.trajectory import Answer, RunCell, StopReason, Trajectory, Void
+from training.export.exporting import Export, export
+from training.records.records import EvalRecord
+from training.suites.suite import Sample
+
+__all__ = [
+    "STAGES",
+    "CollectedRun",
+    "Funnel",
+    "category_of",
+    "examine",
+    "is_grounded",
+    "program_of",
+]
+
+STAGES: Mapping[str, str] = {
+    "drawn": "all tries",
+    "ended": "the run ended with an answer",
+    "correct": "the answer is right by the suite's rules",
+    "licensed": "the licence of the question allows to learn from it",
+    "grounded": "every number of the answer follows from the outputs",
+    "no void turn": "every turn has code or an answer",
+    "writable": "every dialect can write the run as it asks for it, with a turn of the model's own",
+    "replayed": "the cells, run again in a fresh sandbox, show and answer the same",
+    "shortest": "the shortest of the runs of a question with the same program",
+    "per question": "the shortest runs of each question, up to the limit",
+    "balanced": "within the limit of its category",
+}
+"""The conditions in their order. Each is counted among the runs that met all before it."""
+_SHOWN_CHARS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedRun:
+    """A run that met every condition but the replay."""
+
+    record: EvalRecord
+    run: Path
+    """The folder of the evaluation that made it."""
+    trial: int
+    """Number of the try among those of all evaluations, from 0."""
+    category: str
+    exported: Mapping[str, Export]
+    """By dialect."""
+    program: str
+    """Equal for runs whose cells compute the same way."""
+    tokens: int
+    """Sampled in its own turns."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from all others."""
+        return self.record.id, self.trial
+
+    @property
+    def length(self) -> tuple[int, int, int]:
+        """By what the shortest run is the shortest: turns, then tokens, then the first."""
+        return self.record.turns, self.tokens, self.trial
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """What tells the data files of its question from others: their content, else names."""
+        if self.record.data:
+            return frozenset(self.record.data.values())
+        exported = next(iter(self.exported.values()))
+        return frozenset(file.name for file in exported.trajectory.task.files)
+
+
+@dataclass(slots=True)
+class Funnel:
+    """How many runs met each condition, by category."""
+
+    counts: dict[str, Counter[str]] = field(
+        default_factory=lambda: {stage: Counter() for stage in STAGES}
+    )
+
+    def count(self, stage: str, category: str) -> None:
+        """Count one run that met a condition."""
+        self.counts[stage][category] += 1
+
+    def count_all(self, stage: str, runs: Sequence[CollectedRun]) -> None:
+        """Count the runs that met a condition."""
+        for run in runs:
+            self.count(stage, run.category)
+
+    def total(self, stage: str) -> int:
+        """Return how many runs met a condition."""
+        return self.counts[stage].total()
+
+    @property
+    def categories(self) -> list[str]:
+        """Every category that was drawn, in order."""
+        return sorted(self.counts["drawn"])
+
+
+async def examine(
+    record: EvalRecord,
+    item: Sample,
+    run: Path,
+    first_trial: int,
+    dialects: Sequence[str],
+    funnel: Funnel,
+) -> CollectedRun | None:
+    """Return a run that meets every condition up to the replay, and count those that it meets.
+
+    Args:
+        record: of the run, with its trajectory.
+        item: the question.
+        run: the folder of the evaluation.
+        first_trial: number of the evaluation's first try among those of all evaluations.
+        dialects: names of the dialects that have to hold the run.
+        funnel: gets the counts.
+
+    Raises:
+        UsageError: the record is compact and holds no run.
+        TrajectoryError: the record is not whole.
+    """
+    if not record.trajectory:
+        raise UsageError(
+            f"the records of {run} are compact and hold no runs: collect from the folder in which "
+            "they were drawn"
+        )
+    category = category_of(item)
+    trajectory = Trajectory.from_json(record.trajectory)
+    conditions: Mapping[str, Callable[[], bool]] = {
+        "drawn": lambda: True,
+        "ended": lambda: trajectory.stop is StopReason.ANSWERED and bool(trajectory.answer),
+        "correct": lambda: record.correct,
+        "licensed": lambda: _is_licensed(item, trajectory),
+        "grounded": lambda: is_grounded(trajectory),
+        "no void turn": lambda: not _has_void(trajectory),
+    }
+    for stage, is_met in conditions.items():
+        if not is_met():
+            return None
+        funnel.count(stage, category)
+    exported = await _written(trajectory, dialects)
+    if exported is None:
+        return None
+    funnel.count("writable", category)
+    trial = first_trial + record.trial
+    program = program_of(trajectory)
+    return CollectedRun(record, run, trial, category, exported, program, trajectory.tokens)
+
+
+def category_of(item: Sample) -> str:
+    """Return the category of a question: its group of the draw, else its first concept."""
+    group = str(item.task.metadata.get("draw_group", ""))
+    return group or next(iter(item.task.concepts), "all")
+
+
+def is_grounded(trajectory: Trajectory) -> bool:
+    """Return whether every number of the answer follows from the outputs.
+
+    Args:
+        trajectory: a run with an answer.
+    """
+    if not trajectory.task.is_closed_form:
+        return not trajectory.unsupported
+    results = [step.result for step in trajectory.steps if step.result is not None]
+    outputs = [describe(result, _SHOWN_CHARS) for result in results]
+    asked = trajectory.task.question
+    # In `@name[1, 2]` the words around a number say nothing of it, so it counts by itself as well.
+    return not any(
+        one.is_doubtful and any(alone.is_doubtful for alone in ground(one.text, outputs, asked))
+        for _, value in find_answers(trajectory.answer or "")
+        for one in ground(value, outputs, asked)
+    )
+
+
+def program_of(trajectory: Trajectory) -> str:
+    """Return a hash of the cells that worked, without what computes nothing: layout and comments.
+
+    Args:
+        trajectory: the run.
+    """
+    cells = [
+        (step.turn.action.language, _plain_code(step.turn.action))
+        for step in trajectory.steps
+        if isinstance(step.turn.action, RunCell) and step.result is not None and step.result.ok
+    ]
+    return hashlib.sha256(json.dumps(cells).encode("utf-8", "replace")).hexdigest()
+
+
+def _plain_code(cell: RunCell) -> str:
+    if cell.language == "python":
+        try:
+            return ast.dump(ast.parse(cell.source))
+        except (SyntaxError, ValueError, RecursionError):  # a magic command, for instance
+            pass
+    return " ".join(cell.source.split())
+
+
+def _is_licensed(item: Sample, trajectory: Trajectory) -> bool:
+    return not any(task.metadata.get("evaluation_only") for task in (item.task, trajectory.task))
+
+
+def _has_void(trajectory: Trajectory) -> bool:
+    return any(isinstance(step.turn.action, Void) for step in trajectory.steps)
+
+
+async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[str, Export] | None:
+    """The run in each dialect; `None` where one can't hold it or would have nothing to learn."""
+    exported = {}
+    for dialect in dialects:
+        try:
+            exported[dialect] = await export(trajectory, dialect)
+        except UnrenderableTurnError:
+            return None
+        if not any(exported[dialect].own) or _answers_unasked(exported[dialect].trajectory):
+            return None
+    return exported
+
+
+def _answers_unasked(run: Trajectory) -> bool:
+    """Whether it answers in words where the dialect has just asked for a cell that prints it."""
+    is_printed = dialect_named(run.dialect).answers_in_words and run.task.is_closed_form
+    return is_printed and isinstance(run.steps[-1].turn.action, Answer)

@@ -1,0 +1,131 @@
+"""The replays of a collection: what came of each is kept, so that none is made twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dm_jupyter.core.errors import DataFileError, DmJupyterError, first_fault
+from dm_jupyter.core.trajectory import RunCell
+from kernel_sandbox.errors import SandboxError
+from training.collect.examining import CollectedRun
+from training.durable.log import DurableLog
+from training.durable.progress import WorkProgress
+from training.evaluation.scoring import ScoringError
+from training.export.exporting import Export
+from training.export.replay import Replays
+
+__all__ = ["ReplayedRuns", "replayed_runs"]
+
+_WAY_OUT = "Remove the line: its run is then replayed again."
+_Key = tuple[str, str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptReplay:
+    """What came of one replay."""
+
+    run: str
+    """Path of the evaluation's folder."""
+    id: str
+    trial: int
+    cells: str
+    """Hash of the cells and of the answer: dialects that write the same ones share a replay."""
+    difference: str
+
+    @property
+    def key(self) -> _Key:
+        return self.run, self.id, self.trial, self.cells
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedRuns:
+    """What came of the replays of a collection."""
+
+    same: list[CollectedRun]
+    """The runs that showed and answered the same, in their order."""
+    faults: list[str]
+    """Why a run could not be replayed, a line each; the same command tries it again."""
+
+
+async def replayed_runs(
+    runs: Sequence[CollectedRun], replays: Replays, log: Path, at_once: int
+) -> ReplayedRuns:
+    """Return the runs that show and answer the same when they are run again, in every dialect.
+
+    Args:
+        runs: to replay.
+        replays: open.
+        log: what came of earlier replays; gets what comes of these. One process uses it at a time.
+        at_once: replays at the same time.
+
+    Raises:
+        LogError: the log is damaged.
+        SuiteError: the suite could not compare two answers.
+        OSError: the log can't be read or written.
+    """
+    memory = _Memory(log)
+    same: dict[tuple[str, int], CollectedRun] = {}
+    faults: list[str] = []
+    waiting = iter(runs)
+
+    async def work() -> None:
+        for run in waiting:
+            name = f"{run.record.id} #{run.trial + 1}"
+            try:
+                found = await memory.difference(run, replays)
+            except (DataFileError, SandboxError, ScoringError) as fault:
+                found = str(fault)
+                faults.append(f"{name}: {fault}")
+            if not found:
+                same[run.key] = run
+            progress.add(f"{name:<20} replayed: {found or 'the same'}", f"{len(same)} the same")
+
+    with WorkProgress("replays") as progress:
+        progress.begin(len(runs), 0)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(runs))):
+                    group.create_task(work())
+        except* (DmJupyterError, ValueError, OSError) as raised:
+            raise first_fault(raised) from raised
+    return ReplayedRuns([run for run in runs if run.key in same], faults)
+
+
+class _Memory:
+    """What came of each replay, in a log; a fault is not kept."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = DurableLog(log, _encoded, _decoded, lambda one: one.key, _WAY_OUT)
+        self._known = {key: one.difference for key, one in self._log.by_key().items()}
+
+    async def difference(self, run: CollectedRun, replays: Replays) -> str:
+        """What was otherwise in the first dialect in which something was."""
+        for exported in run.exported.values():
+            key = str(run.run.resolve()), run.record.id, run.record.trial, _cells(exported)
+            if key not in self._known:
+                found = await replays.difference(run.record, exported, run.run)
+                self._log.append(_KeptReplay(*key, found))
+                self._known[key] = found
+            if self._known[key]:
+                return self._known[key]
+        return ""
+
+
+def _cells(exported: Export) -> str:
+    steps = [step.turn.action for step in exported.trajectory.steps]
+    cells = [(one.language, one.source) for one in steps if isinstance(one, RunCell)]
+    text = json.dumps([cells, exported.trajectory.answer])
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _encoded(one: _KeptReplay) -> str:
+    return json.dumps(asdict(one), ensure_ascii=False)
+
+
+def _decoded(line: bytes) -> _KeptReplay:
+    return _KeptReplay(**json.loads(line))

@@ -1,0 +1,65 @@
+"""An exported run as a conversation that says what of it a model learns.
+
+The fields are those that `training.trainer.conversations` reads: `learn`, `prefill`, `ended_by`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from dm_jupyter.core.assistance import Assistance
+from dm_jupyter.core.dialect import Dialect
+from dm_jupyter.core.dialects import dialect_named
+from dm_jupyter.core.dialects.tools import in_words
+from dm_jupyter.core.trajectory import Trajectory
+from training.export.exporting import Export
+
+__all__ = ["conversation"]
+
+
+def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict[str, Any]]:
+    """Return the messages of a run as JSON, each of the model's turns with its marks.
+
+    - `learn` is false for a turn whose cell a person or the help has changed.
+    - `prefill` is the opening that the dialect's default help puts before the turn, where the turn
+      begins with it. In a dialect without openings, the model learns to load the data itself.
+    - `ended_by` is `stop` where the turn ends with a string at which the dialect stops sampling,
+      and else `model`: there the model has to close its turn.
+
+    Args:
+        exported: the run in its new dialect.
+        calls_in_words: whether calls of tools become text, as for an endpoint that takes no tools.
+    """
+    messages = exported.messages
+    form = dialect_named(exported.trajectory.dialect)
+    if calls_in_words and form.tools:
+        messages = in_words(messages, form.tools)
+    marks = _marks(exported, form)
+    return [
+        {**one.to_json(), **next(marks)} if one.role == "assistant" else one.to_json()
+        for one in messages
+    ]
+
+
+def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
+    """The marks of each turn, without those that have their default's meaning."""
+    run = _opened(exported.trajectory)
+    for at, (text, is_own) in enumerate(zip(exported.texts, exported.own, strict=True)):
+        before = run.before(at)
+        opening = form.prefill(before)
+        prefill = opening if text.startswith(opening) and len(opening) < len(text) else ""
+        is_stopped = text[len(prefill) :].endswith(form.stop(before, prefill))
+        marks: dict[str, Any] = {"ended_by": "stop" if is_stopped else "model"}
+        if prefill:
+            marks["prefill"] = prefill
+        if not is_own:
+            marks["learn"] = False
+        yield marks
+
+
+def _opened(run: Trajectory) -> Trajectory:
+    """The run with the help that opens turns, where the dialect's default has it."""
+    usual = Assistance.for_dialect(run.dialect).on() & {"opening"}
+    return replace(run, assistance=Assistance.only(run.assists.on() | usual))
