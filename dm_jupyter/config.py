@@ -20,7 +20,10 @@ class ModelChoice:
     """Which model answers, and where."""
 
     model: str = "local"
-    """`local`, the name of a local model, the path of a .gguf file, or a name at `base_url`."""
+    """`local`, the name of a local model, the path of a .gguf file, or a name at `base_url`.
+
+    With `+` and the path of a .gguf file behind it, a local model has the adapter in that file.
+    """
     base_url: str = field(default="", repr=False)
     """An OpenAI-compatible endpoint; empty for a model on this machine. It may hold a password."""
     api_key: str = field(default="", repr=False)
@@ -31,16 +34,22 @@ class ModelChoice:
         return not self.base_url
 
 
-def model_choice(model: str | None, base_url: str | None, api_key_file: Path | None) -> ModelChoice:
+def model_choice(
+    model: str | None,
+    base_url: str | None,
+    api_key_file: Path | None,
+    adapter: Path | None = None,
+) -> ModelChoice:
     """Returns the choice made by options, else by environment variables, else the local model.
 
     The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key
     comes from a variable or a file only, so that none shows in a list of processes. A preset's name
-    stands for its address, and its own variable for the key.
+    stands for its address, and its own variable for the key. An adapter becomes part of the model's
+    name.
 
     Raises:
-        UsageError: the key file can't be read or is empty, an endpoint has no model's name, or
-            its address can't be one.
+        UsageError: the key file can't be read or is empty, an endpoint has no model's name, its
+            address can't be one, or an adapter has no model of this machine below it.
     """
     base_url = _address(base_url or os.environ.get("DM_JUPYTER_BASE_URL", ""))
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
@@ -54,7 +63,29 @@ def model_choice(model: str | None, base_url: str | None, api_key_file: Path | N
             raise UsageError(f"--api-key-file {api_key_file} can't be read: {error}") from error
         if not api_key:
             raise UsageError(f"--api-key-file {api_key_file} is empty")
+    if adapter is not None:
+        model = _with_adapter(model, base_url, adapter)
     return ModelChoice(model, base_url, api_key)
+
+
+def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
+    """The name of a local model with an adapter."""
+    from dm_jupyter.models.local.catalogue import (  # noqa: PLC0415  (not at the start of a server)
+        is_local_name,
+        name_with_adapter,
+    )
+
+    if base_url:
+        raise UsageError(
+            f"--adapter works with a model on this machine only, and {shown_address(base_url)} is "
+            "an endpoint. Load the adapter there, and name its model with --model"
+        )
+    if not is_local_name(model):
+        raise UsageError(
+            f"--adapter needs a model on this machine, and {model!r} is none. "
+            "`dm-jupyter model list` lists them"
+        )
+    return name_with_adapter(model, adapter)
 
 
 def _own_key(base_url: str) -> str:

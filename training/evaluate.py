@@ -19,14 +19,14 @@ from typing import Any
 from dm_jupyter.agent.loop import RunSettings, begin
 from dm_jupyter.agent.rollout import Pool, settings_for
 from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
-from dm_jupyter.config import model_choice, packages_folder
+from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.http_policy import HttpPolicy
-from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.opening import adapter_hash, open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.search.strategies import React, Strategy, Vote
 from dm_jupyter.search.tree import Search, SearchSettings
@@ -124,7 +124,11 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 
 def _manifest(
-    options: EvalOptions, arguments: argparse.Namespace, policy: Policy, resume_state: ResumeState
+    options: EvalOptions,
+    arguments: argparse.Namespace,
+    choice: ModelChoice,
+    policy: Policy,
+    resume_state: ResumeState,
 ) -> Manifest:
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     told = dict(first.prompts)
@@ -146,6 +150,7 @@ def _manifest(
         limit=options.limit,
         trials=options.trials,
         model=policy.name,
+        adapter=adapter_hash(choice),
         dialect=options.dialect,
         prompts=told,
         strategy=strategy,
@@ -193,13 +198,16 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
         OSError: a file can't be read or written.
     """
     options = _options(arguments)
-    if opened is not None and (arguments.model or arguments.base_url):
-        raise UsageError("the model is named before the suite: leave --model and --base-url out")
+    choice = _choice(arguments, opened)
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(evaluation_pool(arguments))
-        policy = opened or await _policy(arguments, stack)
+        if opened is not None:
+            policy = opened
+        else:
+            opening = open_policy(choice, _say, Urgency.BACKGROUND)
+            policy = await stack.enter_async_context(opening)
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
@@ -219,7 +227,8 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
                     _say(_UNKNOWN.format(out=options.out, count=len(resume_state.done)))
                 if resume_state.salvaged is not None:
                     _say(_salvage_line(options.out, resume_state.salvaged))
-                if not _manifest(options, arguments, policy, resume_state).claim(options.out):
+                manifest = _manifest(options, arguments, choice, policy, resume_state)
+                if not manifest.claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
                 progress.start(resume_state)
 
@@ -232,9 +241,15 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
     print(f"records: {options.out / 'records.jsonl'}")
 
 
-async def _policy(arguments: argparse.Namespace, stack: AsyncExitStack) -> Policy:
-    choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
-    return await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+def _choice(arguments: argparse.Namespace, opened: Policy | None) -> ModelChoice:
+    given = (arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter)
+    if opened is None:
+        return model_choice(*given)
+    if any(given):
+        raise UsageError(
+            "the model is named before the suite: leave --model, --adapter and --base-url out"
+        )
+    return ModelChoice()
 
 
 def _draws_together(policy: Policy) -> bool:

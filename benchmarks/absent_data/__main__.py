@@ -22,6 +22,7 @@ from pathlib import Path
 from benchmarks.absent_data.judged import Asked, Verdict, judged
 from benchmarks.absent_data.questions import FOLDER, AbsentData, asked_of, scripts
 from benchmarks.absent_data.scripted import ScriptedAnalyst
+from benchmarks.agents.command import arguments_of
 from benchmarks.agents.side_by_side import Shape, shape_of, side_by_side
 from benchmarks.sandbox.table import Table, verdict
 from dm_jupyter.agent.loop import RunSettings
@@ -32,8 +33,6 @@ from dm_jupyter.models.protocols import Policy, Urgency
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
-from kernel_sandbox.runners.pool_settings import PROFILES
-from training.evaluation.arguments import positive
 from training.evaluation.run import EvalOptions, resume_state_of
 from training.records.records import EvalRecord, read_run
 
@@ -49,29 +48,14 @@ _MOST_FALSE = 2
 
 def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Returns the options of a command line; `None` means this process's."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.absent_data",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = arguments_of(
+        "benchmarks.absent_data", __doc__, Path("runs/absent-data"), has_split=False
     )
-    add = parser.add_argument
-    add("--policy", "--model", dest="model", metavar="MODEL",
-        help="scripted, stubborn, local (default), a .gguf file, a name at --base-url")  # fmt: skip
-    add("--base-url", help="an OpenAI-compatible endpoint")
-    add("--api-key-file", type=Path)
-    add("--limit", type=positive, help="how many questions to draw (default: all)")
-    add("--seed", type=int, default=7, help="of the draw")
-    add("--out", type=Path, default=Path("runs/absent-data"), help="gets a folder for each label")
-    add("--label", help="what to call the run (default: the script, or model)")
-    add("--compact", type=Path, metavar="FOLDER",
-        help="keep outcomes alone in its absent-data-LABEL.jsonl, and go on from them")  # fmt: skip
-    add("--max-turns", type=positive, default=5)
-    add("--max-seconds", type=positive, default=600, help="of one question")
-    add("--at-once", type=positive, default=1, help="questions that go on at the same time")
-    add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
-    add("--no-run", action="store_true", help="the table of what is there, without a model")
-    add("--answers", action="store_true", help="show the answers that are not as they should be")
-    add("--markdown", action="store_true", help="a table to paste into a page")
+    parser.set_defaults(max_turns=5, max_seconds=600)
+    parser.add_argument("--label", help="what to call the run (default: the script, or model)")
+    parser.add_argument(
+        "--answers", action="store_true", help="show the answers that are not as they should be"
+    )
     return parser.parse_args(words)
 
 

@@ -155,13 +155,16 @@ class Command:
         return shape_of(options, policy, self.arguments.profile, self._compact_file(name), name)
 
 
-def arguments_of(module: str, description: str | None, out: Path) -> argparse.ArgumentParser:
+def arguments_of(
+    module: str, description: str | None, out: Path, *, has_split: bool = True
+) -> argparse.ArgumentParser:
     """Returns a parser with the options of all such commands.
 
     Args:
         module: what `python -m` is given.
         description: what the command does.
         out: the folder of the runs, where none is named.
+        has_split: whether the questions are in a folder that the person names.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
@@ -169,7 +172,8 @@ def arguments_of(module: str, description: str | None, out: Path) -> argparse.Ar
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--split", type=Path, required=True, help="the folder of the split")
+    if has_split:
+        add("--split", type=Path, required=True, help="the folder of the split")
     add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--seed", type=int, default=7, help="of the draw")
     add("--out", type=Path, default=out, help="gets a folder for each way to ask")

@@ -44,6 +44,12 @@ ModelOption = Annotated[
     str | None,
     typer.Option("--model", help="local (default), a .gguf file, or a name at --base-url"),
 ]
+AdapterOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--adapter", metavar="FILE", help="a .gguf adapter over the local model that was trained"
+    ),
+]
 BaseUrlOption = Annotated[
     str | None,
     typer.Option(
@@ -76,6 +82,7 @@ def ask(
         bool, typer.Option("--pictures", help="send figures to a model outside of this machine")
     ] = False,
     model: ModelOption = None,
+    adapter: AdapterOption = None,
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
     max_turns: Annotated[int, typer.Option(min=1, help="turns of the model")] = 10,
@@ -118,6 +125,7 @@ def ask(
         out=out,
         pictures=pictures,
         model=model,
+        adapter=adapter,
         base_url=base_url,
         api_key_file=api_key_file,
         max_turns=max_turns,
@@ -192,6 +200,7 @@ def profile(
 @app.command(epilog=DOCTOR_EXIT_CODES)
 def doctor(
     model: ModelOption = None,
+    adapter: AdapterOption = None,
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
     profile: Annotated[
@@ -204,7 +213,9 @@ def doctor(
     from dm_jupyter.cli.doctor import print_checkup  # noqa: PLC0415
     from kernel_sandbox.confine.strictness import Strictness  # noqa: PLC0415
 
-    code = print_checkup(model, base_url, api_key_file, Strictness(profile), as_json=as_json)
+    code = print_checkup(
+        model, base_url, api_key_file, Strictness(profile), as_json=as_json, adapter=adapter
+    )
     raise typer.Exit(code)
 
 

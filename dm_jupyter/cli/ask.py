@@ -61,6 +61,7 @@ class AskOptions:
     out: Path | None
     pictures: bool
     model: str | None
+    adapter: Path | None
     base_url: str | None
     api_key_file: Path | None
     max_turns: int
@@ -90,7 +91,7 @@ async def _ask(options: AskOptions) -> int:
     await refuse_archives(task)
     if options.dialect != AUTO:
         dialect_named(options.dialect)
-    choice = model_choice(options.model, options.base_url, options.api_key_file)
+    choice = model_choice(options.model, options.base_url, options.api_key_file, options.adapter)
     quiet = options.as_json or not sys.stdout.isatty()
     watcher: Watcher = Silent() if quiet else Screen()
     settings = await _settings_for(task, options, choice, watcher)

@@ -70,6 +70,7 @@ def print_checkup(
     profile: Strictness,
     *,
     as_json: bool,
+    adapter: Path | None = None,
 ) -> int:
     """Prints the report; returns the exit code.
 
@@ -79,9 +80,10 @@ def print_checkup(
         api_key_file: as given to `ask`.
         profile: what kernels on this machine are for.
         as_json: whether to print JSON.
+        adapter: as given to `ask`.
     """
     with reporting() as outcome:
-        choice = model_choice(model, base_url, api_key_file)
+        choice = model_choice(model, base_url, api_key_file, adapter)
         findings, unmet, weak = _kernel(profile)
         findings += [*asyncio.run(_model(choice)), *_packages()]
         if as_json:

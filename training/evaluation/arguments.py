@@ -161,6 +161,15 @@ def number_between(low: float, high: float) -> Callable[[str], float]:
     return read
 
 
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--policy", "--model", dest="model", metavar="MODEL",
+        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+    add("--adapter", type=Path, metavar="FILE", help="a .gguf adapter over the local model")
+    add("--base-url", help="an OpenAI-compatible endpoint")
+    add("--api-key-file", type=Path)
+
+
 def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=description)
     add_run_options(parser)
@@ -216,10 +225,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="calls, tokens, dollars or seconds of the whole run, resumed or not")  # fmt: skip
     add("--pool", choices=POOLS, default=POOLS[0],
         help="where cells run: this machine, or a Ray cluster")  # fmt: skip
-    add("--policy", "--model", dest="model", metavar="MODEL",
-        help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
-    add("--base-url", help="an OpenAI-compatible endpoint")
-    add("--api-key-file", type=Path)
+    _add_model(parser)
     defaults, hotter = RunSettings(), SearchSettings().temperature
     sampling = parser.add_argument_group("sampling and limits of a try")
     add = sampling.add_argument

@@ -62,6 +62,8 @@ class Manifest:
     """Whether a search was told which answers are right: its score is then none."""
     installs: bool = False
     """Whether cells get listed packages that they lack."""
+    adapter: str = ""
+    """The sha256 of the adapter over a local model; empty for a model without one."""
     data: DataHashes = field(default_factory=dict)
     """Hashes of the data files, those of earlier draws among them."""
 

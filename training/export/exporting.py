@@ -10,17 +10,21 @@ where the dialect's answers are plain words, and what the help told the model af
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent.candidates import Candidate, say_the_same
 from dm_jupyter.agent.loop import RunSettings, begin, step
 from dm_jupyter.agent.protocols import ExecutedCell, Notebook
+from dm_jupyter.assist.cell_names import loaded_names, stored_names
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UnrenderableTurnError
+from dm_jupyter.core.tracebacks import parsed
 from dm_jupyter.core.trajectory import (
+    Action,
     Answer,
     Completion,
     RunCell,
@@ -94,7 +98,15 @@ async def export(
     given = assistance or Assistance.for_dialect(dialect)
     scripted = ScriptedRun(begun(trajectory, dialect), Assistance.only(given.on() & _SHOWN))
     told, left_out, own = _cells(trajectory), 0, list[bool]()
+    lost: set[str] = set()
     for one in told:
+        needed = sorted(lost & _reads(one.turn.action))
+        if needed:
+            raise UnrenderableTurnError(
+                f"{dialect} ends a run with the answer that a cell prints; a cell that printed "
+                f"another one would be left out, but a later cell needs its {', '.join(needed)}"
+            )
+        lost -= _binds(one.turn.action)
         before = scripted.trajectory
         await scripted.say(form.render(one.turn), _Recorded(one.result))
         own.append(one.is_own)
@@ -108,6 +120,7 @@ async def export(
                 "one and answered another"
             )
         left_out += 1
+        lost |= _binds(one.turn.action)
         scripted.trajectory = before
         own.pop()
     if scripted.trajectory.stop is None and trajectory.answer:
@@ -210,6 +223,25 @@ def _is_own(step: Step) -> bool:
     """Whether the cell that ran is the model's; comments of an opening count for nothing."""
     is_repaired = step.written is not None and any(one.edit is not None for one in step.findings)
     return not step.is_edited and not is_repaired
+
+
+def _binds(action: Action) -> set[str]:
+    """The names that a cell leaves to later ones."""
+    return set[str]().union(*map(stored_names, _statements(action)))
+
+
+def _reads(action: Action) -> set[str]:
+    """The names that a cell takes from earlier ones."""
+    read, bound = set[str](), set[str]()
+    for statement in _statements(action):
+        read |= loaded_names(statement) - bound
+        bound |= stored_names(statement)
+    return read
+
+
+def _statements(action: Action) -> Sequence[ast.stmt]:
+    tree = parsed(action.source) if isinstance(action, RunCell) else None
+    return tree.body if tree else ()
 
 
 def _trimmed(cell: RunCell) -> RunCell:

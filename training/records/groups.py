@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from dm_jupyter.search.groups import GroupMember
 from training.durable.log import DurableLog
+from training.tokens.store import StoredTokens, TokenStore
 
 __all__ = ["GroupLog", "GroupRecord", "MemberRecord"]
 
@@ -24,13 +25,15 @@ class MemberRecord:
     """`None` where there is a fault: that is no reward of 0."""
     fault: str
     """What broke; empty where nothing did."""
+    tokens: StoredTokens | None = None
+    """Where the ids are that were sampled; `None` where none were kept."""
 
     @classmethod
-    def of(cls, member: GroupMember) -> Self:
+    def of(cls, member: GroupMember, tokens: StoredTokens | None = None) -> Self:
         """Returns the record of a rollout that ended."""
         trajectory = member.trajectory.to_json() if member.trajectory else None
-        fault = member.fault
-        return cls(trajectory, member.reward, f"{type(fault).__name__}: {fault}" if fault else "")
+        fault = f"{type(member.fault).__name__}: {member.fault}" if member.fault else ""
+        return cls(trajectory, member.reward, fault, tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,23 @@ class GroupRecord:
     members: tuple[MemberRecord, ...]
 
     @classmethod
-    def of(cls, name: str, members: Sequence[GroupMember]) -> Self:
-        """Returns the record of a group."""
-        return cls(name, tuple(map(MemberRecord.of, members)))
+    def of(cls, name: str, members: Sequence[GroupMember], store: TokenStore | None = None) -> Self:
+        """Returns the record of a group.
+
+        Args:
+            name: its id.
+            members: in their order.
+            store: gets the ids that were sampled, before the group has a record; `None` for none.
+
+        Raises:
+            OSError: the ids can't be written.
+        """
+        records = []
+        for place, member in enumerate(members):
+            ended = member.trajectory
+            tokens = store.write(f"{name}:{place}", ended) if store and ended else None
+            records.append(MemberRecord.of(member, tokens))
+        return cls(name, tuple(records))
 
 
 class GroupLog(DurableLog[str, GroupRecord]):
@@ -69,4 +86,9 @@ def _encoded(group: GroupRecord) -> str:
 
 def _decoded(line: bytes) -> GroupRecord:
     row = json.loads(line)
-    return GroupRecord(row["id"], tuple(MemberRecord(**one) for one in row["members"]))
+    return GroupRecord(row["id"], tuple(map(_member, row["members"])))
+
+
+def _member(raw: Mapping[str, Any]) -> MemberRecord:
+    tokens = raw.get("tokens")
+    return MemberRecord(**{**raw, "tokens": StoredTokens.from_json(tokens) if tokens else None})

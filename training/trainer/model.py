@@ -223,9 +223,13 @@ def _model_file(base: str) -> Path:
     if not is_local_name(base):
         raise TrainerError(f"there is no model folder at {base}")
     try:
-        return require(resolve(base))
+        model = resolve(base)
+        file = require(model)
     except DmJupyterError as error:
         raise TrainerError(str(error)) from error
+    if model.adapter is not None:
+        raise TrainerError(f"{base} has an adapter; name the model below it to train from that")
+    return file
 
 
 def _source_of(folder: Path) -> Any:

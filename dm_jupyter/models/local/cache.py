@@ -10,11 +10,18 @@ from pathlib import Path
 
 import platformdirs
 
-from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.catalogue import LocalModel, ModelFile
 from dm_jupyter.models.local.errors import ModelMissingError
 from kernel_sandbox.packages.commands import own_command
 
-__all__ = ["file_lock", "is_present", "model_path", "models_dir", "require"]
+__all__ = [
+    "file_lock",
+    "is_present",
+    "missing_files",
+    "model_path",
+    "models_dir",
+    "require",
+]
 
 _LOCK_POLL_S = 0.2
 
@@ -26,33 +33,47 @@ def models_dir(cache_dir: Path | None = None) -> Path:
     return platformdirs.user_cache_path("dm-jupyter") / "models"
 
 
-def model_path(model: LocalModel, cache_dir: Path | None = None) -> Path:
-    """Return where the model's file is, or would be once pulled."""
-    return model.path or models_dir(cache_dir) / model.file_name
+def model_path(file: ModelFile, cache_dir: Path | None = None) -> Path:
+    """Return where a file is, or would be once pulled; of a model, the file of its weights."""
+    return file.path or models_dir(cache_dir) / file.file_name
 
 
-def is_present(model: LocalModel, cache_dir: Path | None = None) -> bool:
-    """Say whether the whole file is there.
+def missing_files(model: LocalModel, cache_dir: Path | None = None) -> tuple[ModelFile, ...]:
+    """Return the files of the model that are not there, or not whole.
 
     The hash is checked once, before the file gets its name; here its size is enough.
     """
-    path = model_path(model, cache_dir)
-    return path.is_file() and path.stat().st_size == model.size_bytes
+    return tuple(file for file in model.files if not _is_whole(file, cache_dir))
+
+
+def is_present(model: LocalModel, cache_dir: Path | None = None) -> bool:
+    """Say whether all files of the model are there."""
+    return not missing_files(model, cache_dir)
+
+
+def _is_whole(file: ModelFile, cache_dir: Path | None) -> bool:
+    path = model_path(file, cache_dir)
+    return path.is_file() and path.stat().st_size == file.size_bytes
 
 
 def require(model: LocalModel, cache_dir: Path | None = None) -> Path:
-    """Return the path of the model's file.
+    """Return the path of the model's weights; its adapter is there too.
 
     Raises:
-        ModelMissingError: The file is absent; the message names the command that fetches it.
+        ModelMissingError: A file is absent; the message names the command that fetches it.
     """
-    if is_present(model, cache_dir):
+    missing = missing_files(model, cache_dir)
+    if not missing:
         return model_path(model, cache_dir)
     folder = () if cache_dir is None else ("--cache-dir", str(cache_dir))
+    what, path = f"The local model {model.name}", model_path(missing[0], cache_dir)
+    if missing[0] is model.adapter:
+        what = f"The adapter of {model.name}"
+    size = missing[0].size_bytes
+    shown = f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
     raise ModelMissingError(
-        f"The local model {model.name} ({model.size_bytes / 1e9:.1f} GB) is not on this machine; "
-        f"looked for {model_path(model, cache_dir)}.",
-        own_command("model", "pull", model.name, *folder),
+        f"{what} ({shown}) is not on this machine; looked for {path}.",
+        own_command("model", "pull", model.pulled_as or model.name, *folder),
     )
 
 

@@ -1,9 +1,11 @@
-"""The models that can be pulled by name, each pinned to one file by size and SHA-256.
+"""The models that can be pulled by name, each pinned to its files by size and SHA-256.
 
-The pin is what is trusted, not the place the bytes come from. A model has up to two sources: one
+A model is a file of weights, with or without an adapter; models may share their weights.
+
+The pin is what is trusted, not the place the bytes come from. Weights have up to two sources: one
 revision on the model hub, and a set of packages on the package index that hold the same file cut
 into parts (a mirror of last resort, by an author unknown to us; none of its code is ever imported
-or run).
+or run). An adapter comes with this package, or from an address.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from dm_jupyter.models.local.errors import ModelMissingError
+from dm_jupyter.models.local.adapters import Adapter, own_adapter
+from dm_jupyter.models.local.errors import AdapterError, ModelMissingError
 from kernel_sandbox.packages.commands import own_command
 
 __all__ = [
@@ -23,16 +26,20 @@ __all__ = [
     "LARGEST",
     "MODELS",
     "LocalModel",
+    "ModelFile",
     "Parts",
     "find",
     "is_local_name",
     "memory_here_bytes",
+    "name_with_adapter",
     "resolve",
 ]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _REVISION: Final = re.compile(r"[0-9a-f]{40}")
 _HUB: Final = "https://huggingface.co"
+_PLUS: Final = "+"
+"""Between a model's name and the path of the adapter that goes over it."""
 _WEIGHTS: Final = 1.6
 """Memory of the weights as a share of the file: the engine lays part of them out once more for the
 processor. Measured with the three smallest models (`docs/models.md`)."""
@@ -62,9 +69,45 @@ class Parts:
         return self.member.format(n=n)
 
 
+class ModelFile(Protocol):
+    """One file of a model, of its weights or of its adapter, as it is fetched and checked."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def licence(self) -> str:
+        """SPDX identifier of its licence."""
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file in the cache."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Exact size of the file."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the whole file."""
+
+    @property
+    def hub_url(self) -> str | None:
+        """The address of the file, or None."""
+
+    @property
+    def parts(self) -> Parts | None:
+        """The packages that hold the same bytes, or None."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where the file is if it is not fetched, or None."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One GGUF file: what it is, how to know it, and where it can come from."""
+    """One GGUF file, and the adapter over it: what it is, and where it can come from."""
 
     name: str
     """What a person types."""
@@ -90,6 +133,10 @@ class LocalModel:
     """Tokens of context the server is started with, prompt and answer together."""
     path: Path | None = None
     """Where the file lies when the person named one; None for a file of the cache."""
+    adapter: Adapter | None = None
+    """What the engine adds to the weights; None for the weights alone."""
+    pulled_as: str = ""
+    """The name that fetches its files; empty for its own."""
 
     def __post_init__(self) -> None:
         """Refuse an entry that could not be checked after a download.
@@ -112,9 +159,28 @@ class LocalModel:
         return f"{_HUB}/{self.hub_repo}/resolve/{self.hub_revision}/{self.file_name}"
 
     @property
+    def files(self) -> tuple[ModelFile, ...]:
+        """The files that it is made of, the weights first."""
+        return (self,) if self.adapter is None else (self, self.adapter)
+
+    @property
+    def download_bytes(self) -> int:
+        """Size of all its files."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def served_name(self) -> str:
+        """What its server and its trajectories call it: another adapter is another name.
+
+        With an adapter, it ends in the first 12 hexadecimal digits of the adapter's SHA-256.
+        """
+        return self.name if self.adapter is None else f"{self.name}@{self.adapter.sha256[:12]}"
+
+    @property
     def memory_bytes(self) -> int:
-        """What it needs while it runs, about: weights and one context."""
-        return int(_WEIGHTS * self.size_bytes) + self.context_tokens * self.token_bytes
+        """What it needs while it runs, about: weights, adapter and one context."""
+        adapter = 0 if self.adapter is None else self.adapter.size_bytes
+        return int(_WEIGHTS * self.size_bytes) + adapter + self.context_tokens * self.token_bytes
 
     @property
     def fits_here(self) -> bool:
@@ -271,15 +337,57 @@ def is_local_name(name: str) -> bool:
     return name in known or name.lower().endswith(".gguf")
 
 
+def name_with_adapter(model: str, adapter: Path) -> str:
+    """Return the name that stands for a model with the adapter in a file, wherever it is resolved.
+
+    Args:
+        model: A name that `is_local_name` takes.
+        adapter: The file, relative to the current folder or absolute.
+    """
+    return f"{model}{_PLUS}{adapter.expanduser().absolute()}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A model and the path of its adapter; an empty path for a model alone."""
+    base, found, file = name.partition(_PLUS)
+    while found:
+        if is_local_name(base) and file:
+            return base, file
+        more, found, file = file.partition(_PLUS)  # the path of a file may have one in it
+        base = f"{base}{_PLUS}{more}"
+    return name, ""
+
+
+def _with_own_adapter(base: LocalModel, path: Path) -> LocalModel:
+    if base.adapter is not None:
+        raise AdapterError(
+            f"{base.name} has an adapter already. Name the model below it instead.",
+            own_command("model", "list"),
+        )
+    adapter = own_adapter(path)
+    return replace(
+        base,
+        name=f"{base.name}{_PLUS}{adapter.name}",
+        title=f"{base.title} with {adapter.file_name}",
+        adapter=adapter,
+        pulled_as=base.name,
+    )
+
+
 def resolve(name_or_path: str) -> LocalModel:
     """Return a model by its catalogue name, or one made from the path of a GGUF file.
 
-    `local` stands for the default, wherever a person has to name some model.
+    `local` stands for the default, wherever a person has to name some model. `MODEL+FILE.gguf` is
+    a model of either kind with the adapter in that file.
     A file that the person names is trusted as it is: there is no pin to check it against.
 
     Raises:
+        AdapterError: There is no adapter in that file.
         ModelMissingError: Neither a known name nor an existing file.
     """
+    base, adapter = _split(name_or_path)
+    if adapter:
+        return _with_own_adapter(resolve(base), Path(adapter))
     if name_or_path == "local":
         return find()
     path = Path(name_or_path).expanduser()

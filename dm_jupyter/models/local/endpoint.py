@@ -105,11 +105,12 @@ async def local_endpoint(
     """Yield the endpoint of a local model, started if nobody uses it yet.
 
     Args:
-        model: A model, its catalogue name, or the path of a GGUF file.
+        model: A model, or a name that `resolve` takes.
         options: How to start the server if none runs.
         on_progress: Told about twice a second what is going on while the server starts.
 
     Raises:
+        AdapterError: The adapter's file is no adapter, or is for another model.
         EngineMissingError: The engine's package is not installed.
         LocalModelError: No private folder could be made for the server.
         ModelMissingError: The model's file is not on this machine.
@@ -119,9 +120,8 @@ async def local_endpoint(
     model = resolve(model) if isinstance(model, str) else model
     if obstacle := next(obstacles(model, options.cache_dir), None):
         raise obstacle
-    model_file = model_path(model, options.cache_dir)
     folder = ServerFolder.open(model, options.runtime_dir)
-    start = _Start(folder, model, model_file, options, on_progress or (lambda _: None))
+    start = _Start(folder, model, options, on_progress or (lambda _: None))
     lease: Lease | None = None
     try:
         async with exclusive(folder.start_lock):
@@ -152,7 +152,6 @@ class _Start:
 
     folder: ServerFolder
     model: LocalModel
-    model_file: Path
     options: ServerOptions
     on_progress: Callable[[str], None]
 
@@ -200,12 +199,13 @@ class _Start:
         self.folder.forget()
         write_private(self.folder.log_file, "")
         settings = EngineSettings(
-            model_file=str(self.model_file),
-            model_name=self.model.name,
+            model_file=self._files()[0],
+            model_name=self.model.served_name,
             api_key=secrets.token_urlsafe(32),
             context_tokens=self.model.context_tokens,
             slots=SLOTS,
             port=self.options.port,
+            adapter_file="".join(self._files()[1:]),
         )
         with self.folder.log_file.open("ab") as log:
             process = subprocess.Popen(
@@ -248,7 +248,12 @@ class _Start:
             what += f"was ended by signal {-returncode} while it started."
         else:
             what += f"could not start (exit code {returncode})."
-        return f"{what} File: {self.model_file}. Its log:\n{self.folder.log_tail() or '(empty)'}"
+        files = ", ".join(self._files())
+        return f"{what} File: {files}. Its log:\n{self.folder.log_tail() or '(empty)'}"
+
+    def _files(self) -> list[str]:
+        """Paths of the weights and, where there is one, of the adapter."""
+        return [str(model_path(file, self.options.cache_dir)) for file in self.model.files]
 
 
 def _endpoint_of(folder: ServerFolder) -> LocalEndpoint | None:

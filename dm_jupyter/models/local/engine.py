@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dm_jupyter.models.local.cache import require
+from dm_jupyter.models.local.adapters import check_adapter
+from dm_jupyter.models.local.cache import model_path, require
 from dm_jupyter.models.local.catalogue import LocalModel, resolve
 from dm_jupyter.models.local.errors import EngineMissingError, NotReadyError
 from kernel_sandbox.packages.commands import install_extra
@@ -59,7 +60,7 @@ class EngineSettings:
     """All the engine must know; sent to the server's process through its standard input."""
 
     model_file: str
-    """Path of the GGUF file."""
+    """Path of the GGUF file with the weights."""
     model_name: str
     """The name the interface uses instead of the path."""
     api_key: str
@@ -70,6 +71,8 @@ class EngineSettings:
     """Requests worked on at the same time."""
     port: int
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
+    adapter_file: str = ""
+    """Path of the LoRA adapter over the weights; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,8 @@ def start_engine(
     params = xllamacpp.CommonParams()
     params.model.path = settings.model_file
     params.model_alias = {settings.model_name}
+    if settings.adapter_file:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(settings.adapter_file, 1.0)]
     params.hostnames = ["127.0.0.1"]
     params.port = settings.port
     params.api_keys = [settings.api_key]
@@ -162,7 +167,7 @@ def obstacles(model: LocalModel | str, cache_dir: Path | None = None) -> Iterato
     Each has a `text` that says what is missing, and the one `command` that helps.
 
     Args:
-        model: A model, its catalogue name, or the path of a GGUF file.
+        model: A model, or a name that `resolve` takes.
         cache_dir: Folder of model files; None means the user's cache.
     """
     try:
@@ -176,6 +181,9 @@ def obstacles(model: LocalModel | str, cache_dir: Path | None = None) -> Iterato
     except NotReadyError as error:
         yield error
     try:
-        require(model, cache_dir)
+        weights = require(model, cache_dir)
+        if model.adapter is not None:
+            file = model_path(model.adapter, cache_dir)
+            check_adapter(model.adapter, file, model.pulled_as or model.title, weights)
     except NotReadyError as error:
         yield error

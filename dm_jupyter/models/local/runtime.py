@@ -77,12 +77,12 @@ class ServerFolder:
 
     @classmethod
     def open(cls, model: LocalModel, runtime_dir: Path | None = None) -> ServerFolder:
-        """Return the model's folder, made if needed.
+        """Return the model's folder, made if needed; another adapter has another folder.
 
         Raises:
             LocalModelError: No folder of this machine is private enough.
         """
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", model.name)
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", model.served_name)
         folder = cls(_private_root(runtime_dir) / name)
         folder.path.mkdir(mode=_PRIVATE, exist_ok=True)
         folder.leases.mkdir(mode=_PRIVATE, exist_ok=True)

@@ -11,15 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from dm_jupyter.config import ModelChoice
-from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
+from dm_jupyter.core.errors import EndpointUnreachableError, LocalModelError, StreamBrokenError
 from dm_jupyter.core.plain_text import shown_address, shown_host
-from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.opening import adapter_hash, open_policy
 from dm_jupyter.models.protocols import Policy
 
 __all__ = ["ModelPool", "kept_name"]
 
 _AT = " @ "
 """Between a kept endpoint's model and address; no model's own name has it."""
+
+
+_Key = tuple[ModelChoice, str]
+"""A choice, and the sha256 of its adapter: a file that was replaced is another model."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -47,7 +51,7 @@ class ModelPool:
         self.kept: tuple[ModelChoice, ...] = ()
         """The endpoints that were set in the panel; the default may be one of them."""
         self._idle_s = idle_s
-        self._open: dict[ModelChoice, _Open] = {}
+        self._open: dict[_Key, _Open] = {}
         """What a question gets."""
         self._held: set[_Open] = set()
         """Those too that no question gets any more, until they are closed."""
@@ -125,36 +129,35 @@ class ModelPool:
         Raises:
             LocalModelError: the local model is missing or can't start.
         """
-        entry = self._open.get(choice)
+        key = _key_of(choice)
+        entry = self._open.get(key)
         if entry is None:
             entry = _Open(asyncio.get_running_loop().create_future())
-            entry.task = asyncio.create_task(self._hold(choice, entry, on_progress))
-            self._open[choice] = entry
+            entry.task = asyncio.create_task(self._hold(key, entry, on_progress))
+            self._open[key] = entry
             self._held.add(entry)
         entry.users += 1
         try:
             yield await asyncio.shield(entry.ready)
         except (EndpointUnreachableError, StreamBrokenError):
             if choice.is_local:  # its server may be gone: the next question starts another
-                self._drop(choice, entry)
+                self._drop(key, entry)
             raise
         finally:
             entry.users -= 1
             entry.idle_since = time.monotonic()
-            if not entry.users and self._open.get(choice) is not entry:
+            if not entry.users and self._open.get(key) is not entry:
                 entry.leave.set()
 
-    def _drop(self, choice: ModelChoice, entry: _Open) -> None:
+    def _drop(self, key: _Key, entry: _Open) -> None:
         """Has no further question get this one."""
-        if self._open.get(choice) is entry:
-            del self._open[choice]
+        if self._open.get(key) is entry:
+            del self._open[key]
 
-    async def _hold(
-        self, choice: ModelChoice, entry: _Open, on_progress: Callable[[str], None]
-    ) -> None:
+    async def _hold(self, key: _Key, entry: _Open, on_progress: Callable[[str], None]) -> None:
         """Opens and closes the model in one task, as its context manager asks."""
         try:
-            async with open_policy(choice, on_progress) as policy:
+            async with open_policy(key[0], on_progress) as policy:
                 entry.ready.set_result(policy)
                 while not entry.leave.is_set():
                     with contextlib.suppress(TimeoutError):
@@ -162,7 +165,7 @@ class ModelPool:
                             await entry.leave.wait()
                     if not entry.users and time.monotonic() - entry.idle_since > self._idle_s:
                         break
-                self._drop(choice, entry)  # closing it takes a while
+                self._drop(key, entry)  # closing it takes a while
         except BaseException as error:
             if not entry.ready.done():
                 entry.ready.set_exception(error)
@@ -170,7 +173,7 @@ class ModelPool:
                 return
             raise
         finally:
-            self._drop(choice, entry)
+            self._drop(key, entry)
             self._held.discard(entry)
 
     async def close(self) -> None:
@@ -183,6 +186,13 @@ class ModelPool:
         tasks = [entry.task for entry in entries if entry.task is not None]
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _key_of(choice: ModelChoice) -> _Key:
+    try:
+        return choice, adapter_hash(choice)
+    except LocalModelError:
+        return choice, ""  # whoever opens it says why it can't be
 
 
 def kept_name(choice: ModelChoice) -> str:
@@ -212,12 +222,17 @@ def _endpoint_entry(name: str, label: str) -> dict[str, Any]:
 
 def _local_entry(name: str) -> dict[str, Any]:
     """The entry of a model of this machine; where it can't answer yet, with what to do first."""
+    from dm_jupyter.models.local.catalogue import resolve  # noqa: PLC0415
     from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
     obstacle = next(obstacles(name), None)
+    label = name
+    with contextlib.suppress(LocalModelError):
+        if resolve(name).adapter is not None:  # its name may be the path of a file
+            label = resolve(name).name
     return {
         "name": name,
-        "label": f"{name} (local)",
+        "label": f"{label} (local)",
         "is_local": True,
         "is_present": obstacle is None,
         "detail": str(obstacle or ""),

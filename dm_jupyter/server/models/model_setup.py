@@ -21,7 +21,8 @@ from typing import Any, Literal
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.core.plain_text import shown_address
-from dm_jupyter.models.local.catalogue import resolve
+from dm_jupyter.models.local.cache import missing_files
+from dm_jupyter.models.local.catalogue import LocalModel, resolve
 from dm_jupyter.models.local.engine import obstacles
 from dm_jupyter.models.local.errors import EngineMissingError, PullCancelledError
 from dm_jupyter.models.local.pull import PullProgress, pull
@@ -210,7 +211,7 @@ class ModelSetup:
             model = resolve(choice.model)
         except LocalModelError as error:
             raise SetupError(str(error)) from error
-        download = _Download(choice.model, model.size_bytes)
+        download = _Download(choice.model, _download_bytes(model))
         download.task = asyncio.create_task(self._work(download))
         self._download = download
 
@@ -313,6 +314,11 @@ _PRESETS = [
 """What the panel offers by name; `blank` is the part of the address to replace, or empty."""
 
 
+def _download_bytes(model: LocalModel) -> int:
+    """Size of what is missing of a model; of one that is there, of the whole."""
+    return sum(file.size_bytes for file in missing_files(model)) or model.download_bytes
+
+
 def _missing(choice: ModelChoice) -> dict[str, Any]:
     """The first thing that a person can do about a model, and what there is to download."""
     if not choice.is_local:
@@ -323,7 +329,8 @@ def _missing(choice: ModelChoice) -> dict[str, Any]:
     except LocalModelError:
         local = None
     else:
-        local = {"name": choice.model, "title": model.title, "size_bytes": model.size_bytes}
+        size = _download_bytes(model)
+        local = {"name": choice.model, "title": model.title, "size_bytes": size}
     found = None
     if obstacle is not None:
         is_engine = isinstance(obstacle, EngineMissingError)

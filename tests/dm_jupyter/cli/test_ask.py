@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ import psutil
 import pytest
 
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from dm_jupyter.models.local.catalogue import name_with_adapter, resolve
+from tests.dm_jupyter.models.local.gguf_files import write_adapter_file, write_model
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.kernel_sandbox.running import places_of
 from tests.waiting import wait_until
@@ -202,6 +205,30 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
         "cells": 1,
     }
     _read(folder / "o.ipynb")
+
+
+def test_a_trajectory_names_the_adapter_that_answered(folder: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    write_model(folder / "tiny.gguf")
+    file = write_adapter_file(folder / "mine.gguf")
+    given = ("people.csv", QUESTION, "--model", "tiny.gguf", "--adapter", file.name)
+    short = ("--max-turns", "1", "--turn-tokens", "4", "--json")
+    done = _ask(folder, *given, *short, env={"XDG_RUNTIME_DIR": str(folder)})
+    model = resolve(name_with_adapter(str(folder / "tiny.gguf"), file)).served_name
+    assert json.loads(done.out)["model"] == model
+    assert model.endswith(f"+mine@{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}")
+
+
+def test_an_adapter_that_can_not_be_used_is_named_with_the_way_out(folder: Path) -> None:
+    write_model(folder / "tiny.gguf")
+    for name, why in (("none.gguf", "no adapter file at"), ("tiny.gguf", "it is a model.")):
+        done = _ask(folder, "people.csv", QUESTION, "--adapter", name)
+        assert (done.code, done.out) == (4, "")
+        assert why in done.err
+        assert str(folder / name) in done.err
+    done = _ask(folder, "people.csv", QUESTION, "--adapter", "a.gguf", "--model", "gpt-99")
+    assert done.code == 2
+    assert "'gpt-99' is none. `dm-jupyter model list` lists them" in done.err
 
 
 @pytest.mark.slow

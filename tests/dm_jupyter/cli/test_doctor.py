@@ -55,6 +55,16 @@ def _blockers(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [finding for finding in report["findings"] if finding["is_blocker"]]
 
 
+def test_an_adapter_that_is_not_there_keeps_from_asking(
+    machine: dict[str, Any], tmp_path: Path
+) -> None:
+    code, report = _report("--adapter", str(tmp_path / "none.gguf"))
+    assert code == 1
+    (blocker,) = _blockers(report)
+    assert f"There is no adapter file at {tmp_path / 'none.gguf'}" in blocker["detail"]
+    assert blocker["command"] == own_command("model", "list")
+
+
 def test_the_table_says_what_json_says_cell_by_cell(
     machine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from dm_jupyter.cli.model import _announce, _print_key, model_app
 from dm_jupyter.models.local import catalogue, endpoint
 from dm_jupyter.models.local import pull as pull_module
+from dm_jupyter.models.local.adapters import Adapter
 from dm_jupyter.models.local.pull import PullProgress
 from kernel_sandbox.packages.commands import install_extra, own_command
 from tests.waiting import PATIENCE_S
@@ -33,6 +34,27 @@ def test_list_names_every_model(tmp_path: Path) -> None:
     assert code == 0
     for model in catalogue.MODELS:
         assert re.search(rf"{re.escape(model.name)}.*MB.*Apache-2.0.*no", out)
+
+
+def test_a_model_is_here_when_its_weights_and_its_adapter_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    adapter = Adapter("a", "CC-BY-4.0", "a.gguf", 5_000_000, "0" * 64, "http://127.0.0.1:1/a")
+    tuned = replace(SMALL, name="small-tuned", adapter=adapter)
+    monkeypatch.setattr(catalogue, "MODELS", (SMALL, tuned))
+    with (tmp_path / SMALL.file_name).open("wb") as out:
+        out.truncate(SMALL.size_bytes)  # a file of holes: the size is what is looked at
+    listing = ("list", "--cache-dir", str(tmp_path))
+    code, out_text, _ = _run(*listing)
+    assert code == 0
+    assert re.search(r"smollm2-135m .*98 MB.*yes\b", out_text)
+    assert re.search(r"small-tuned .*103 MB.*Apache-2\.0, CC-BY-4\.0.*no\b", out_text)
+    with (tmp_path / "a.gguf").open("wb") as out:
+        out.truncate(adapter.size_bytes)
+    assert re.search(r"small-tuned .*103 MB.*yes .*yes\b", _run(*listing)[1].replace("│", " "))
+    found = (0, f"{tmp_path / SMALL.file_name}\n", "")
+    assert _run("pull", "small-tuned", "--cache-dir", str(tmp_path)) == found
 
 
 def test_path_of_an_absent_file_is_exit_code_1(tmp_path: Path) -> None:

@@ -54,6 +54,21 @@ def test_what_of_the_notebook_is_not_told(asked: Asking) -> None:
     assert not asked("a.csv --without files", "n?").for_output_alone
 
 
+def test_an_adapter_is_handed_on_in_the_models_name(
+    asked: Asking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DM_JUPYTER_MODEL", raising=False)
+    monkeypatch.delenv("DM_JUPYTER_BASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    request = asked("a.csv --adapter mine.gguf", "n?")
+    assert request.model == f"local+{tmp_path}/mine.gguf"
+    assert not request.for_output_alone
+    request = asked("a.csv --adapter /a/mine.gguf --model smollm2-135m", "n?")
+    assert request.model == "smollm2-135m+/a/mine.gguf"
+    with pytest.raises(UsageError, match="is an endpoint"):
+        asked("a.csv --adapter mine.gguf --model m --base-url http://h/v1", "n?")
+
+
 def test_a_home_folder_is_found(asked: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
     assert asked("~/a.csv", "n?").files == ("/somewhere/a.csv",)

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.dm_jupyter.models.local.gguf_files import (
+    adapter_tensors,
+    write_adapter_file,
+    write_model,
+)
 from tests.endpoint import ScriptedEndpoint
 from tests.training.outcomes import tried, write_run
 from training import replay
@@ -43,10 +48,14 @@ class Run:
         (self.split / "questions.jsonl").write_text(lines)
 
     def __call__(self, *more: str) -> int:
+        return self.by("--policy", "scripted", "--base-url", self._url, *more)
+
+    def by(self, *more: str) -> int:
+        """The run by the model that the options name."""
         self._patch.setattr(
             sys, "argv",
             ["evaluate", "dabench", "--split", str(self.split), "--out", str(self.out),
-             "--profile", "interactive", "--policy", "scripted", "--base-url", self._url, *more],
+             "--profile", "interactive", *more],
         )  # fmt: skip
         return main()
 
@@ -84,6 +93,30 @@ def test_a_changed_data_file_stops_a_resume_until_it_is_restored(
     run.table.write_text("a\n1\n2\n3\n")
     assert run() == 0
     assert len(read_run(run.out)) == 3
+
+
+def test_a_run_goes_on_with_the_same_adapter_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    model = write_model(tmp_path / "tiny.gguf")
+    file = write_adapter_file(tmp_path / "mine.gguf")
+    plain = ("--model", str(model), "--max-turns", "1", "--turn-tokens", "4")
+    options = (*plain, "--adapter", str(file))
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert run.by(*options, "--limit", "1") == 0
+    assert run.manifest["adapter"] == sha256
+    (record,) = read_run(run.out)
+    assert record.trajectory["policy"] == run.manifest["model"]
+    assert str(run.manifest["model"]).endswith(f"+mine@{sha256[:12]}")
+    assert run.by(*options, "--limit", "2") == 0
+    assert len(read_run(run.out)) == 2
+    assert run.by(*plain) == 1
+    write_adapter_file(file, adapter_tensors(seed=2))
+    assert run.by(*options) == 1
+    assert capsys.readouterr().err.count("holds a run with another model") == 2
+    assert len(read_run(run.out)) == 2
 
 
 def test_a_run_of_an_older_release_is_resumed_with_a_warning_once(

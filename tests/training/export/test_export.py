@@ -234,6 +234,15 @@ async def test_a_cell_that_would_end_the_run_too_early_is_left_out() -> None:
         await export(stored_run(ran("x", "@mean[9]"), ANSWERED), "markdown")
 
 
+async def test_a_cell_that_a_later_one_needs_is_not_left_out() -> None:
+    needed = ran("import pandas as pd\nprint('@mean[9]')", "@mean[9]")
+    with pytest.raises(UnrenderableTurnError, match="needs its pd"):
+        await export(stored_run(needed, ran("pd.isna(1)", "@mean[3]"), ANSWERED), "markdown")
+    again = ran("import pandas as pd\nprint(pd.NA)", "x")
+    own = await export(stored_run(needed, again, ran("pd", "@mean[3]"), ANSWERED), "markdown")
+    assert own.left_out == 1
+
+
 async def test_a_person_s_cell_counts_and_its_empty_lines_do_not() -> None:
     edited = ran("x = 2", "3", turn=Turn("t", RunCell("\nx = 3\n\n")), is_edited=True)
     exported = await export(stored_run(edited, ANSWERED), "deepanalyze")

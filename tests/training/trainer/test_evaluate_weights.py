@@ -49,6 +49,6 @@ def test_a_suite_is_run_with_the_weights_of_a_training(
     first = record["trajectory"]["steps"][0]["completion"]
     assert 0 < first["completion_tokens"] <= 8
     assert main(["evaluate", str(training), *options, "--model", "local"]) == 1
-    assert "leave --model and --base-url out" in capsys.readouterr().err
+    assert "leave --model, --adapter and --base-url out" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "none"), *options]) == 1
     assert "there is no model folder at" in capsys.readouterr().err

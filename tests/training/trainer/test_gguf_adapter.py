@@ -13,6 +13,7 @@ import torch
 import transformers
 from accelerate import Accelerator
 
+from dm_jupyter.models.local.adapters import own_adapter
 from dm_jupyter.models.local.cache import require
 from dm_jupyter.models.local.catalogue import find
 from dm_jupyter.models.local.errors import ModelMissingError
@@ -53,6 +54,7 @@ def test_an_adapter_is_read_back_as_it_was_written(kind: str, numbers: str, tmp_
     weights = opened.parameters()
     write_adapter(weights, opened.model.config, 8.0, file, numbers)
     read = read_adapter(file)
+    assert own_adapter(file).size_bytes == file.stat().st_size  # what asks with it takes it, too
     assert (read.architecture, read.alpha) == (kind, 8.0)
     assert len(read.tensors) == len(weights) == 2 * 7 * 2
     for layer in range(2):

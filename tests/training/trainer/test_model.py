@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from dm_jupyter.models.local.catalogue import name_with_adapter
+from tests.dm_jupyter.models.local.gguf_files import write_adapter_file, write_model
 from tests.training.trainer.tiny import save_tiny, tiny_model
 from training.trainer.model import AdapterSettings, ModelSettings, open_model, open_tokenizer
 from training.trainer.rows import TrainerError
@@ -65,6 +67,13 @@ def test_a_model_that_is_not_there_is_named(base: str) -> None:
         open_model(ModelSettings(base), None, CPU)
     with pytest.raises(TrainerError, match=base):
         open_tokenizer(base)
+
+
+def test_training_begins_from_a_model_without_an_adapter(tmp_path: Path) -> None:
+    base = write_model(tmp_path / "base.gguf")
+    name = name_with_adapter(str(base), write_adapter_file(tmp_path / "a.gguf"))
+    with pytest.raises(TrainerError, match="name the model below it to train from that"):
+        open_tokenizer(name)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -74,18 +75,24 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def hub() -> Iterator[Hub]:
-    hub = Hub()
+@contextmanager
+def serving(hub: Hub, file_name: str) -> Iterator[Hub]:
+    """Serve the hub's one file for as long as the block lasts."""
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    hub.url = f"http://127.0.0.1:{server.server_port}/tiny.gguf"
+    hub.url = f"http://127.0.0.1:{server.server_port}/{file_name}"
     yield hub
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with serving(Hub(), "tiny.gguf") as hub:
+        yield hub
 
 
 def make_wheel(folder: Path, n: int, content: bytes) -> Path:

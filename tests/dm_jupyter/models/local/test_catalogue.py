@@ -41,7 +41,9 @@ def test_unknown_name_lists_the_known_ones() -> None:
 
 
 def test_entries_are_pinned() -> None:
-    assert len({model.file_name for model in MODELS}) == len(MODELS)
+    assert len({model.files for model in MODELS}) == len(MODELS)
+    weights = {model.file_name: model.sha256 for model in MODELS}
+    assert all(weights[model.file_name] == model.sha256 for model in MODELS)
     with pytest.raises(ValueError, match="SHA-256"):
         replace(MODELS[0], sha256="abc")
     with pytest.raises(ValueError, match="bytes"):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,12 +12,20 @@ import pytest
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, StreamBrokenError
 from dm_jupyter.core.trajectory import DataContext
+from dm_jupyter.models.local import catalogue
+from dm_jupyter.models.local.adapters import own_adapter
+from dm_jupyter.models.local.catalogue import name_with_adapter
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.protocol import Ask
 from dm_jupyter.server.runs.run import Run, RunContext
 from kernel_sandbox.confine.layers import Containment
+from tests.dm_jupyter.models.local.gguf_files import (
+    adapter_tensors,
+    write_adapter_file,
+    write_model,
+)
 from tests.waiting import PATIENCE_S
 
 LOCAL = ModelChoice("local")
@@ -194,6 +203,43 @@ async def test_after_a_failure_a_local_model_is_opened_anew(
         assert [model.is_closed for model in opened.models] == [True, False, False]
         await pool.close()
     assert all(model.is_closed for model in opened.models)
+
+
+async def test_an_adapter_that_was_replaced_is_another_model(
+    opened: Opened, tmp_path: Path
+) -> None:
+    base, file = write_model(tmp_path / "base.gguf"), write_adapter_file(tmp_path / "mine.gguf")
+    choice = ModelChoice(name_with_adapter(str(base), file))
+    pool = ModelPool(LOCAL)
+    first = await _used(pool, choice)
+    assert await _used(pool, choice) is first
+    write_adapter_file(file, adapter_tensors(seed=2))
+    second = await _used(pool, choice)
+    assert second is not first
+    assert await _used(pool, choice) is second
+    assert len(opened.models) == 2
+    await pool.close()
+
+
+def test_the_panel_lists_models_with_an_adapter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = write_adapter_file(tmp_path / "mine.gguf")
+    shipped = replace(own_adapter(file), name="shipped", licence="Apache-2.0")
+    tuned = replace(catalogue.find("smollm2-135m"), name="small-tuned", adapter=shipped)
+    monkeypatch.setattr(catalogue, "MODELS", (*catalogue.MODELS, tuned))
+    own = name_with_adapter("local", file)
+    pool = ModelPool(ModelChoice(own))
+    listed = {one["name"]: one for one in pool.listed()}
+    assert next(iter(listed)) == own
+    assert listed[own]["label"] == "qwen2.5-coder-1.5b+mine (local)"
+    assert listed["small-tuned"]["label"] == "small-tuned (local)"
+    assert "dm-jupyter model pull small-tuned" in listed["small-tuned"]["detail"]
+    assert pool.choice("small-tuned") == ModelChoice("small-tuned")
+    for name in (own, "small-tuned"):
+        pool.refuse_unlisted(name)
+    assert "no adapter file at" in pool.obstacle("local+/nowhere/a.gguf")
 
 
 class Folder:

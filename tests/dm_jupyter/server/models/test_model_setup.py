@@ -18,6 +18,7 @@ import pytest
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.models.local import catalogue, engine
+from dm_jupyter.models.local.adapters import own_adapter
 from dm_jupyter.models.local.catalogue import LocalModel
 from dm_jupyter.models.local.pull import Sources, pull
 from dm_jupyter.server.history.run_history import Redaction
@@ -31,8 +32,10 @@ from tests.dm_jupyter.models.local.conftest import (  # noqa: F401  (fixtures)
     hub,
     index,
     model,
+    serving,
     sources,
 )
+from tests.dm_jupyter.models.local.gguf_files import write_adapter_file
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.waiting import PATIENCE_S, until
 
@@ -105,6 +108,30 @@ async def test_a_download_brings_the_model(setup_of, tiny: LocalModel, hub: Hub)
         "error": "",
     }
     assert setup.state()["is_ready"]
+
+
+async def test_a_download_brings_an_adapter_to_weights_that_are_here(
+    setup_of, tiny: LocalModel, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_adapter_file(tmp_path / "mine.gguf")
+    with serving(Hub(content=file.read_bytes()), file.name) as adapter_hub:
+        own = own_adapter(file)
+        adapter = dataclasses.replace(own, path=None, hub_url=adapter_hub.url)
+        tuned = dataclasses.replace(tiny, name="tiny-tuned", adapter=adapter)
+        monkeypatch.setattr(catalogue, "MODELS", (tiny, tuned))
+        setup = setup_of()
+        whole = setup.state("tiny-tuned")["local"]
+        assert whole["size_bytes"] == len(CONTENT) + own.size_bytes
+        setup.start_download()
+        await _settled(setup)
+        assert not setup.state("tiny-tuned")["is_ready"]
+        assert setup.state("tiny-tuned")["local"]["size_bytes"] == own.size_bytes
+        setup.start_download("tiny-tuned")
+        done = await _settled(setup)
+    assert (done["state"], done["name"]) == ("done", "tiny-tuned")
+    assert (done["done_bytes"], done["total_bytes"]) == (own.size_bytes, own.size_bytes)
+    assert setup.state("tiny-tuned")["is_ready"]
+    assert len(hub.ranges) == 1
 
 
 async def test_a_download_that_is_cancelled_goes_on_later(
