@@ -184,11 +184,12 @@ def _installer(lock: Path | None) -> PackageInstaller:
     return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
-async def run_evaluation(arguments: argparse.Namespace) -> None:
+async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = None) -> None:
     """Runs an evaluation, or resumes it, and prints its figures.
 
     Args:
         arguments: all options of this command.
+        opened: is evaluated in place of the model that the options name.
 
     Raises:
         DmJupyterError: the model, the judge or the folder can't be used, or the budget is spent.
@@ -197,14 +198,16 @@ async def run_evaluation(arguments: argparse.Namespace) -> None:
         OSError: a file can't be read or written.
     """
     options = _options(arguments)
-    choice = model_choice(
-        arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
-    )
+    choice = _choice(arguments, opened)
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool: it comes first.
         pool = await stack.enter_async_context(evaluation_pool(arguments))
-        policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+        if opened is not None:
+            policy = opened
+        else:
+            opening = open_policy(choice, _say, Urgency.BACKGROUND)
+            policy = await stack.enter_async_context(opening)
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
@@ -236,6 +239,17 @@ async def run_evaluation(arguments: argparse.Namespace) -> None:
     if options.collects:
         print("The search was told which answers are right: these figures are no score.")
     print(f"records: {options.out / 'records.jsonl'}")
+
+
+def _choice(arguments: argparse.Namespace, opened: Policy | None) -> ModelChoice:
+    given = (arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter)
+    if opened is None:
+        return model_choice(*given)
+    if any(given):
+        raise UsageError(
+            "the model is named before the suite: leave --model, --adapter and --base-url out"
+        )
+    return ModelChoice()
 
 
 def _draws_together(policy: Policy) -> bool:
@@ -290,11 +304,16 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def main() -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
-    arguments = parsed_arguments(__doc__)
+def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int:
+    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted.
+
+    Args:
+        argv: its options; `None` takes those of this process.
+        policy: is evaluated in place of the model that the options name.
+    """
+    arguments = parsed_arguments(__doc__, argv)
     try:
-        asyncio.run(run_evaluation(arguments))
+        asyncio.run(run_evaluation(arguments, policy))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1

@@ -2,7 +2,9 @@
 
 - `rows CONVERSATIONS.jsonl` tokenises conversations and marks what the model learns.
 - `sft RECIPE.toml` trains. The same command resumes a training that was interrupted.
-- `export OUT` writes the adapter as a GGUF file that llama.cpp loads over the model's own file.
+- `export OUT` writes the adapter as a GGUF file that llama.cpp loads over the model's own file, or
+  in a form of transformers.
+- `evaluate MODEL SUITE …` runs a suite with a model of transformers, such as a training.
 """
 
 from __future__ import annotations
@@ -30,28 +32,44 @@ def _parser() -> argparse.ArgumentParser:
     rows.add_argument("--model", required=True, help="a folder, a .gguf file or a local model")
     rows.add_argument("--ended-by", choices=("model", "stop"), default="model",
         help="what ended a turn: its closing token (default), or a stop string")  # fmt: skip
+    rows.add_argument("--tokens", default="", metavar="DIALECT",
+        help="whose tags are tokens of their own, as under [tokens] of the recipe")  # fmt: skip
     rows.add_argument("--out", type=Path, required=True, metavar="FILE", help="of the rows")
     sft = commands.add_parser("sft", help="learn the rows")
     sft.add_argument("recipe", type=Path, help="such as training/recipes/qwen2.5-coder-1.5b.toml")
     sft.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the training")
-    sft.add_argument("--rows", default="", metavar="FILE", help="instead of the recipe's")
-    sft.add_argument("--held", default="", metavar="FILE", help="instead of the recipe's")
+    sft.add_argument(
+        "--rows", nargs="+", default=(), metavar="FILE", help="instead of the recipe's"
+    )
+    sft.add_argument(
+        "--held", nargs="+", default=(), metavar="FILE", help="instead of the recipe's"
+    )
     sft.add_argument("--model", default="", help="instead of the recipe's")
     export = commands.add_parser("export", help="write the adapter for llama.cpp")
     export.add_argument("training", type=Path, help="the folder that sft wrote")
-    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the .gguf file")
+    export.add_argument("--out", type=Path, required=True, metavar="PATH",
+        help="the .gguf file; a new folder for the other forms")  # fmt: skip
+    export.add_argument("--form", choices=("gguf", "peft", "weights"), default="gguf",
+        help="an adapter for llama.cpp (default) or for peft, or the whole model")  # fmt: skip
     export.add_argument("--numbers", choices=("F16", "F32"), default="F16")
     export.add_argument("--step", type=int, metavar="N",
         help="of the checkpoint (default: smallest held loss, else the newest)")  # fmt: skip
+    evaluate = commands.add_parser(
+        "evaluate", help="run a suite with a model of transformers", add_help=False
+    )
+    evaluate.add_argument("model", metavar="MODEL")
+    evaluate.add_argument("options", nargs=argparse.REMAINDER)
     return parser
 
 
 def _rows(arguments: argparse.Namespace) -> None:
     from training.trainer.conversations import read_conversations
+    from training.trainer.dialect_tokens import TokenSettings
     from training.trainer.model import open_tokenizer
     from training.trainer.rows import write_rows
 
-    tokenizer = open_tokenizer(arguments.model)
+    added = TokenSettings(arguments.tokens) if arguments.tokens else None
+    tokenizer = open_tokenizer(arguments.model, added)
     rows = read_conversations(arguments.conversations, tokenizer, arguments.ended_by)
     write_rows(rows, arguments.out)
     learned = sum(len(row.learned) for row in rows)
@@ -71,10 +89,36 @@ def _sft(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     from training.trainer.runs import export_adapter
+    from training.trainer.trained import TrainedWeights, write_weights
 
+    if arguments.form != "gguf":
+        trained = TrainedWeights.of(arguments.training, arguments.step)
+        write_weights(trained, arguments.out, is_merged=arguments.form == "weights")
+        print(f"{arguments.form} of update {trained.step}: {arguments.out}")
+        return
     step = export_adapter(arguments.training, arguments.out, arguments.numbers, arguments.step)
     size = arguments.out.stat().st_size / 1e6
     print(f"adapter of update {step}, {size:.1f} MB: {arguments.out}")
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    import torch
+
+    from training import evaluate
+    from training.tokens.policy import TokenPolicy
+    from training.trainer.engine import TransformersEngine
+    from training.trainer.model import ModelSettings, open_model
+    from training.trainer.trained import TrainedWeights, is_training
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    base = Path(arguments.model)
+    opened = (
+        TrainedWeights.of(base).opened(device)
+        if is_training(base)
+        else open_model(ModelSettings(arguments.model), None, device)
+    )
+    policy = TokenPolicy(TransformersEngine(opened, arguments.model))
+    return evaluate.main(arguments.options, policy)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,16 +127,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if importlib.util.find_spec("torch") is None:
         print("training needs more libraries: pip install -e '.[train]'", file=sys.stderr)
         return 1
-    commands = {"rows": _rows, "sft": _sft, "export": _export}
+    commands = {"rows": _rows, "sft": _sft, "export": _export, "evaluate": _evaluate}
     try:
-        commands[arguments.command](arguments)
+        return commands[arguments.command](arguments) or 0
     except (DmJupyterError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,14 +34,15 @@ CHOICES = ("vote", "mode", "value")
 _OF_SEARCH = ("value_model", "iterations", "sampled_cells", "draw_again", "collect", *_EARLY_STOPS)
 
 
-def parsed_arguments(description: str) -> argparse.Namespace:
-    """Returns the options of this process's command line; what is wrong ends it with 2.
+def parsed_arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Returns the options of a command line; what is wrong ends the process with 2.
 
     Args:
         description: of the command, for its help.
+        argv: the options; `None` takes those of this process.
     """
     parser = _parser(description)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     _complete(parser, arguments)
     _refuse_unread(parser, arguments)
     return arguments

@@ -11,6 +11,7 @@ import importlib
 from training.suites.dabench import DABench
 from training.suites.dsbench_modeling import DSBenchModeling
 from training.suites.generated.suite import GeneratedQuestions
+from training.suites.own import OwnQuestions
 from training.suites.qrdata import QRData
 from training.suites.reports import Reports
 from training.suites.sql import SqlQuestions
@@ -24,6 +25,7 @@ _OURS: tuple[Suite, ...] = (
     DABench(),
     DSBenchModeling(),
     GeneratedQuestions(),
+    OwnQuestions(),
     QRData(),
     Reports(),
     SqlQuestions(),

@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from training.trainer.rows import TrainerError
+from training.trainer.sharding import place_state, place_whole
 
 __all__ = ["Checkpoint", "CheckpointFolder", "TrainingProgress", "read_weights"]
 
@@ -45,12 +46,15 @@ class Checkpoint(Protocol):
     """Where a training stores itself."""
 
     def save(
-        self, progress: TrainingProgress, weights: Mapping[str, torch.Tensor], optimizer: Any
+        self,
+        progress: TrainingProgress,
+        weights: Mapping[str, torch.Tensor],
+        optimizer_state: Mapping[str, Any],
     ) -> None:
         """Store the training, with the state of torch's random numbers.
 
-        Called between two updates, by one process. It returns when the checkpoint survives a
-        crash of the machine.
+        Called between two updates, by one process, with whole tensors. It returns when the
+        checkpoint survives a crash of the machine.
         """
         ...
 
@@ -89,7 +93,10 @@ class CheckpointFolder:
         return self.folder / f"step-{step:06d}"
 
     def save(
-        self, progress: TrainingProgress, weights: Mapping[str, torch.Tensor], optimizer: Any
+        self,
+        progress: TrainingProgress,
+        weights: Mapping[str, torch.Tensor],
+        optimizer_state: Mapping[str, Any],
     ) -> None:
         """Store the training and remove what is neither new nor best.
 
@@ -107,7 +114,7 @@ class CheckpointFolder:
                 part / "weights.safetensors",
             )
             torch.save(
-                {"optimizer": optimizer.state_dict(), "random": _random_state()},
+                {"optimizer": dict(optimizer_state), "random": _random_state()},
                 part / "optimizer.pt",
             )
             (part / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
@@ -136,7 +143,7 @@ class CheckpointFolder:
         read_weights(folder, weights)
         try:
             stored = torch.load(folder / "optimizer.pt", weights_only=True)
-            optimizer.load_state_dict(stored["optimizer"])
+            optimizer.load_state_dict(place_state(stored["optimizer"], optimizer))
             _restore_random(stored["random"])
             return TrainingProgress(
                 **json.loads((folder / "progress.json").read_text(encoding="utf-8"))
@@ -176,7 +183,7 @@ def read_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
         raise TrainerError(f"the checkpoint {folder} is of another model or adapter")
     with torch.no_grad():
         for name, one in weights.items():
-            one.copy_(stored[name])
+            one.copy_(place_whole(stored[name], one))
 
 
 def _random_state() -> dict[str, Any]:

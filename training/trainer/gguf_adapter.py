@@ -126,6 +126,11 @@ def _tensors(
     architecture, is_reordered = _architecture(config)
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
     for name, parameter in weights.items():
+        if "trainable_tokens_delta" in name:
+            raise TrainerError(
+                "this adapter also learned embeddings of added tokens, which an adapter file of "
+                "llama.cpp can't hold; export the whole weights with --form weights"
+            )
         match = _NAME.fullmatch(name)
         if match is None:
             raise TrainerError(f"{name} was trained and is no part of a LoRA adapter")

@@ -2,6 +2,7 @@
 
 Several processes, started by `accelerate launch`, each forward their share of a batch's packs. The
 sum of their gradients is that of one process, because each row's factor comes from the whole batch.
+The weights may be split over these processes (`sharding.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from training.trainer.model import OpenedModel
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, Rows, TrainerError
 from training.trainer.schedule import Schedule, adamw, clip_gradients
+from training.trainer.sharding import is_sharded, whole_state
 
 __all__ = ["Training", "Update"]
 
@@ -69,6 +71,7 @@ class Training:
         self._weights = opened.parameters()
         if not self._weights:
             raise TrainerError("no weight of the model is to be trained")
+        self._is_sharded = is_sharded(self._weights.values())
         self._steps_per_epoch = math.ceil(len(rows) / settings.batch_rows)
         steps = self._steps_per_epoch * settings.epochs
         warmup = round(settings.warmup_share * steps)
@@ -122,8 +125,8 @@ class Training:
         factors = self._loss.factors(rows)
         packs = self._packs(rows)
         total = torch.zeros((), dtype=torch.float64)
-        for pack in self._own(packs):
-            share = self._share(pack, factors)
+        for pack, own_factors in self._own(packs, factors):
+            share = self._share(pack, own_factors)
             share.backward()
             total += share.detach().double().cpu()
         self._add_up_gradients()
@@ -145,8 +148,8 @@ class Training:
         factors = self._loss.factors(rows)
         total = torch.zeros((), dtype=torch.float64)
         with torch.no_grad():
-            for pack in self._own(self._packs(rows)):
-                total += self._share(pack, factors).double().cpu()
+            for pack, own_factors in self._own(self._packs(rows), factors):
+                total += self._share(pack, own_factors).double().cpu()
         return self._summed(total)
 
     def _advance(self, progress: TrainingProgress, journal: TrainingJournal) -> TrainingProgress:
@@ -187,12 +190,16 @@ class Training:
             loss = self.held_loss(held)
             progress = _judged(progress, loss)
             line += f": held loss {loss:.4f}"
+            if self._is_main or self._is_sharded:
+                sampled = held[: self._settings.samples]
+                samples = [{"step": progress.step, **self._sample(row)} for row in sampled]
             if self._is_main:
-                for row in held[: self._settings.samples]:
-                    journal.add("sample", {"step": progress.step, **self._sample(row)})
+                for sample in samples:
+                    journal.add("sample", sample)
                 journal.add("evaluation", {"step": progress.step, "held_loss": loss})
+        weights, state = whole_state(self._weights), whole_state(self.optimizer.state_dict())
         if self._is_main:
-            checkpoints.save(progress, self._weights, self.optimizer)
+            checkpoints.save(progress, weights, state)
             say(line)
         self._accelerator.wait_for_everyone()
         return progress
@@ -210,17 +217,26 @@ class Training:
     def _packs(self, rows: Sequence[Row]) -> list[Pack]:
         return make_packs(rows, self._settings.pack_tokens if self._opened.can_pack else 1)
 
-    def _own(self, packs: Sequence[Pack]) -> list[Pack]:
-        """The packs of this process, on its device."""
+    def _own(
+        self, packs: Sequence[Pack], factors: Mapping[str, float]
+    ) -> list[tuple[Pack, Mapping[str, float]]]:
+        """The packs of this process, on its device, each with the factors of its rows.
+
+        Split weights are gathered by all processes at once, so all of them forward equally often:
+        one without a pack of its own forwards one that counts for nothing.
+        """
         processes = self._accelerator.num_processes
-        mine = packs[self._accelerator.process_index :: processes]
-        return [pack.to(self._accelerator.device) for pack in mine]
+        mine = [(pack, factors) for pack in packs[self._accelerator.process_index :: processes]]
+        if self._is_sharded and len(mine) < math.ceil(len(packs) / processes):
+            smallest = min(packs, key=lambda pack: pack.tokens)
+            mine.append((smallest, dict.fromkeys(factors, 0.0)))
+        return [(pack.to(self._accelerator.device), one) for pack, one in mine]
 
     def _share(self, pack: Pack, factors: Mapping[str, float]) -> torch.Tensor:
         return pack_loss(self._loss, learned_logps(self._model, pack), pack, factors)
 
     def _add_up_gradients(self) -> None:
-        if self._accelerator.num_processes == 1:
+        if self._accelerator.num_processes == 1 or self._is_sharded:
             return
         for weight in self._weights.values():
             own = torch.zeros_like(weight) if weight.grad is None else weight.grad

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MethodType
 from typing import Any, Protocol
 
 import torch
@@ -26,7 +27,7 @@ from torch.utils.checkpoint import checkpoint
 from training.trainer.batch import Pack
 from training.trainer.rows import Row
 
-__all__ = ["Loss", "SftLoss", "learned_logps", "pack_loss"]
+__all__ = ["Loss", "SftLoss", "bind_logps", "learned_logps", "pack_loss"]
 
 HEAD_TOKENS = 256
 """Learned positions whose logits exist at a time; 256 of 151,936 logits in fp32 are 156 MB."""
@@ -97,6 +98,23 @@ def learned_logps(model: Any, pack: Pack) -> torch.Tensor:
         pack: on the model's device.
     """
     causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    if hasattr(causal, "learned_logps"):
+        made: torch.Tensor = causal.learned_logps(pack)
+        return made
+    return _causal_logps(causal, pack)
+
+
+def bind_logps(model: Any) -> str:
+    """Make `learned_logps` a method of a model, and return the method's name.
+
+    Split weights are gathered around the methods of a model, and around nothing else.
+    """
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    causal.learned_logps = MethodType(_causal_logps, causal)
+    return "learned_logps"
+
+
+def _causal_logps(causal: Any, pack: Pack) -> torch.Tensor:
     hidden_1_N_D = causal.get_decoder()(
         input_ids=pack.ids_1_N,
         position_ids=pack.position_1_N,

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,11 @@ from peft import LoraConfig, get_peft_model
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.local.cache import require
 from dm_jupyter.models.local.catalogue import is_local_name, resolve
+from training.trainer.dialect_tokens import (
+    TokenSettings,
+    add_dialect_tokens,
+    embed_new_tokens,
+)
 from training.trainer.rows import TrainerError
 
 __all__ = [
@@ -80,6 +86,8 @@ class OpenedModel:
     tokenizer: Any
     can_pack: bool
     """Whether several rows may go through the model at once: every layer attends to all tokens."""
+    added: tuple[int, ...] = ()
+    """The ids of a dialect's tokens."""
 
     @property
     def vocabulary(self) -> int:
@@ -92,7 +100,11 @@ class OpenedModel:
 
 
 def open_model(
-    settings: ModelSettings, adapter: AdapterSettings | None, device: torch.device, seed: int = 0
+    settings: ModelSettings,
+    adapter: AdapterSettings | None,
+    device: torch.device,
+    seed: int = 0,
+    tokens: TokenSettings | None = None,
 ) -> OpenedModel:
     """Return a model that is ready to train.
 
@@ -101,6 +113,7 @@ def open_model(
         adapter: `None` trains all weights.
         device: where it computes.
         seed: of the adapter's first weights.
+        tokens: are added, and learned also where an adapter learns.
 
     Raises:
         TrainerError: there is no such model, or it can't be read.
@@ -114,50 +127,77 @@ def open_model(
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise TrainerError(f"the model in {folder} can't be read: {error}") from error
+    added = add_dialect_tokens(tokenizer, tokens) if tokens else {}
+    if added:
+        embed_new_tokens(model, added)
     model.to(device)
     if settings.recompute:
         model.activation_checkpointing_enable({"use_reentrant": False})
     can_pack = set(getattr(model.config, "layer_types", None) or ()) <= {"full_attention"}
     if adapter is not None:
-        model = with_adapter(model, adapter, seed)
+        model = with_adapter(model, adapter, seed, tuple(added))
     model.train()
-    return OpenedModel(model, tokenizer, can_pack)
+    return OpenedModel(model, tokenizer, can_pack, tuple(added))
 
 
-def open_tokenizer(base: str) -> Any:
+def open_tokenizer(base: str, tokens: TokenSettings | None = None) -> Any:
     """Return a model's tokenizer, without its weights.
+
+    Args:
+        base: as in `ModelSettings`.
+        tokens: are added.
 
     Raises:
         TrainerError: there is no such model, or it has no tokenizer.
     """
     file = _model_file(base)
+    where: dict[str, Any] = {} if file.is_dir() else {"gguf_file": file.name}
     try:
-        if file.is_dir():
-            return transformers.AutoTokenizer.from_pretrained(file, local_files_only=True)
-        return transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            file if file.is_dir() else file.parent, local_files_only=True, **where
+        )
     except (OSError, ValueError) as error:
         raise TrainerError(f"{file} has no tokenizer: {error}") from error
+    if tokens:
+        add_dialect_tokens(tokenizer, tokens)
+    return tokenizer
 
 
-def with_adapter(model: Any, settings: AdapterSettings, seed: int) -> Any:
+def with_adapter(
+    model: Any, settings: AdapterSettings, seed: int, added: Sequence[int] = ()
+) -> Any:
     """Return the model with a new adapter on all linear layers but the head; the rest is frozen.
 
-    The adapter is in float32 also on a bfloat16 model, or small updates would be rounded away.
+    Of the embedding and the head, the rows of added tokens learn. What learns is in float32 also on
+    a bfloat16 model, or small updates would be rounded away.
     """
+    tables = (model.get_input_embeddings(), model.get_output_embeddings())
+    names = {
+        id(one.weight): name.rpartition(".")[2]
+        for name, one in reversed(list(model.named_modules()))
+        if one in tables
+    }
     with torch.random.fork_rng(), warnings.catch_warnings():
         # peft 0.21 asks for an attribute that transformers 5 renamed.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         torch.manual_seed(seed)
-        return get_peft_model(
+        adapted = get_peft_model(
             model,
             LoraConfig(
                 r=settings.rank,
                 lora_alpha=settings.alpha,
                 lora_dropout=settings.dropout,
                 target_modules="all-linear",
+                trainable_token_indices={name: list(added) for name in names.values()}
+                if added
+                else None,
                 task_type="CAUSAL_LM",
             ),
         )
+    for one in adapted.parameters():
+        if one.requires_grad and one.dtype == torch.bfloat16:
+            one.data = one.data.float()
+    return adapted
 
 
 def model_folder(base: str) -> Path:

@@ -7,11 +7,12 @@ relative to the folder in which the command runs.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import AdapterSettings, ModelSettings
 from training.trainer.rows import TrainerError
 
@@ -24,10 +25,10 @@ Table = TypeVar("Table")
 class DataSettings:
     """The rows."""
 
-    rows: str = ""
-    """File of the rows to learn from."""
-    held: str = ""
-    """File of rows that are only evaluated; empty for none, and then nothing stops early."""
+    rows: tuple[str, ...] = ()
+    """Files of the rows to learn from: one path, or a list. Their sizes are the mix."""
+    held: tuple[str, ...] = ()
+    """Files of rows that are only evaluated; empty for none, and then nothing stops early."""
     max_tokens: int | None = None
     """Longer rows are left out as a whole; `None` takes all."""
 
@@ -77,13 +78,21 @@ class Recipe:
     data: DataSettings = field(default_factory=DataSettings)
     adapter: AdapterSettings | None = None
     """`None`, a recipe without this table, trains all weights."""
+    tokens: TokenSettings | None = None
+    """Added to the model's own; `None` adds none."""
 
-    def with_files(self, base: str = "", rows: str = "", held: str = "") -> Recipe:
+    def with_files(
+        self, base: str = "", rows: Sequence[str] = (), held: Sequence[str] = ()
+    ) -> Recipe:
         """Return the recipe with another model and other files, where these are named."""
         return replace(
             self,
             model=replace(self.model, base=base or self.model.base),
-            data=replace(self.data, rows=rows or self.data.rows, held=held or self.data.held),
+            data=replace(
+                self.data,
+                rows=tuple(rows) or self.data.rows,
+                held=tuple(held) or self.data.held,
+            ),
         )
 
 
@@ -102,6 +111,7 @@ def read_recipe(file: Path) -> Recipe:
         "training": TrainingSettings,
         "data": DataSettings,
         "adapter": AdapterSettings,
+        "tokens": TokenSettings,
     }
     try:
         for name in ("model", "training"):
@@ -132,6 +142,9 @@ def _read_table(kind: type[Table], raw: Any, name: str) -> Table:
 
 
 def _checked(value: Any, hint: Any, where: str) -> Any:
+    if get_origin(hint) is tuple:
+        given = value if isinstance(value, list) else [value]
+        return tuple(_checked(one, get_args(hint)[0], where) for one in given)
     wanted = next(one for one in (get_args(hint) or (hint,)) if one is not type(None))
     if wanted is float and type(value) is int:
         return float(value)

@@ -82,34 +82,37 @@ class RowFile:
         return self.rows[number]
 
 
-def read_rows(file: Path, vocabulary: int, max_tokens: int | None = None) -> RowFile:
-    """Return the rows of a file.
+def read_rows(
+    files: Path | Sequence[Path], vocabulary: int, max_tokens: int | None = None
+) -> RowFile:
+    """Return the rows of a file, or of several one after the other.
 
     Args:
-        file: JSON lines, as this module's docstring says.
+        files: JSON lines, as this module's docstring says. Ids are unique over all of them.
         vocabulary: ids must be below it.
         max_tokens: rows with more tokens are left out; `None` takes all.
 
     Raises:
-        TrainerError: the file can't be read, a line is no row, or no row is left.
+        TrainerError: a file can't be read, a line is no row, or no row of a file is left.
     """
     rows: list[Row] = []
     too_long: list[str] = []
-    seen: dict[str, int] = {}
-    for number, line in _lines(file):
-        row = _parsed(line, vocabulary, f"{file}, line {number}")
-        if row.id in seen:
-            raise TrainerError(f"{file}, line {number}: row {row.id} is in line {seen[row.id]} too")
-        seen[row.id] = number
-        if max_tokens is not None and len(row.ids) > max_tokens:
-            too_long.append(row.id)
-        else:
-            rows.append(row)
-    if not rows:
-        why = (
-            f"all {len(too_long)} have more than {max_tokens} tokens" if too_long else "it is empty"
-        )
-        raise TrainerError(f"{file} has no row to train on: {why}")
+    seen: dict[str, str] = {}
+    for file in [files] if isinstance(files, Path) else files:
+        before, left_out = len(rows), len(too_long)
+        for number, line in _lines(file):
+            row = _parsed(line, vocabulary, f"{file}, line {number}")
+            if row.id in seen:
+                raise TrainerError(f"{file}, line {number}: row {row.id} is in {seen[row.id]} too")
+            seen[row.id] = f"line {number}" if isinstance(files, Path) else f"{file}:{number}"
+            if max_tokens is not None and len(row.ids) > max_tokens:
+                too_long.append(row.id)
+            else:
+                rows.append(row)
+        if len(rows) == before:
+            long = len(too_long) - left_out
+            why = f"all {long} have more than {max_tokens} tokens" if long else "it is empty"
+            raise TrainerError(f"{file} has no row to train on: {why}")
     return RowFile(tuple(rows), tuple(too_long))
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import torch
 import transformers
 from accelerate import Accelerator
 from safetensors import SafetensorError
@@ -24,9 +27,12 @@ from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.gguf_adapter import write_adapter
 from training.trainer.journal import TrainingJournal
 from training.trainer.loop import Training
+from training.trainer.losses import bind_logps
 from training.trainer.model import model_folder, open_model
 from training.trainer.recipe import Recipe
 from training.trainer.rows import Row, TrainerError, read_rows
+from training.trainer.sharding import shard_model, wants_shards
+from training.trainer.trained import TrainedWeights, read_made_with, write_weights
 
 __all__ = ["export_adapter", "train"]
 
@@ -59,6 +65,7 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
         OSError: the folder can't be written.
     """
     accelerator = Accelerator()
+    shards = wants_shards(accelerator)
     tell = say if accelerator.is_main_process else _silent
     folder = _RunFolder(out)
     made_with = _made_with(recipe)
@@ -66,19 +73,28 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
         _begin(folder, made_with)
     accelerator.wait_for_everyone()
     settings = recipe.training
-    opened = open_model(recipe.model, recipe.adapter, accelerator.device, settings.seed)
-    rows = read_rows(Path(recipe.data.rows), opened.vocabulary, recipe.data.max_tokens)
+    device = torch.device("cpu") if shards else accelerator.device
+    opened = open_model(recipe.model, recipe.adapter, device, settings.seed, recipe.tokens)
+    limits = (opened.vocabulary, recipe.data.max_tokens)
+    rows = read_rows([Path(one) for one in recipe.data.rows], *limits)
+    _refuse_other_tokens(rows.rows, opened.added, recipe)
     held: Sequence[Row] = ()
     if recipe.data.held:
-        file = read_rows(Path(recipe.data.held), opened.vocabulary, recipe.data.max_tokens)
+        file = read_rows([Path(one) for one in recipe.data.held], *limits)
         _refuse_shared(rows.rows, file.rows)
         held = file.rows
+    if shards:
+        shard_model(opened.model, accelerator, bind_logps(opened.model))
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
     training = Training(opened, rows, settings, accelerator)
     journal = TrainingJournal(out, f"Training {out.name}")
     progress = training.run(folder.checkpoints, journal, held, tell)
     if progress.best_loss is not None:
         tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
+    if recipe.adapter is None and accelerator.is_main_process:
+        shutil.rmtree(out / "model", ignore_errors=True)
+        write_weights(TrainedWeights.of(out), out / "model")
+    accelerator.wait_for_everyone()
     accelerator.end_training()
     return progress
 
@@ -96,28 +112,20 @@ def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None
         TrainerError: there is no such checkpoint, or it holds no adapter.
         OSError: the file can't be written.
     """
-    folder = _RunFolder(out)
-    made_with = _read(folder.made_with)
-    if made_with["recipe"]["adapter"] is None:
+    recipe = read_made_with(out)["recipe"]
+    if recipe["adapter"] is None:
         raise TrainerError(f"{out} trained all weights, so it has no adapter to export")
-    store = folder.checkpoints
-    steps = store.steps()
-    if step is None and steps:
-        progress = _read(store.path(steps[-1]) / "progress.json")
-        step = steps[-1] if progress["best_loss"] is None else progress["best_step"]
-    if step not in steps:
-        raise TrainerError(f"{out} has no checkpoint of step {step}; it has: {steps or 'none'}")
-    weights_file = store.path(step) / "weights.safetensors"
+    trained = TrainedWeights.of(out, step)
+    weights_file = trained.folder / "weights.safetensors"
     try:
         weights = load_file(weights_file)
     except (OSError, SafetensorError) as error:
         raise TrainerError(f"{weights_file} can't be read: {error}") from error
-    recipe = made_with["recipe"]
     config = transformers.AutoConfig.from_pretrained(
-        model_folder(recipe["model"]["base"]), local_files_only=True
+        model_folder(trained.model.base), local_files_only=True
     )
     write_adapter(weights, config, float(recipe["adapter"]["alpha"]), file, numbers)
-    return step
+    return trained.step
 
 
 def _silent(line: str) -> None:
@@ -127,9 +135,10 @@ def _silent(line: str) -> None:
 def _made_with(recipe: Recipe) -> dict[str, Any]:
     if not recipe.data.rows:
         raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
-    files = [name for name in (recipe.data.rows, recipe.data.held) if name]
+    files = (*recipe.data.rows, *recipe.data.held)
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as they are read again
     return {
-        "recipe": asdict(recipe),
+        "recipe": plain,
         "sha256": {name: _hash(Path(name)) for name in files},
         "versions": {name: version(name) for name in _LIBRARIES},
     }
@@ -140,7 +149,7 @@ def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json(made_with, folder.made_with)
         return
-    before = _read(folder.made_with)
+    before = read_made_with(folder.path)
     for part in ("recipe", "sha256"):
         if before.get(part) != made_with[part]:
             difference = _difference(before.get(part), made_with[part])
@@ -159,13 +168,6 @@ def _difference(one: Any, other: Any, name: str = "") -> str:
     return f"{name} ({one!r} before, {other!r} now)"
 
 
-def _read(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TrainerError(f"{file.parent} is no folder of a training: {error}") from error
-
-
 def _hash(file: Path) -> str:
     try:
         with file.open("rb") as opened:
@@ -179,6 +181,14 @@ def _refuse_shared(rows: Sequence[Row], held: Sequence[Row]) -> None:
     shared = [row.id for row in held if row.ids.tobytes() in known]
     if shared:
         raise TrainerError(f"{len(shared)} held rows are also learned from, such as {shared[0]}")
+
+
+def _refuse_other_tokens(rows: Sequence[Row], added: Sequence[int], recipe: Recipe) -> None:
+    if added and not any(np.isin(row.ids, added).any() for row in rows):
+        raise TrainerError(
+            f"no row of {', '.join(recipe.data.rows)} has a token of the dialect; "
+            f"make the rows with --tokens {recipe.tokens.dialect if recipe.tokens else ''}"
+        )
 
 
 def _summary(what: str, rows: Sequence[Row], too_long: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from training.trainer.rows import TrainerError
 
@@ -57,7 +58,14 @@ def clip_gradients(parameters: Iterable[torch.nn.Parameter], largest: float) -> 
     Raises:
         TrainerError: the norm is not a number, so an update would destroy the weights.
     """
-    norm = float(torch.nn.utils.clip_grad_norm_(list(parameters), largest))
+    with_gradient = list(parameters)
+    found = torch.nn.utils.get_total_norm(
+        [one.grad for one in with_gradient if one.grad is not None]
+    )
+    if isinstance(found, DTensor):  # of the parts of this process until now
+        found = found.full_tensor()
+    torch.nn.utils.clip_grads_with_norm_(with_gradient, largest, found)
+    norm = float(found)
     if not math.isfinite(norm):
         raise TrainerError(
             f"the gradient's norm is {norm}; lower the learning rate, or train in float32"

@@ -81,6 +81,20 @@ def test_a_row_over_the_limit_is_left_out_whole(tmp_path: Path) -> None:
         read_rows(tmp_path / "rows.jsonl", 512, max_tokens=4)
 
 
+def test_several_files_are_one_set_of_rows(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    rows = random_rows((5, 9, 40))
+    write_rows(rows[:1], one)
+    write_rows(rows[1:], two)
+    assert [row.id for row in read_rows([one, two], 512).rows] == ["r0", "r1", "r2"]
+    assert read_rows([one, two], 512, max_tokens=9).too_long == ("r2",)
+    with pytest.raises(TrainerError, match=r"two.jsonl has no row to train on: all 2 have"):
+        read_rows([one, two], 512, max_tokens=5)
+    write_rows(rows[:2], two)
+    with pytest.raises(TrainerError, match=r"two.jsonl, line 1: row r0 is in .*one.jsonl:1 too"):
+        read_rows([one, two], 512)
+
+
 def test_each_epoch_has_each_row_once_in_an_order_of_its_own() -> None:
     first, second = batches(10, 4, seed=1, epoch=0), batches(10, 4, seed=1, epoch=1)
     assert [len(one) for one in first] == [4, 4, 2]

@@ -50,10 +50,37 @@ def test_gradients_are_scaled_to_a_norm_of_1_together() -> None:
 
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)
 def test_the_recipes_are_read_and_take_files_from_the_command(file: Path) -> None:
-    recipe = read_recipe(file).with_files(rows="r.jsonl", held="h.jsonl")
-    assert recipe.adapter is not None
-    assert (recipe.data.rows, recipe.data.held) == ("r.jsonl", "h.jsonl")
+    recipe = read_recipe(file).with_files(rows=["r.jsonl", "s.jsonl"], held=["h.jsonl"])
+    assert (recipe.adapter is None) == file.stem.startswith("deepanalyze")
+    assert (recipe.data.rows, recipe.data.held) == (("r.jsonl", "s.jsonl"), ("h.jsonl",))
     assert recipe.training.pack_tokens >= 256
+
+
+def test_the_stages_of_deepanalyze_are_as_published_and_follow_each_other() -> None:
+    first, second = (
+        read_recipe(RECIPES / f"deepanalyze-{name}.toml") for name in ("1-single", "2-agent")
+    )
+    for stage, rate, longest in ((first, 5e-5, 8192), (second, 5e-6, 32768)):
+        assert (stage.training.learning_rate, stage.training.epochs) == (rate, 3)
+        assert (stage.training.batch_rows, stage.data.max_tokens) == (256, longest)
+        assert stage.adapter is None
+        assert stage.tokens is not None
+    assert second.model.base == "trainings/single/model"
+    assert "--out trainings/single\n" in (RECIPES / "deepanalyze-1-single.toml").read_text()
+    assert len(first.data.rows) == 3
+
+
+def test_the_file_for_accelerate_asks_for_the_second_fsdp(monkeypatch: pytest.MonkeyPatch) -> None:
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.utils.launch import prepare_multi_gpu_env
+
+    file = str(RECIPES / "accelerate-fsdp2.yaml")
+    arguments = launch_command_parser().parse_args(["--config_file", file, "-m", "x"])
+    environment = prepare_multi_gpu_env(_validate_launch_command(arguments)[0])
+    assert environment["ACCELERATE_USE_FSDP"] == "true"
+    assert environment["FSDP_VERSION"] == "2"
+    assert environment["FSDP_CPU_RAM_EFFICIENT_LOADING"] == "false"
+    assert environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
 
 
 MODEL, TRAINING = '[model]\nbase = "x"\n', "[training]\nlearning_rate = 1e-4\n"

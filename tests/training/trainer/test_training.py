@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, TrainerError, write_rows
+from training.trainer.sharding import shard_model, wants_shards
 
 CHECKOUT = Path(__file__).parents[3]
 RECIPE = """
@@ -226,36 +228,71 @@ def test_an_infinite_gradient_stops_the_training_before_it_changes_a_weight(tmp_
 
 
 PROCESS = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 import torch
 from accelerate import Accelerator
-from tests.training.trainer.tiny import adapted, random_rows, tiny_model
+from tests.training.trainer.tiny import adapted, random_rows, tiny_model, tiny_tokenizer
+from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
+from training.trainer.losses import bind_logps
 from training.trainer.loop import Training
+from training.trainer.model import OpenedModel
 from training.trainer.recipe import TrainingSettings
+from training.trainer.sharding import shard_model, wants_shards, whole_state
+
+def learned(kind, out, accelerator):
+    os.environ["ACCELERATE_USE_FSDP"] = str(kind.endswith("sharded"))
+    full = OpenedModel(tiny_model(), tiny_tokenizer(), can_pack=True)
+    opened = adapted(tiny_model()) if kind.startswith("adapter") else full
+    if wants_shards(accelerator):
+        shard_model(opened.model, accelerator, bind_logps(opened.model))
+    rows = random_rows((5, 40, 3, 70, 22, 9, 31), shared=24)
+    settings = TrainingSettings(learning_rate=0.01, pack_tokens=90, batch_rows=7, clip=0.5)
+    training = Training(opened, rows, settings, accelerator)
+    weights, store = training._weights, CheckpointFolder(out / kind)
+    made = [training.update(rows, 0.01) for _ in range(2)]
+    held, sample = training.held_loss(rows), training._sample(rows[0])
+    state, whole = whole_state(training.optimizer.state_dict()), whole_state(weights)
+    if accelerator.is_main_process:
+        store.save(TrainingProgress(2), whole, state)
+    accelerator.wait_for_everyone()
+    made.append(training.update(rows, 0.01))
+    again = Training(opened, rows, settings, accelerator)
+    assert store.restore(weights, again.optimizer) == TrainingProgress(2)
+    made.append(again.update(rows, 0.01))
+    whole = whole_state(weights)
+    if accelerator.is_main_process:
+        torch.save({name: one.detach() for name, one in whole.items()}, out / f"{kind}.pt")
+    parts = [one.to_local() if hasattr(one, "to_local") else one for one in weights.values()]
+    return {"losses": [one.loss for one in made], "norms": [one.norm for one in made],
+            "held": held, "sample": sample["text"], "parts": sum(one.numel() for one in parts)}
+
 
 accelerator = Accelerator(cpu=True)
-opened = adapted(tiny_model())
-rows = random_rows((5, 40, 3, 70, 22, 9, 31), shared=24)
-settings = TrainingSettings(learning_rate=0.01, pack_tokens=90, batch_rows=7, clip=1e9)
-training = Training(opened, rows, settings, accelerator)
-made = [training.update(rows, 0.01) for _ in range(3)]
+out = Path(sys.argv[1])
+found = {kind: learned(kind, out, accelerator) for kind in sys.argv[2:]}
 if accelerator.is_main_process:
-    state = {name: one.detach() for name, one in opened.parameters().items()}
-    torch.save(state, sys.argv[1] + ".pt")
-    found = {"processes": accelerator.num_processes, "losses": [one.loss for one in made],
-             "norms": [one.norm for one in made], "held": training.held_loss(rows)}
-    Path(sys.argv[1]).write_text(json.dumps(found))
-else:
-    training.held_loss(rows)
+    (out / "found.json").write_text(json.dumps([accelerator.num_processes, found]))
+accelerator.wait_for_everyone()
 accelerator.end_training()
 """
 
 
-def run_processes(count: int, folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def run_processes(count: int, folder: Path, *kinds: str) -> dict[str, dict[str, Any]]:
     """Runs the program in processes that meet at a port, as `accelerate launch` starts them."""
-    program, out = folder / "process.py", folder / f"{count}.json"
+    program, out = folder / "process.py", folder / f"{count}"
+    out.mkdir()
     program.write_text(PROCESS)
+    together(count, [str(program), str(out), *kinds], {})
+    processes, found = json.loads((out / "found.json").read_text())
+    assert processes == count
+    for kind in kinds:
+        found[kind]["weights"] = torch.load(out / f"{kind}.pt", weights_only=True)
+    return dict(found)
+
+
+def together(count: int, command: list[str], environment: dict[str, str]) -> None:
+    """Runs one Python command in several processes until all have ended well."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -267,10 +304,12 @@ def run_processes(count: int, folder: Path) -> tuple[dict[str, Any], dict[str, t
         "MASTER_PORT": str(port),
         "GLOO_SOCKET_IFNAME": "lo",
         "ACCELERATE_USE_CPU": "true",
+        "FSDP_VERSION": "2",
+        **environment,
     }
     started = [
         subprocess.Popen(
-            [sys.executable, str(program), str(out)],
+            [sys.executable, *command],
             env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stderr=subprocess.PIPE,
             text=True,
@@ -279,22 +318,69 @@ def run_processes(count: int, folder: Path) -> tuple[dict[str, Any], dict[str, t
     ]
     try:
         for process in started:
-            _, said = process.communicate(timeout=PATIENCE_S)
+            _, said = process.communicate(timeout=4 * PATIENCE_S)
             assert process.returncode == 0, said[-3000:]
     finally:
         for process in started:
             process.kill()
-    return json.loads(out.read_text()), torch.load(f"{out}.pt", weights_only=True)
 
 
 @pytest.mark.slow
 def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
-    """Detail 21: gradients are added up over processes, and divided by the whole batch once."""
-    alone, weights_alone = run_processes(1, tmp_path)
-    both, weights_both = run_processes(2, tmp_path)
-    assert (alone["processes"], both["processes"]) == (1, 2)
-    assert both["losses"] == pytest.approx(alone["losses"], abs=1e-12)
-    assert both["norms"] == pytest.approx(alone["norms"], abs=1e-11)
-    assert both["held"] == pytest.approx(alone["held"], abs=1e-12)
-    for name, one in weights_alone.items():
-        torch.testing.assert_close(weights_both[name], one, rtol=0, atol=1e-10)
+    """Detail 21: gradients are added up over processes, and divided by the whole batch once.
+
+    With whole models and with weights split by FSDP2, through gradient clipping, a checkpoint and
+    a resume from it.
+    """
+    alone = run_processes(1, tmp_path, "adapter", "full")
+    both = run_processes(2, tmp_path, "adapter", "full", "full-sharded", "adapter-sharded")
+    for kind, found in both.items():
+        expected = alone[kind.removesuffix("-sharded")]
+        assert found["losses"] == pytest.approx(expected["losses"], abs=1e-12)
+        assert found["losses"][3] == pytest.approx(found["losses"][2], abs=1e-12)  # resumed
+        assert found["norms"] == pytest.approx(expected["norms"], abs=1e-11)
+        assert min(found["norms"]) > 0.5  # so they were clipped
+        assert found["held"] == pytest.approx(expected["held"], abs=1e-12)
+        assert found["sample"] == expected["sample"]
+        share = 0.5 if kind.endswith("sharded") else 1.0
+        assert found["parts"] / expected["parts"] == pytest.approx(share, abs=0.02)
+        for name, one in expected["weights"].items():
+            torch.testing.assert_close(found["weights"][name], one, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_the_command_trains_split_weights_and_goes_on_unsplit(files: Path) -> None:
+    """All weights, two processes: the losses and the model of one; a resume needs no second one."""
+    recipe = files / "recipe.toml"
+    text = recipe.read_text().replace("[adapter]\nrank = 4\nalpha = 8\ndropout = 0.1\n", "")
+    recipe.write_text(text.replace("epochs = 3", "epochs = 1"))
+    assert main(arguments(files, "alone")) == 0
+    command = ["-m", "training.train", *arguments(files, "both")]
+    together(2, command, {"ACCELERATE_USE_FSDP": "true"})
+    alone, both = losses(files / "alone"), losses(files / "both")
+    assert [one[:2] for one in both] == [one[:2] for one in alone]
+    assert [one[2] for one in both] == pytest.approx([one[2] for one in alone], rel=1e-4)
+    last = max(CheckpointFolder(files / "both" / "checkpoints").steps())
+    shutil.rmtree(files / "both" / "checkpoints" / f"step-{last:06d}")
+    assert main(arguments(files, "both")) == 0  # from a checkpoint that two processes made
+    again = losses(files / "both")
+    assert [one[2] for one in again] == pytest.approx([one[2] for one in both], rel=1e-4)
+    names = {one.name for one in (files / "both" / "model").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+
+
+@pytest.mark.filterwarnings("ignore")  # accelerate's, of the first version
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [("fsdp_version", "set fsdp_version to 2"), ("loading", "cpu_ram_efficient_loading to false")],
+)
+def test_a_launch_that_would_split_wrong_weights_is_refused(
+    setting: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_VERSION", "1" if setting == "fsdp_version" else "2")
+    monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", str(setting == "loading"))
+    accelerator = Accelerator(cpu=True)
+    assert not wants_shards(accelerator)  # a single process has all weights
+    with pytest.raises(TrainerError, match=problem):
+        shard_model(tiny_model(), accelerator, "learned_logps")

@@ -1,0 +1,64 @@
+"""Trajectories of the panel as conversations that a model learns from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.agent.loop import RunSettings, run
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import StopReason, Trajectory
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
+from training.export.trajectories import main
+
+SAYS = ["I count.\n```python\nprint(3)\n```", "There are 3 rows."]
+
+
+async def ended(question: str) -> Trajectory:
+    start = Trajectory(Task("q", question), "markdown")
+    notebook = ScriptedNotebook([printed("3\n")])
+    return await run(start, ScriptedPolicy(SAYS), notebook, RunSettings(), lambda _: None)
+
+
+async def test_answered_runs_become_conversations_and_others_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = await ended("How many rows?")
+    assert right.answer
+    broken = replace(right, answer=None, stop=StopReason.VOID)
+    file, alone = tmp_path / "training.jsonl", tmp_path / "alone.json"
+    file.write_text("".join(f"{json.dumps(one.to_json())}\n" for one in (right, broken, right)))
+    alone.write_text(json.dumps((await ended("Really?")).to_json()))
+    out = tmp_path / "conversations.jsonl"
+    code = await _in_thread(str(file), str(alone), "--dialect", "datamind", "--out", str(out))
+    assert code == 0
+    told = capsys.readouterr().out
+    assert f"3 of 4 runs: {out}" in told
+    assert f"left out: {file}:2: it has no answer" in told
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["id"] for line in lines] == ["q", "q #2", "q #3"]
+    assert "Really?" in lines[2]["messages"][1]["content"]
+    code_turn, answer = (one for one in lines[0]["messages"] if one["role"] == "assistant")
+    assert "<code>" in code_turn["content"]
+    assert "3 rows" in answer["content"]
+    assert code_turn["ended_by"] == "stop"  # the marks that the trainer reads
+
+
+async def test_a_line_that_is_no_trajectory_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "training.jsonl"
+    file.write_text('\n{"version": "none"}\n')
+    code = await _in_thread(str(file), "--dialect", "markdown", "--out", str(tmp_path / "o"))
+    assert code == 1
+    assert f"{file}:2 is no trajectory" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+
+
+async def _in_thread(*arguments: str) -> int:
+    import asyncio
+
+    return await asyncio.to_thread(main, list(arguments))

@@ -1,0 +1,134 @@
+"""A model whose weights are split over processes, so that it may be larger than one GPU (FSDP2).
+
+    accelerate launch --config_file training/recipes/accelerate-fsdp2.yaml -m training.train sft …
+
+Each process keeps a part of every weight, of its gradient and of the optimizer's state. A layer's
+whole weights exist only while it computes. Each process must therefore make the same number of
+forward and backward passes, which `Training` ensures.
+
+Gradients are added up over processes, not averaged: the factors of a row already divide by the
+whole batch. Checkpoints hold whole weights, so a training may go on with another number of
+processes, or unsplit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
+from accelerate.utils import str_to_bool
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from training.trainer.rows import TrainerError
+
+__all__ = ["is_sharded", "place_state", "place_whole", "shard_model", "wants_shards", "whole_state"]
+
+
+def wants_shards(accelerator: Accelerator) -> bool:
+    """Say whether the processes were launched with a configuration of FSDP."""
+    asked = os.environ.get("ACCELERATE_USE_FSDP", "false")
+    return accelerator.num_processes > 1 and bool(str_to_bool(asked))
+
+
+def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
+    """Split a model's weights over the processes, in place; called once, by every process.
+
+    Args:
+        model: whole, in the memory of each process; it may be on the CPU, and is then moved layer
+            by layer.
+        accelerator: with the settings that `accelerate launch` was given.
+        method: of the model, called for a forward pass as well as `forward`.
+
+    Raises:
+        TrainerError: it is FSDP of the first version, only one process has the weights, or the
+            model names no layers.
+    """
+    plugin = getattr(accelerator.state, "fsdp_plugin", None) or FullyShardedDataParallelPlugin()
+    if plugin.fsdp_version != 2:
+        raise TrainerError("set fsdp_version to 2 in the file for accelerate launch")
+    if plugin.cpu_ram_efficient_loading:  # transformers then reads them in the first process only
+        raise TrainerError(
+            "set fsdp_cpu_ram_efficient_loading to false in the file for accelerate launch"
+        )
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    kinds = set(causal._no_split_modules or ())
+    layers = [one for one in causal.modules() if type(one).__name__ in kinds]
+    if not layers:
+        raise TrainerError(f"{type(causal).__name__} doesn't say which of its layers to split")
+    settings: dict[str, Any] = {
+        "mesh": init_device_mesh(accelerator.device.type, (accelerator.num_processes,)),
+        "mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+        if accelerator.mixed_precision == "bf16"
+        else MixedPrecisionPolicy(),
+        "offload_policy": plugin.cpu_offload
+        if isinstance(plugin.cpu_offload, CPUOffloadPolicy)
+        else OffloadPolicy(),
+    }
+    for layer in layers:
+        fully_shard(layer, **settings)
+    fully_shard(causal, **settings)
+    register_fsdp_forward_method(causal, method)
+    for unit in (*layers, causal):
+        unit.set_gradient_divide_factor(1.0)
+        unit.set_force_sum_reduction_for_comms(True)  # gloo can neither average nor multiply
+
+
+def is_sharded(weights: Iterable[torch.Tensor]) -> bool:
+    """Say whether any of the weights is split."""
+    return any(isinstance(one, DTensor) for one in weights)
+
+
+def whole_state(state: Any) -> Any:
+    """Return a nest of dicts and lists with each split tensor whole, on the CPU.
+
+    Every process must call it for the same state: they exchange their parts.
+    """
+    if isinstance(state, Mapping):
+        return {name: whole_state(one) for name, one in state.items()}
+    if isinstance(state, list):
+        return [whole_state(one) for one in state]
+    return state.detach().full_tensor().cpu() if isinstance(state, DTensor) else state
+
+
+def place_whole(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Return a whole tensor as another one is: split over processes, or not.
+
+    Args:
+        whole: the same in every process.
+        like: says how.
+    """
+    if not isinstance(like, DTensor):
+        return whole
+    on_device = whole.to(like.device_mesh.device_type)
+    return distribute_tensor(on_device, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def place_state(state: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Return a stored state of an optimizer, split as its weights are.
+
+    Args:
+        state: with whole tensors, as `whole_state` returned it.
+        optimizer: over the same weights in the same order.
+    """
+    weights = [one for group in optimizer.param_groups for one in group["params"]]
+    placed = {
+        number: {
+            name: place_whole(one, weights[number])
+            if isinstance(one, torch.Tensor) and one.shape == weights[number].shape
+            else one
+            for name, one in of_weight.items()
+        }
+        for number, of_weight in state["state"].items()
+    }
+    return {**state, "state": placed}

@@ -1,0 +1,127 @@
+"""What a training made: its recipe, one of its checkpoints, and the model that these give.
+
+`OUT/run.json` says what the folder `OUT` was made with, `OUT/checkpoints` holds the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from training.trainer.checkpoint import CheckpointFolder, read_weights
+from training.trainer.dialect_tokens import TokenSettings
+from training.trainer.model import AdapterSettings, ModelSettings, OpenedModel, open_model
+from training.trainer.rows import TrainerError
+
+__all__ = ["TrainedWeights", "is_training", "read_made_with", "write_weights"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedWeights:
+    """One checkpoint of a training, and the recipe's part that its weights belong to."""
+
+    folder: Path
+    """Of the checkpoint."""
+    step: int
+    model: ModelSettings
+    adapter: AdapterSettings | None
+    tokens: TokenSettings | None
+
+    @classmethod
+    def of(cls, out: Path, step: int | None = None) -> TrainedWeights:
+        """Return a checkpoint of a training.
+
+        Args:
+            out: the folder of the training.
+            step: `None` takes the checkpoint of the smallest held loss, else the newest.
+
+        Raises:
+            TrainerError: it is no training, or there is no such checkpoint.
+        """
+        recipe = read_made_with(out)["recipe"]
+        store = CheckpointFolder(out / "checkpoints")
+        steps = store.steps()
+        if step is None and steps:
+            progress = _read(store.path(steps[-1]) / "progress.json", out)
+            step = steps[-1] if progress["best_loss"] is None else progress["best_step"]
+        if step is None or step not in steps:
+            raise TrainerError(f"{out} has no checkpoint of step {step}; it has: {steps or 'none'}")
+        adapter, tokens = recipe["adapter"], recipe.get("tokens")
+        return cls(
+            store.path(step),
+            step,
+            ModelSettings(**recipe["model"]),
+            AdapterSettings(**adapter) if adapter else None,
+            TokenSettings(**tokens) if tokens else None,
+        )
+
+    def opened(self, device: torch.device) -> OpenedModel:
+        """Return the trained model, with its adapter where it has one.
+
+        Raises:
+            TrainerError: the model it was trained from is gone, or the checkpoint is damaged.
+        """
+        made = open_model(self.model, self.adapter, device, tokens=self.tokens)
+        read_weights(self.folder, made.parameters())
+        made.model.eval()
+        return made
+
+
+def is_training(folder: Path) -> bool:
+    """Say whether a folder is that of a training."""
+    return (folder / "run.json").is_file() and (folder / "checkpoints").is_dir()
+
+
+def read_made_with(out: Path) -> Mapping[str, Any]:
+    """Return what a training was made with.
+
+    Raises:
+        TrainerError: it is no training.
+    """
+    made_with: Mapping[str, Any] = _read(out / "run.json", out)
+    return made_with
+
+
+def write_weights(trained: TrainedWeights, folder: Path, *, is_merged: bool = True) -> None:
+    """Write a trained model as a folder of transformers, with its tokenizer.
+
+    Args:
+        trained: the checkpoint.
+        folder: must not exist yet.
+        is_merged: whether an adapter becomes part of the weights. Else the adapter alone is
+            written, as peft reads it, with the rows of added tokens.
+
+    Raises:
+        TrainerError: the folder exists, the training has no adapter to write alone, or it can't be
+            read.
+        OSError: the folder can't be written.
+    """
+    if trained.adapter is None and not is_merged:
+        raise TrainerError("the training changed all weights, so it has no adapter to export")
+    if folder.exists():
+        raise TrainerError(f"{folder} exists already; name a new folder")
+    opened = trained.opened(torch.device("cpu"))
+    model = opened.model
+    if trained.adapter is not None and is_merged:
+        model = model.merge_and_unload()
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        model.save_pretrained(part, **({} if is_merged else {"save_embedding_layers": False}))
+        opened.tokenizer.save_pretrained(part)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _read(file: Path, out: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainerError(f"{out} is no folder of a training: {error}") from error
