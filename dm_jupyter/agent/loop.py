@@ -208,6 +208,7 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
         max_tokens=settings.turn_tokens,
         seed=settings.seed + trajectory.turns,
         cuts_repetition=trajectory.assists.repetition,
+        thinks_in_text=dialect.thinks_in_text,
         before=trajectory.steps[-1].completion.tokens if trajectory.steps else None,
     )
 

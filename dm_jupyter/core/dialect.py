@@ -95,6 +95,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def thinks_in_text(self) -> bool:
+        """Whether `<think>` is a tag of its own, so that no policy takes it out of the text."""
+        ...
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; empty for a dialect of plain text."""
         ...

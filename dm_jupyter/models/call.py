@@ -54,6 +54,8 @@ class Call:
     """Stop strings that the endpoint does not take: the answer is cut at them here."""
     cuts_repetition: bool = True
     """Whether a turn that goes round in circles is cut."""
+    thinks_in_text: bool = False
+    """Whether what stands in `<think>` stays in the text."""
 
     @property
     def shows_pictures(self) -> bool:
@@ -114,7 +116,8 @@ def build_call(
     tools = tuple(tool.to_json() for tool in request.tools) if known.tools is not False else ()
     own_stop = stop if "stop" not in optional else ()
     cuts = request.cuts_repetition
-    return Call(model, tuple(messages), optional, tools, prefill, own_stop, cuts)
+    in_text = request.thinks_in_text
+    return Call(model, tuple(messages), optional, tools, prefill, own_stop, cuts, in_text)
 
 
 @dataclass(slots=True)
@@ -122,6 +125,8 @@ class Reply:
     """What has come of one answer so far."""
 
     stop: tuple[str, ...] = ()
+    thinks_in_text: bool = False
+    """Whether what stands in `<think>` is text."""
     is_speaking: bool = False
     """Whether what comes now is text; before, it may turn out to be `<think>`."""
     pieces: list[str] = field(default_factory=list)
@@ -170,7 +175,7 @@ class Reply:
         if self._is_after_thinking:  # blank lines part the two
             text = text.lstrip()
             self._is_after_thinking = not text
-        if self.is_speaking or not text:
+        if self.is_speaking or self.thinks_in_text or not text:
             return text
         self._held += text
         begun = self._held.lstrip()
@@ -206,7 +211,8 @@ class Reply:
         """The turn so far: words, then calls."""
         held = "" if self._is_thinking else self._held
         words = "".join(self.pieces) + held
-        if _CLOSED in words and _OPENED not in words:  # the prompt had opened it
+        is_open = _CLOSED in words and _OPENED not in words  # by the prompt
+        if is_open and not self.thinks_in_text:
             thought, _, words = words.rpartition(_CLOSED)
             self.thoughts.append(thought.strip())
         calls = [call_text(name, "".join(rest)) for name, *rest in self.calls.values()]
@@ -236,6 +242,8 @@ class AnswerStream:
     """Whether the answers go on from an opening."""
     cuts_repetition: bool = True
     """Whether an answer that goes round in circles is cut."""
+    thinks_in_text: bool = False
+    """Whether what stands in `<think>` is text."""
     replies: dict[int, Reply] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -248,7 +256,8 @@ class AnswerStream:
             self.completion_tokens = chunk.usage.completion_tokens or 0
         text = ""
         for choice in chunk.choices or ():
-            reply = self.replies.setdefault(choice.index, Reply(self.stop, self.is_continued))
+            fresh = Reply(self.stop, self.thinks_in_text, self.is_continued)
+            reply = self.replies.setdefault(choice.index, fresh)
             if reply.finish_reason and (self.stop or reply.finish_reason == "repetition"):
                 continue
             piece = reply.take(choice)

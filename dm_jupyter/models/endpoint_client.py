@@ -114,7 +114,9 @@ class EndpointClient:
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
         """
-        answers = AnswerStream(call.own_stop, bool(call.prefill), call.cuts_repetition)
+        answers = AnswerStream(
+            call.own_stop, bool(call.prefill), call.cuts_repetition, call.thinks_in_text
+        )
 
         def begin() -> None:
             on_begun()

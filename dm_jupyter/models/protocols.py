@@ -32,6 +32,8 @@ class SampleRequest:
     seed: int = 0
     cuts_repetition: bool = True
     """Whether a turn that goes round in circles is cut."""
+    thinks_in_text: bool = False
+    """Whether `<think>` is a tag of the dialect: what stands in it is a part of the turn's text."""
     urgency: Urgency = Urgency.QUESTION
     """Who waits for it; a model of this machine that has several to answer goes by that."""
     before: SampledTokens | None = field(default=None, compare=False, repr=False)

@@ -20,8 +20,8 @@ from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.errors import SandboxError
-from training.collect.card import Source, card_of, print_funnel, read_source
-from training.collect.dataset import dataset_files, write_dataset
+from training.collect.card import CollectedEvaluation, card_of, print_funnel, read_source
+from training.collect.dataset import dataset_files, write_collection
 from training.collect.examining import CollectedRun, Funnel, examine
 from training.collect.replaying import ReplayedRuns, replayed_runs
 from training.collect.selecting import (
@@ -124,9 +124,9 @@ async def _examined(
     items: Mapping[str, Sample],
     dialects: Sequence[str],
     funnel: Funnel,
-) -> tuple[list[Source], list[CollectedRun]]:
+) -> tuple[list[CollectedEvaluation], list[CollectedRun]]:
     """The evaluations, and their runs that meet every condition but the replay."""
-    sources: list[Source] = []
+    sources: list[CollectedEvaluation] = []
     runs: list[CollectedRun] = []
     first_trial = 0
     for folder in folders:
@@ -144,7 +144,7 @@ async def _examined(
     return sources, runs
 
 
-def _refuse_other_questions(own: Source, other: Source) -> None:
+def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation) -> None:
     for name in ("suite", "questions"):
         mine, theirs = own.manifest.get(name), other.manifest.get(name)
         if mine and theirs and mine != theirs:
@@ -156,7 +156,7 @@ def _refuse_other_questions(own: Source, other: Source) -> None:
 
 def _select_and_write(
     replayed: ReplayedRuns,
-    sources: Sequence[Source],
+    sources: Sequence[CollectedEvaluation],
     items: Mapping[str, Sample],
     arguments: argparse.Namespace,
     funnel: Funnel,
@@ -180,7 +180,7 @@ def _select_and_write(
     licences = Counter(str(one.get("licence") or "not stated") for one in metadata)
     card = card_of(_command(arguments), sources, licences, funnel, selection, files)
     folder = arguments.out / "dataset"
-    write_dataset(files, card, folder)
+    write_collection(files, card, folder)
     for file in files:
         print(f"{file.rows} rows, {len(file.content) / 1e6:.2f} MB: {folder / file.name}")
     print(f"card: {folder / 'card.md'}")

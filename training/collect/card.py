@@ -15,14 +15,14 @@ from training.collect.dataset import DatasetFile
 from training.collect.examining import STAGES, CollectedRun, Funnel
 from training.collect.selecting import Selection
 
-__all__ = ["Source", "card_of", "print_funnel", "read_source"]
+__all__ = ["CollectedEvaluation", "card_of", "print_funnel", "read_source"]
 
 _SHOWN = 12
 """Digits of a hash in a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CollectedEvaluation:
     """An evaluation whose runs were collected."""
 
     run: Path
@@ -35,7 +35,7 @@ class Source:
     """Its `run.json`; empty where there is none."""
 
 
-def read_source(run: Path, first_trial: int, tries: int) -> Source:
+def read_source(run: Path, first_trial: int, tries: int) -> CollectedEvaluation:
     """Return an evaluation as a source of runs.
 
     Args:
@@ -49,7 +49,7 @@ def read_source(run: Path, first_trial: int, tries: int) -> Source:
     """
     file = run / "run.json"
     found = dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
-    return Source(run, first_trial, tries, found)
+    return CollectedEvaluation(run, first_trial, tries, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Part:
 
 def card_of(
     command: str,
-    sources: Sequence[Source],
+    sources: Sequence[CollectedEvaluation],
     licences: Mapping[str, int],
     funnel: Funnel,
     selection: Selection,
@@ -118,7 +118,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _source_lines(sources: Sequence[Source]) -> list[str]:
+def _source_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
     names = ("suite", "split", "questions", "model", "dialect", "seed", "limit", "git")
     rows: list[list[object]] = []
     for one in sources:
@@ -186,7 +186,7 @@ def _file_lines(
     return [*_table(header, rows), "", told]
 
 
-def _setting_lines(sources: Sequence[Source]) -> list[str]:
+def _setting_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
     names = ("strategy", "settings", "profile", "installs", "prompts", "versions", "judge")
     lines = []
     for one in sources:

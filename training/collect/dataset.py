@@ -15,7 +15,7 @@ from typing import Any
 from training.collect.examining import CollectedRun
 from training.export.conversation import conversation
 
-__all__ = ["DatasetFile", "dataset_files", "write_dataset"]
+__all__ = ["DatasetFile", "dataset_files", "write_collection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _row(run: CollectedRun, dialect: str) -> Mapping[str, Any]:
     }
 
 
-def write_dataset(files: Sequence[DatasetFile], card: str, folder: Path) -> None:
+def write_collection(files: Sequence[DatasetFile], card: str, folder: Path) -> None:
     """Write the files and the card as a folder of their own, in place of an earlier one.
 
     Args:

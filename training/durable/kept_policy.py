@@ -24,7 +24,7 @@ CALLS_FILE = "calls.jsonl"
 _WAY_OUT = "Add --salvage to the command, or remove the line: its call is then made again."
 _DECIDING = (
     "prefill", "stop", "stop_unopened", "tools", "temperature", "top_p", "max_tokens", "seed",
-    "cuts_repetition",
+    "cuts_repetition", "thinks_in_text",
 )  # fmt: skip
 """Fields of a request that decide, beside the messages, what a model says."""
 

@@ -39,6 +39,7 @@ class DataMindDialect:
 
     name: str = "datamind"
     answers_in_words: bool = False
+    thinks_in_text: bool = True
     is_append_only: bool = True
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (

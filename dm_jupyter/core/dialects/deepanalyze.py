@@ -50,6 +50,7 @@ class DeepAnalyzeDialect:
 
     name: str = "deepanalyze"
     answers_in_words: bool = False
+    thinks_in_text: bool = False
     is_append_only: bool = True
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (

@@ -50,6 +50,7 @@ class MarkdownDialect:
 
     name: str = "markdown"
     answers_in_words: bool = True
+    thinks_in_text: bool = False
     is_append_only: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (

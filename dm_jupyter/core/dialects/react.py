@@ -84,6 +84,7 @@ class ReactDialect:
     drops_voids: bool = False
     """Whether void turns are left out of the conversation."""
     answers_in_words: bool = False
+    thinks_in_text: bool = False
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (
         "react_system",
@@ -204,6 +205,7 @@ class JupiterDialect:
 
     name: str = "jupiter"
     answers_in_words: bool = False
+    thinks_in_text: bool = False
     is_append_only: bool = True
     tools: tuple[Tool, ...] = ()
     prompts: tuple[str, ...] = (

@@ -113,6 +113,7 @@ class ToolsDialect:
 
     name: str = "tools"
     answers_in_words: bool = False
+    thinks_in_text: bool = False
     is_append_only: bool = False
     tools: tuple[Tool, ...] = TOOLS
     prompts: tuple[str, ...] = (

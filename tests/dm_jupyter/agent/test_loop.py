@@ -299,6 +299,7 @@ async def test_a_rollout_samples_the_model_itself_and_gives_no_help() -> None:
     done = await run(TAGGED, policy, notebook, settings, ignore)
     drawn = {(one.temperature, one.top_p, one.cuts_repetition) for one in policy.requests}
     assert drawn == {(1.0, 1.0, False)}
+    assert all(one.thinks_in_text for one in policy.requests)
     assert done.assistance == Assistance.none()
     void = await run(TAGGED, ScriptedPolicy(["hm"]), notebook, settings, ignore)
     assert void.stop is StopReason.VOID

@@ -52,6 +52,17 @@ def test_thinking_in_the_text_is_no_part_of_it(size):
     assert done.reasoning.startswith("Is it 4?")
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize(
+    "text", ["<think>Is it 4?</think>\n<code>x</code>", "no</think>\nIt is 3."]
+)
+def test_thinking_that_is_a_tag_of_the_dialect_stays_in_the_text(text, size):
+    pieces = [chunk(text[at : at + size]) for at in range(0, len(text), size)]
+    done, heard, answers = read(*pieces, chunk(finish="stop"), thinks_in_text=True)
+    assert (done.text, heard, done.reasoning) == (text, text, "")
+    assert not answers.reasoning_field
+
+
 def test_thinking_that_the_prompt_had_opened_is_no_part_of_the_text():
     done, _, _ = read(chunk("Is it 4? No.</think>It is 3."), chunk(finish="stop"))
     assert (done.text, done.reasoning) == ("It is 3.", "Is it 4? No.")

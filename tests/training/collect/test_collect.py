@@ -20,7 +20,7 @@ from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
 from tests.training.trainer.tiny import tiny_tokenizer
 from training.collect.__main__ import main
-from training.collect.dataset import DatasetFile, write_dataset
+from training.collect.dataset import DatasetFile, write_collection
 from training.trainer.conversations import read_conversations
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -140,7 +140,7 @@ def _check_marks(dataset: Path) -> None:
     assert [row.id for row in found] == ["q0 #1", "q0 #3", "q2 #3", "q3 #1", "q3 #2"]
     for row in found:
         learned = tokenizer.decode(row.ids[row.learned])
-        assert learned.startswith("```python\n")
+        assert learned.startswith("go on\n```python\n")
         assert learned.endswith("print(f'@n[{n}]')\n```<|im_end|>")
 
 
@@ -252,11 +252,11 @@ def test_runs_at_other_questions_are_not_pooled(
 def test_a_dataset_that_can_not_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:
     folder = tmp_path / "dataset"
     good = DatasetFile("a.jsonl", 1, 1, 1, 1, 1, b"{}")
-    write_dataset([good], "first", folder)
+    write_collection([good], "first", folder)
     bad = DatasetFile("missing/b.jsonl", 1, 1, 1, 1, 1, b"{}")
     with pytest.raises(FileNotFoundError):
-        write_dataset([good, bad], "second", folder)
+        write_collection([good, bad], "second", folder)
     assert (folder / "card.md").read_text() == "first"
-    write_dataset([], "third", folder)
+    write_collection([], "third", folder)
     assert [file.name for file in folder.iterdir()] == ["card.md"]
     assert list(tmp_path.iterdir()) == [folder]

@@ -34,6 +34,7 @@ CHANGES: dict[str, Any] = {
     "max_tokens": 5,
     "seed": 4,
     "cuts_repetition": False,
+    "thinks_in_text": True,
 }
 WAITS_ALONE = {"urgency": Urgency.BACKGROUND, "on_wait": print}
 """What decides nothing of an answer."""
