@@ -425,7 +425,7 @@ def test_sampling_is_as_the_command_says(
             "argument --value-model: 'file:///x' is no http:// or https:// address",
         ),
         (["--score-seconds", "0"], "argument --score-seconds: 0 is not above 0 and at most 86,400"),
-        (["--temperature", "3"], "argument --temperature: 3.0 is not between 0 and 2"),
+        (["--temperature", "3"], "argument --temperature: 3 is not between 0 and 2"),
     ],
 )
 def test_an_option_that_nothing_would_read_is_refused(
