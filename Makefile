@@ -18,6 +18,8 @@ CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 BROWSER_TESTS := browser and not slow and not model
 # More than there are processors: tests wait half of their time.
 TEST_WORKERS ?= 3
+# Kernels, servers and commands that tests start shall find the modules compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup no-node check format test test-browser test-all model demo lab screenshots bench docs clean
 
@@ -85,7 +87,7 @@ endif
 test-all: setup model
 	$(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[train]'
 	$(BIN)/python -m pip install --quiet -c constraints/py311.txt ray notebook jupyterhub configurable-http-proxy ipywidgets
-	$(BIN)/python -m pytest -m 'not browser'
+	$(BIN)/python -m pytest -m 'not browser' --hypothesis-profile=thorough
 	@$(MAKE) --no-print-directory test-browser BROWSER_TESTS=browser
 
 model: setup
