@@ -16,8 +16,10 @@ PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 BROWSER_TESTS := browser and not slow and not model
-# More than there are processors: tests wait half of their time.
-TEST_WORKERS ?= 3
+# Twice what CI has processors: tests wait half of their time.
+TEST_WORKERS ?= 4
+# Kernels, servers and commands that tests start shall find the modules compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup no-node check format test test-browser test-all model demo lab screenshots bench docs clean
 
@@ -67,6 +69,7 @@ endif
 
 # The tests of a file share kernels and servers: they stay in one process.
 test: setup
+	$(BIN)/python -m tests.rewritten
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope --cov --cov-report=term --cov-report=json:.coverage.json
 	$(BIN)/python tests/coverage_floor.py .coverage.json
 ifdef NODE_OK
@@ -85,7 +88,7 @@ endif
 test-all: setup model
 	$(BIN)/python -m pip install --quiet -c constraints/py311.txt -e '.[train]'
 	$(BIN)/python -m pip install --quiet -c constraints/py311.txt ray notebook jupyterhub configurable-http-proxy ipywidgets
-	$(BIN)/python -m pytest -m 'not browser'
+	$(BIN)/python -m pytest -m 'not browser' --hypothesis-profile=thorough
 	@$(MAKE) --no-print-directory test-browser BROWSER_TESTS=browser
 
 model: setup

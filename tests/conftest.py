@@ -2,7 +2,49 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from coverage import Coverage
 from hypothesis import settings
 
-settings.register_profile("project", deadline=None)  # a slow machine is no failure
-settings.load_profile("project")
+from tests.coverage_floor import FLOORS
+from tests.examples import USUAL_EXAMPLES
+
+# A slow machine is no failure. `make test-all` asks for the thorough profile.
+settings.register_profile("quick", deadline=None, max_examples=USUAL_EXAMPLES // 4)
+settings.register_profile("thorough", deadline=None, max_examples=USUAL_EXAMPLES)
+settings.load_profile("quick")
+
+# A shell's background job ignores interrupts, and so would each command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# For this process and for those that it starts.
+_LEAN = str(Path(__file__).parent / "lean")
+sys.path.insert(0, _LEAN)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_LEAN, os.environ.get("PYTHONPATH"))))
+
+_MEASURED = tuple(Path(__file__).parent / folder for folder in FLOORS)
+"""Where the folders with a floor are tested."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measures coverage where there is a floor alone: it doubles the time of a computation.
+
+    Whoever names folders, `--cov=FOLDER`, gets what any test covers of them.
+    """
+    coverage = Coverage.current()
+    is_named = item.config.getoption("cov_source", None) != [True]
+    if coverage is None or is_named or any(map(item.path.is_relative_to, _MEASURED)):
+        return (yield)
+    coverage.stop()
+    try:
+        return (yield)
+    finally:
+        coverage.start()

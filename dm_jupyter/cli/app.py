@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -221,4 +222,7 @@ def doctor(
 
 def main() -> None:
     """Runs the command line."""
+    # jsonschema loads it with nbformat to check `iri` formats, which no notebook's schema names. It
+    # builds its parsers when it is imported, which takes a second.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     app()

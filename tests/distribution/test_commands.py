@@ -64,7 +64,16 @@ def _pasted(command: str, path: str = os.defpath, **own: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("source", ["wheel", "sdist", "folder", "editable", "index"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "wheel",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("sdist", "folder", "editable", "index")
+        ),
+    ],
+)
 def test_the_command_for_an_extra_runs_however_this_was_installed(
     source: str, built: Built, make_environment: Callable[[], Environment], tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dm_jupyter.core.events import CellFinished, CellStarted, Event, RunFinished
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.data.data_context import names_for
+from kernel_sandbox.runners.pool_settings import PoolSettings
 from tests.fakes import ScriptedPolicy
 from tests.kernel_sandbox.running import BEGIN, places_of
 from tests.waiting import until
@@ -66,7 +68,11 @@ async def test_a_question_is_answered_and_the_notebook_kept(folder: Path) -> Non
     assert str(folder) not in policy.requests[0].prefill
 
 
-async def test_of_several_tries_the_best_is_taken_again_in_the_notebook(folder: Path) -> None:
+async def test_of_several_tries_the_best_is_taken_again_in_the_notebook(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    light = partial(PoolSettings, modules=("pandas",))  # all that a pool prepares takes seconds
+    monkeypatch.setattr("dm_jupyter.search.best_of_n.PoolSettings", light)
     settings = replace(_settings(folder), tries=3)
     done = await analyze(_task(folder), ScriptedPolicy([COUNT] * 2 + [SAID]), settings, _ignore)
     assert done.best_of_n is not None

@@ -5,7 +5,7 @@ import json
 
 import nbformat
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -21,6 +21,7 @@ from kernel_sandbox.messages import (
     decode,
     has_too_many_parts,
 )
+from tests.examples import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -106,7 +107,7 @@ LIKELY = {
 }
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(KINDS, st.dictionaries(st.sampled_from(sorted(LIKELY)), JSON, max_size=4), JSON)
 def test_whatever_a_kernel_says_is_taken_or_refused(kind, changes, parent):
     channel = ZmqChannels(None)

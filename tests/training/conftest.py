@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernel_sandbox.runners.pool_settings import PoolSettings
+
 CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+PREPARED = ("pandas",)
+"""What the workers of these tests start with: all that a pool prepares takes three seconds."""
+
+
+@pytest.fixture(autouse=True)
+def _light_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the commands start their pools with that, too."""
+    settings = partial(PoolSettings, modules=PREPARED)
+    for command in ("evaluate", "replay", "export.__main__"):
+        monkeypatch.setattr(f"training.{command}.PoolSettings", settings)
 
 
 @pytest.fixture

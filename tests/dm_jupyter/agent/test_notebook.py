@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.agent.notebook import HeadlessNotebook
@@ -27,6 +27,7 @@ from dm_jupyter.core.trajectory import (
     Turn,
 )
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Output, Stream
+from tests.examples import examples
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -367,7 +368,7 @@ _RESULTS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     question=_TEXT,
     thought=_TEXT,

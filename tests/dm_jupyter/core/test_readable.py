@@ -7,13 +7,14 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.readable import readable, shown_answer, shown_numbers
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
+from tests.examples import examples
 
 SHOWN = {
     "The average is 3.4567890123 kg.": "The average is 3.46 kg.",
@@ -79,7 +80,7 @@ DECIMAL = re.compile(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(TEXTS)
 @example("99.99999876 and 0.00099996")
 @example("• a: - b - c")
@@ -88,7 +89,7 @@ def test_formatting_again_changes_nothing(text: str) -> None:
     assert readable(once).text == once
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(TEXTS)
 def test_no_number_moves_by_more_than_half_a_unit_of_its_last_digit(text: str) -> None:
     shown = readable(text)
@@ -99,7 +100,7 @@ def test_no_number_moves_by_more_than_half_a_unit_of_its_last_digit(text: str) -
         assert abs(before - after) <= unit / 2
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(TEXTS)
 def test_nothing_changes_but_long_decimals_and_the_signs_and_lines_of_lists(text: str) -> None:
     def bare(text: str) -> str:
@@ -108,7 +109,7 @@ def test_nothing_changes_but_long_decimals_and_the_signs_and_lines_of_lists(text
     assert bare(readable(text).text) == bare(text)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXTS)
 def test_code_links_and_named_values_are_never_touched(text: str) -> None:
     whole = f"{text}\n\n`3.4567890123 - a` [x](http://a/3.4567890123)\n@mean[3.4567890123]"

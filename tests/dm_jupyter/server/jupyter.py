@@ -27,6 +27,7 @@ __all__ = ["JupyterServer", "Panel"]
 
 TOKEN = "a-token-for-tests"
 _START_S = 240.0
+_OF_PAGES = ("jupyterlab", "jupyter_lsp", "notebook", "notebook_shim")
 
 
 class JupyterServer:
@@ -123,12 +124,17 @@ class JupyterServer:
         """What any server of these tests is told, whoever starts it."""
         return [
             "--allow-root", f"--ServerApp.root_dir={self.root}",
-            "--ServerApp.jpserver_extensions={'dm_jupyter': True}",
+            f"--ServerApp.jpserver_extensions={self._extensions()}",
             "--ServerApp.allow_unauthenticated_access=False",
             f"--DmJupyterApp.base_url={self._model_url}", f"--DmJupyterApp.model={self._model}",
             f"--DmJupyterApp.history_dir={self.history}", "--DmJupyterApp.reconnect_grace_s=0.3",
             *self._options,
         ]  # fmt: skip
+
+    def _extensions(self) -> dict[str, bool]:
+        """Ours, and for a server without pages none of those that bring them: they start slowly."""
+        others = () if self._app != "server" else _OF_PAGES
+        return {"dm_jupyter": True, **dict.fromkeys(others, False)}
 
     def _look_up(self) -> None:
         """Asks for an answer; raises while there is none."""

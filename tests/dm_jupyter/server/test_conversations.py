@@ -36,6 +36,8 @@ CONVERSATIONS: Mapping[str, Any] = {one["name"]: one for one in _RAW["conversati
 ASKS = {
     step["ask"]: step for one in _RAW["conversations"] for step in one["steps"] if "ask" in step
 }
+QUICK = ("variables alive", "the selected cell", "a restarted kernel", "an edited cell")
+"""Those of `make test`: each tells the model another part of the notebook."""
 CAN_NOT_KNOW = "That can't be known from what I was told."
 
 
@@ -173,7 +175,10 @@ def _outputs(text: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONVERSATIONS],
+)
 async def test_a_capable_model_gets_what_it_takes(server: JupyterServer, name: str) -> None:
     conversation = Conversation(server, name)
     async with asyncio.timeout(120):

@@ -1,10 +1,11 @@
 """What the screen refuses, what it lets through, and that no text upsets it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_sandbox.cells.screen import screen
+from tests.examples import examples
 
 REFUSED = {
     "input('name?')": "input()",
@@ -136,7 +137,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=4))).map("".join)))
 def test_no_text_upsets_it(text):
     refusal = screen(text)

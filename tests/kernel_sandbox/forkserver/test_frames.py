@@ -7,12 +7,13 @@ from datetime import date, datetime
 
 import nbformat
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook
 
 from kernel_sandbox.forkserver.frames import Decoder, FrameError, encode
 from kernel_sandbox.messages import MESSAGE_BYTES
+from tests.examples import examples
 
 TEXT = {"name": "stdout", "text": "x", "at": 0.0, "is_flush": False}
 
@@ -54,7 +55,7 @@ KINDS = st.sampled_from(
 FIELDS = st.sampled_from(["name", "text", "data", "metadata", "transient", "id", "traceback"])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(KINDS, st.dictionaries(FIELDS, JSON, max_size=4))
 def test_framed_objects_are_of_a_known_shape_or_a_fault(kind, content):
     from kernel_sandbox.cells.outputs import OutputCollector

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_sandbox.ledger import notes
+from tests.examples import examples
 from tests.kernel_sandbox.ledger.ledger_shell import SET_UP, LedgerShell
 
 STEPS = (
@@ -55,7 +56,7 @@ chains = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(chains)
 def test_random_chains_give_the_same_tables_with_a_ledger(
     chain: list[tuple[str, int, str]],

@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from training.durable.log import DurableLog, LogError, Salvaged
 
 Row = tuple[str, object]
@@ -39,7 +40,7 @@ def _decoded(line: bytes) -> Row:
 
 
 @given(rows=ROWS, data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_log_cut_at_any_byte_is_read_to_a_prefix_and_goes_on(
     rows: list[Row], data: st.DataObject
 ) -> None:
@@ -69,7 +70,7 @@ def test_a_log_cut_at_any_byte_is_read_to_a_prefix_and_goes_on(
 
 
 @given(rows=ROWS.filter(bool), junk=st.binary(max_size=20), data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_salvage_keeps_every_row_and_every_byte(
     rows: list[Row], junk: bytes, data: st.DataObject
 ) -> None:

@@ -57,7 +57,9 @@ async def main(split: Path, out: Path, questions: int, at_once: int = 4) -> None
     """Evaluates, and writes `results.jsonl` when it comes to the end."""
     out.mkdir(parents=True, exist_ok=True)
     options = EvalOptions(DABench(), split, out, limit=questions, dialect="react", at_once=at_once)
-    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(
+        PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
+    ) as pool:
         records = await evaluate(options, Deterministic(), pool)
     write_results(records, out / "results.jsonl")
 

@@ -72,7 +72,9 @@ def _split(folder: Path, count: int = 3) -> Path:
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(
+        PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
+    ) as pool:
         yield pool
 
 

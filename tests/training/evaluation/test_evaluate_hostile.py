@@ -43,7 +43,7 @@ def options(tmp_path: Path) -> EvalOptions:
 
 
 def _pool() -> SandboxPool:
-    settings = PoolSettings(profile=Strictness.INTERACTIVE, modules=())
+    settings = PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
     return SandboxPool(settings, Limits(disk_bytes=2 * MIB))
 
 

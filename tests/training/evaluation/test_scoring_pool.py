@@ -79,7 +79,9 @@ class _SaysNothing(DABench):
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[SandboxPool]:
-    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(
+        PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
+    ) as pool:
         yield pool
 
 

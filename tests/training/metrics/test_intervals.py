@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from training.metrics.intervals import FEW_QUESTIONS, bootstrap, share_interval, wilson
 
 shares = st.floats(0, 1, allow_subnormal=False)
@@ -75,7 +76,7 @@ def test_wilson_contains_the_share_and_mirrors(counts: tuple[int, int]) -> None:
     assert wilson(total - right, total) == pytest.approx((1 - high, 1 - low), abs=DUST)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(shares, min_size=1, max_size=60))
 def test_an_interval_contains_the_share(values: list[float]) -> None:
     low, high = share_interval(values)
@@ -84,7 +85,7 @@ def test_an_interval_contains_the_share(values: list[float]) -> None:
     assert mean - DUST <= high <= 1 + DUST
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=FEW_QUESTIONS, max_size=40))
 def test_tries_never_widen_what_whole_questions_would_give(values: list[float]) -> None:
     low, high = share_interval(values)

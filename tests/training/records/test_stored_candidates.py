@@ -52,7 +52,9 @@ async def test_the_runs_of_a_record_are_those_that_were_chosen_among(
     tmp_path: Path, strategy: Strategy
 ) -> None:
     task = Task("t", "How many?", answer_format="@n[n]")
-    async with SandboxPool(PoolSettings(profile=Strictness.INTERACTIVE, modules=())) as pool:
+    async with SandboxPool(
+        PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
+    ) as pool:
         context = RolloutContext(task, pool, tmp_path, dialect="react")
         solution = await strategy.solve(context, Scripted(_says))
     best = solution.best.trajectory.to_json()

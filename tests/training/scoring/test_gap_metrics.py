@@ -4,9 +4,10 @@ import contextlib
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from training.scoring.metrics_table import METRICS, MetricError, score_columns
 
 pytest.importorskip("sklearn")
@@ -96,7 +97,7 @@ def test_a_score_beyond_all_numbers_is_refused() -> None:
 
 
 @pytest.mark.parametrize("metric", sorted(METRICS))
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(CELLS, min_size=3, max_size=3), st.lists(CELLS, min_size=3, max_size=3))
 def test_no_text_breaks_a_metric(metric: str, truth: list[str], said: list[str]) -> None:
     for column in (truth, ["0", "1", "1"]):
@@ -105,7 +106,7 @@ def test_no_text_breaks_a_metric(metric: str, truth: list[str], said: list[str])
 
 
 @pytest.mark.parametrize("metric", sorted(set(WITHOUT_BINARY) - {"r2", "f1_macro"}))
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=4, max_size=12))
 def test_symmetric_metrics_are_symmetric(metric: str, pairs: list[tuple[int, int]]) -> None:
     one, other = ([str(pair[side]) for pair in pairs] for side in (0, 1))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from dm_jupyter.agent.loop import RunSettings, run
@@ -25,6 +25,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, StopReason, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
 from tests.endpoint import unused_url
+from tests.examples import examples
 from tests.fakes import ScriptedNotebook, printed
 from tests.training.tokens.templates import KINDS, Kind
 from tests.training.tokens.token_server import (
@@ -291,7 +292,7 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
 @unchanged
 @given(turns=st.lists(st.tuples(TEXTS, st.booleans(), st.integers(0, 99)), min_size=2, max_size=4))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15, [HealthCheck.too_slow])
 def test_any_texts_are_appended_to(setup: Setup, turns: list[tuple[str, bool, int]]) -> None:
     async def ask() -> None:
         async with policy_of(setup, [f"t{text}" for text, _, _ in turns]) as (policy, server):

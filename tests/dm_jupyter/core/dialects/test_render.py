@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.dialect import Dialect
@@ -14,6 +14,7 @@ from dm_jupyter.core.dialects.deepanalyze import DEEPANALYZE_TOKENS
 from dm_jupyter.core.errors import UnrenderableTurnError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Answer, RunCell, Trajectory, Turn, Void
+from tests.examples import examples
 
 ALL = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
 MARKS = st.sampled_from(
@@ -75,7 +76,7 @@ def is_holdable(dialect: str, turn: Turn) -> bool:
 
 @ALL
 @given(turn=TURNS)
-@settings(max_examples=400)
+@examples(400)
 @example(turn=Turn("", RunCell("x = 1\n\nprint(f'```{x}```', \"`\")")))
 @example(turn=Turn("two\n\nlines", RunCell("    indented = 1\n    print(indented)")))
 @example(turn=Turn("**bold** – 名", Answer("**3** rows\n* one\n* two")))

@@ -10,7 +10,7 @@ import html5lib
 import nh3
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -28,6 +28,7 @@ from dm_jupyter.core.inert.css import inert_declarations, inert_sheet
 from dm_jupyter.core.inert.markup import _PAINTED as PAINTED
 from dm_jupyter.core.inert.markup import _PLAIN as PLAIN
 from dm_jupyter.core.inert.markup import _TAGS as TAGS
+from tests.examples import examples
 from tests.remote import HOST, remote_references, spellings
 
 TABLE = """<style type="text/css">
@@ -238,7 +239,7 @@ def test_bare_markup_is_renamed_and_given_attributes_where_asked_for() -> None:
     assert bare_html("<div>" * 99 + "x").count("<div>") == MOST_DEEP
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from([*spellings("html", "svg"), TABLE]), max_size=3), st.randoms())
 def test_pieces_of_spellings_load_nothing(chosen: list[str], chance: random.Random) -> None:
     text = "".join(chosen)
@@ -250,7 +251,7 @@ def test_pieces_of_spellings_load_nothing(chosen: list[str], chance: random.Rand
     assert remote_references(inert_svg(f"<svg>{mixed}"), is_strict=False) == []
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(alphabet="<>/!-[]()\"'=&;:#@\\ \nabsrcimgstylesvgurl{}$`~.*", max_size=200))
 def test_any_text_becomes_markup_that_loads_nothing(text: str) -> None:
     assert remote_references(inert_html(text)) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.data.profile import (
@@ -23,6 +23,7 @@ from dm_jupyter.data.profile import (
 )
 from dm_jupyter.data.profile.links import links_text
 from dm_jupyter.data.profile.values import MOST_VALUES, with_bounded_values
+from tests.examples import examples
 
 COUNTRIES = ["GREAT BRITAIN", "France", "Côte d'Ivoire", "Toyota Land"]
 
@@ -211,7 +212,7 @@ def test_the_index_survives_json(games):
 WORDS = st.text(max_size=70)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     question=st.text(max_size=300),
     names=st.lists(WORDS, max_size=4),
@@ -232,7 +233,7 @@ def test_the_bound_is_kept_and_lines_are_printable(question, names, values, char
         assert line.isprintable()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{5,9}", fullmatch=True), min_size=1, max_size=6))
 def test_every_value_is_found_in_capitals(names):
     values = tuple((one, 1) for one in dict.fromkeys(names))

@@ -11,12 +11,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dm_jupyter.data.profile import FileProfile, profile_file
 from dm_jupyter.data.profile.number_plan import number_plan
 from tests.dm_jupyter.data.profile.locales import LOCALES, Column, columns
+from tests.examples import examples
 
 WORDS = ["Öl", "a b", "Müller & Co", "see note", "x1", "", "NA2", "(none)", "3rd"]
 CODES = st.text("0123456789", min_size=5, max_size=5).map("0".__add__)
@@ -50,7 +51,7 @@ def told_of(profile: FileProfile, position: int, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", LOCALES)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_a_csv_of_a_locale_gives_no_wrong_value(name: str, data: st.DataObject) -> None:
     locale = LOCALES[name]
@@ -80,7 +81,7 @@ def test_a_csv_of_a_locale_gives_no_wrong_value(name: str, data: st.DataObject) 
 
 
 @pytest.mark.parametrize("name", LOCALES)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data(), native=st.lists(st.integers(1, 10**6), max_size=4))
 def test_a_sheet_column_of_a_locale_gives_no_wrong_value(
     name: str, data: st.DataObject, native: list[int]

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from dm_jupyter.core.errors import DataFileError
@@ -20,6 +20,7 @@ from dm_jupyter.data.profile import (
     profile_to_json,
     render,
 )
+from tests.examples import examples
 
 SUFFIXES = [
     "csv",
@@ -61,7 +62,7 @@ def check(content: bytes, suffix: str, max_chars: int) -> None:
             json.dumps(profile_to_json(profile), allow_nan=False)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(120, list(HealthCheck))
 @given(
     magic=st.sampled_from(MAGIC),
     rest=st.binary(max_size=300),
@@ -72,7 +73,7 @@ def test_arbitrary_bytes(magic, rest, suffix, max_chars):
     check(magic + rest, suffix, max_chars)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(120, list(HealthCheck))
 @given(
     rows=st.lists(st.lists(texts, max_size=5), max_size=8),
     separator=st.sampled_from(",;\t|"),
@@ -84,7 +85,7 @@ def test_arbitrary_tables_of_text(rows, separator, newline, codec):
     check(content.encode(codec, "replace"), "csv", 2200)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     data=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | texts,
@@ -120,7 +121,7 @@ tables = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(100, list(HealthCheck))
 @given(
     kind=st.sampled_from(["csv", "xlsx", "sqlite"]),
     found=st.lists(tables, max_size=5).map(tuple),

@@ -21,7 +21,7 @@ DRAW = (
 CODE = DRAW.removesuffix("\n```")
 
 
-@pytest.fixture(params=["dm-sandbox", "python3"])
+@pytest.fixture(params=["dm-sandbox", pytest.param("python3", marks=pytest.mark.slow)])
 def kernel(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

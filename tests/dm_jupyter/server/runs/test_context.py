@@ -28,7 +28,7 @@ CELLS = [
 ]
 
 
-@pytest.fixture(params=["dm-sandbox", "python3"])
+@pytest.fixture(params=["dm-sandbox", pytest.param("python3", marks=pytest.mark.slow)])
 def kernel(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -115,7 +115,7 @@ async def test_a_question_from_a_cell_may_stand_alone(
     assert [part["kind"] for part in parts] == ["data"]
 
 
-@pytest.mark.parametrize("has_page", [True, False])
+@pytest.mark.parametrize("has_page", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_a_question_from_a_cell_follows_the_settings_of_the_page(
     server: JupyterServer, endpoint: ScriptedEndpoint, say, has_page: bool
 ) -> None:
