@@ -69,7 +69,6 @@ endif
 
 # The tests of a file share kernels and servers: they stay in one process.
 test: setup
-	$(BIN)/python -m tests.rewritten
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope --cov --cov-report=term --cov-report=json:.coverage.json
 	$(BIN)/python tests/coverage_floor.py .coverage.json
 ifdef NODE_OK
