@@ -1,8 +1,8 @@
 """Makes conversations of stored trajectories: `python -m training.export.trajectories FILE …`.
 
 A file holds one trajectory a line, as the panel's *Trajectory* and the server's `training_file`
-write them. Every run in it is taken as right: nothing here knows the answers. Runs without an
-answer are left out.
+write them. Every run in it is taken as right: nothing here knows the answers. Left out are runs
+without an answer, and those at questions that are for evaluation only.
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ async def _conversations(
     for place, trajectory in _trajectories(files):
         if trajectory.stop is not StopReason.ANSWERED or not trajectory.answer:
             left_out[f"{place}: it has no answer"] += 1
+            continue
+        if trajectory.task.metadata.get("evaluation_only"):
+            left_out[f"{place}: its question's licence forbids to learn from it"] += 1
             continue
         try:
             exported = await export(trajectory, dialect)

@@ -91,17 +91,23 @@ class ModelPool:
         return str(next(obstacles(choice.model), "")) if choice.is_local else ""
 
     def refuse_unlisted(self, name: str) -> None:
-        """Lets code choose among the server's model and local ones: others may cost more.
+        """Lets code choose among the server's model and the local ones of the list.
+
+        Others may cost more, or be a file: the code may have written it, and the engine would read
+        it with the server's rights.
 
         Raises:
-            ValueError: the name stands for another model at the server's endpoint, or for another
-                endpoint that was set in the panel.
+            ValueError: the name stands for another model at the server's endpoint, for another
+                endpoint that was set in the panel, or for a file.
         """
+        from dm_jupyter.models.local.catalogue import LARGEST, MODELS  # noqa: PLC0415
+
+        listed = {"local", LARGEST, *(model.name for model in MODELS)}
         choice = self.choice(name)
-        if not choice.is_local and choice != self.default:
+        if choice != self.default and not (choice.is_local and name in listed):
             raise ValueError(
-                f"a cell can't choose {name!r}: leave --model out, name a local model, or choose "
-                "the model in JupyterLab's settings"
+                f"a cell can't choose {name!r}: leave --model and --adapter out, name a local "
+                "model of the list, choose the model in JupyterLab's settings, or add --into output"
             )
 
     def listed(self) -> list[dict[str, Any]]:

@@ -29,15 +29,19 @@ async def test_answered_runs_become_conversations_and_others_are_named(
     right = await ended("How many rows?")
     assert right.answer
     broken = replace(right, answer=None, stop=StopReason.VOID)
+    barred = replace(right, task=replace(right.task, metadata={"evaluation_only": True}))
     file, alone = tmp_path / "training.jsonl", tmp_path / "alone.json"
-    file.write_text("".join(f"{json.dumps(one.to_json())}\n" for one in (right, broken, right)))
+    file.write_text(
+        "".join(f"{json.dumps(one.to_json())}\n" for one in (right, broken, right, barred))
+    )
     alone.write_text(json.dumps((await ended("Really?")).to_json()))
     out = tmp_path / "conversations.jsonl"
     code = await _in_thread(str(file), str(alone), "--dialect", "datamind", "--out", str(out))
     assert code == 0
     told = capsys.readouterr().out
-    assert f"3 of 4 runs: {out}" in told
+    assert f"3 of 5 runs: {out}" in told
     assert f"left out: {file}:2: it has no answer" in told
+    assert f"left out: {file}:4: its question's licence forbids to learn from it" in told
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in lines] == ["q", "q #2", "q #3"]
     assert "Really?" in lines[2]["messages"][1]["content"]

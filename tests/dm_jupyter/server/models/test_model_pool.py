@@ -84,8 +84,8 @@ def test_a_name_stands_for_a_local_model_or_one_at_the_servers_endpoint(
 ) -> None:
     pool = ModelPool(default)
     assert pool.choice(name) == chosen
-    if name == "bigger":
-        with pytest.raises(ValueError, match="a cell can't choose 'bigger'"):
+    if name in ("bigger", "mine.gguf"):
+        with pytest.raises(ValueError, match=f"a cell can't choose '{name}'"):
             pool.refuse_unlisted(name)
     else:
         pool.refuse_unlisted(name)
@@ -237,8 +237,11 @@ def test_the_panel_lists_models_with_an_adapter(
     assert listed["small-tuned"]["label"] == "small-tuned (local)"
     assert "dm-jupyter model pull small-tuned" in listed["small-tuned"]["detail"]
     assert pool.choice("small-tuned") == ModelChoice("small-tuned")
-    for name in (own, "small-tuned"):
+    for name in (own, "small-tuned", "largest"):
         pool.refuse_unlisted(name)
+    for name in (str(file), f"small-tuned+{file}", f"local+{file}+", "/nowhere/a.gguf"):
+        with pytest.raises(ValueError, match="add --into output"):
+            pool.refuse_unlisted(name)
     assert "no adapter file at" in pool.obstacle("local+/nowhere/a.gguf")
 
 
