@@ -138,8 +138,15 @@ class ResumeState:
 
     @property
     def to_do(self) -> list[tuple[Sample, int]]:
-        """The tries that are still to be made."""
-        return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
+        """The tries that are still to be made.
+
+        Those at the same files come in a row: a model reads the description of files once.
+        """
+        left = [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
+        groups: dict[tuple[int, tuple[Path, ...]], list[tuple[Sample, int]]] = {}
+        for item, trial in left:
+            groups.setdefault((trial, item.task.files), []).append((item, trial))
+        return [one for group in groups.values() for one in group]
 
 
 def resume_state_of(options: EvalOptions) -> ResumeState:

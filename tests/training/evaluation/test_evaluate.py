@@ -38,7 +38,14 @@ from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed_arguments
 from training.evaluation.models import BoundedPolicy
-from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
+from training.evaluation.run import (
+    EvalOptions,
+    ResumeState,
+    SuiteError,
+    evaluate,
+    item_folder,
+    resume_state_of,
+)
 from training.marking.judge import Judge, JudgeError
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog
@@ -192,6 +199,23 @@ async def test_a_table_that_cannot_be_read_is_a_failure_of_its_question_alone(
     records = await evaluate(options, ScriptedPolicy([RIGHT]), pool)
     assert [record.failure for record in records] == ["fault"] * 3
     assert "t.csv" in records[0].trajectory["stop_detail"]
+
+
+def test_questions_about_one_file_are_asked_in_a_row() -> None:
+    asked = [(name, trial) for trial in (0, 1) for name in ("a1", "b1", "a2", "b2")]
+    samples = {
+        name: Sample(task=Task(id=name, question="?", files=(Path(f"{name[0]}.csv"),)), label=())
+        for name, _ in asked
+    }
+    state = ResumeState(
+        tries=tuple((samples[name], trial) for name, trial in asked),
+        done={},
+        others=0,
+        questions="",
+        data={},
+    )
+    in_order = [(item.task.id, trial) for item, trial in state.to_do]
+    assert in_order == [(name, trial) for trial in (0, 1) for name in ("a1", "a2", "b1", "b2")]
 
 
 async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
