@@ -16,7 +16,8 @@ import re
 import shutil
 import time
 from asyncio import Semaphore
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -138,15 +139,8 @@ class ResumeState:
 
     @property
     def to_do(self) -> list[tuple[Sample, int]]:
-        """The tries that are still to be made.
-
-        Those at the same files come in a row: a model reads the description of files once.
-        """
-        left = [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
-        groups: dict[tuple[int, tuple[Path, ...]], list[tuple[Sample, int]]] = {}
-        for item, trial in left:
-            groups.setdefault((trial, item.task.files), []).append((item, trial))
-        return [one for group in groups.values() for one in group]
+        """The tries that are still to be made."""
+        return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
 
 
 def resume_state_of(options: EvalOptions) -> ResumeState:
@@ -222,13 +216,13 @@ async def _evaluate(
     on_record: Callable[[EvalRecord], None],
     resume_state: ResumeState,
 ) -> list[EvalRecord]:
-    done, to_do = dict(resume_state.done), resume_state.to_do
+    done = dict(resume_state.done)
     log = RecordLog(options.out / "records.jsonl")
-    waiting = iter(to_do)
+    waiting = _Waiting(resume_state.to_do)
     scorer = ScoringPool(options.suite, options.score_seconds, _scores_at_once(options.at_once))
 
     async def work(means: _Means) -> None:
-        for item, trial in waiting:
+        for item, trial in waiting.of_one_worker():
             async with options.places or nullcontext():
                 record = await _unbroken(item, trial, options, means)
             record = replace(record, data=data_of(item, options.split, resume_state.data))
@@ -238,11 +232,37 @@ async def _evaluate(
 
     try:
         async with ProfileReader() as reader, scorer, asyncio.TaskGroup() as group:
-            for _ in range(min(options.at_once, len(to_do))):
+            for _ in range(min(options.at_once, len(resume_state.to_do))):
                 group.create_task(work(_Means(policy, pool, reader, scorer)))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
     return [done[item.task.id, trial] for item, trial in resume_state.tries]
+
+
+class _Waiting:
+    """Tries that wait, grouped by their files.
+
+    Who made one gets the next at the same files: a server keeps in each place what it read last, and
+    need not read the description of those files again.
+    """
+
+    def __init__(self, tries: Iterable[tuple[Sample, int]]) -> None:
+        groups: dict[tuple[int, tuple[Path, ...]], deque[tuple[Sample, int]]] = {}
+        for item, trial in tries:
+            groups.setdefault((trial, item.task.files), deque()).append((item, trial))
+        self._waiting = deque(groups.values())
+        self._begun: list[deque[tuple[Sample, int]]] = []
+
+    def of_one_worker(self) -> Iterator[tuple[Sample, int]]:
+        """Yields group after group; where none waits, what is left of the longest begun one."""
+        while self._waiting or any(self._begun):
+            if self._waiting:
+                self._begun.append(self._waiting.popleft())
+                group = self._begun[-1]
+            else:
+                group = max(self._begun, key=len)
+            while group:
+                yield group.popleft()
 
 
 @dataclass(frozen=True, slots=True)

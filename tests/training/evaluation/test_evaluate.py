@@ -40,7 +40,6 @@ from training.evaluation.arguments import parsed_arguments
 from training.evaluation.models import BoundedPolicy
 from training.evaluation.run import (
     EvalOptions,
-    ResumeState,
     SuiteError,
     evaluate,
     item_folder,
@@ -201,21 +200,18 @@ async def test_a_table_that_cannot_be_read_is_a_failure_of_its_question_alone(
     assert "t.csv" in records[0].trajectory["stop_detail"]
 
 
-def test_questions_about_one_file_are_asked_in_a_row() -> None:
-    asked = [(name, trial) for trial in (0, 1) for name in ("a1", "b1", "a2", "b2")]
-    samples = {
-        name: Sample(task=Task(id=name, question="?", files=(Path(f"{name[0]}.csv"),)), label=())
-        for name, _ in asked
-    }
-    state = ResumeState(
-        tries=tuple((samples[name], trial) for name, trial in asked),
-        done={},
-        others=0,
-        questions="",
-        data={},
-    )
-    in_order = [(item.task.id, trial) for item, trial in state.to_do]
-    assert in_order == [(name, trial) for trial in (0, 1) for name in ("a1", "a2", "b1", "b2")]
+async def test_who_asked_about_a_file_asks_the_next_question_about_it(
+    options: EvalOptions, pool: SandboxPool
+) -> None:
+    questions = (options.split / "questions.jsonl").read_text().splitlines()
+    raw = [json.loads(line) for line in questions]
+    names = ("t.csv", "u.csv", "t.csv", "u.csv", "t.csv")
+    (options.split / "tables" / "u.csv").write_text("a\n1\n2\n3\n")
+    rows = [{**raw[0], "id": f"q{n}", "file": f"tables/{name}"} for n, name in enumerate(names)]
+    (options.split / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    order: list[str] = []
+    await evaluate(options, ScriptedPolicy([RIGHT]), pool, lambda record: order.append(record.id))
+    assert order == ["q0", "q2", "q4", "q1", "q3"]
 
 
 async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
