@@ -242,8 +242,7 @@ async def _evaluate(
 class _Waiting:
     """Tries that wait, grouped by their files.
 
-    Who made one gets the next at the same files: a server keeps in each place what it read last, and
-    need not read the description of those files again.
+    A worker gets all tries at the same files in a row. The server has then read their description.
     """
 
     def __init__(self, tries: Iterable[tuple[Sample, int]]) -> None:

@@ -80,7 +80,7 @@ def test_a_task_that_prescribes_its_answer_asks_for_one(form: dict[str, str]) ->
 def test_a_long_question_takes_no_time(word: str) -> None:
     began = time.process_time()
     request_kind(Task("t", word * 20_000))
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 20  # squared, it would be minutes
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared")

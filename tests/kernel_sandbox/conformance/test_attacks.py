@@ -30,10 +30,11 @@ SHARED = ROOT.parent / "shared" / "data" / "hostile" / "attacks.jsonl"
 
 
 def _cases():
+    """The quick ones of our own each time; all the others are slow tests."""
     for path in (OWN, SHARED):
         for attack in load_attacks(path) if path.exists() else ():
             name = f"{path.parents[2].name}-{attack.id}-{attack.name}"
-            marks = [] if attack.fast else [pytest.mark.slow]
+            marks = [] if attack.fast and path == OWN else [pytest.mark.slow]
             yield pytest.param(attack, id=name, marks=marks)
 
 

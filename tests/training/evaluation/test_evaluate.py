@@ -76,7 +76,7 @@ def _split(folder: Path, count: int = 3) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[SandboxPool]:
     async with SandboxPool(
         PoolSettings(profile=Strictness.INTERACTIVE, modules=("pandas",))
@@ -90,6 +90,7 @@ def options(tmp_path: Path) -> EvalOptions:
     return EvalOptions(DABench(), split, tmp_path / "out", run=RunSettings(max_turns=2))
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_an_evaluation_goes_on_where_it_stopped(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -108,6 +109,7 @@ async def test_an_evaluation_goes_on_where_it_stopped(
     assert "How many rows" in "".join(notebook["cells"][0]["source"])
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_task_is_restated_once_before_the_run(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_run_with_restated_tasks_does_not_go_on_without(
     assert "another prompts" in capsys.readouterr().err
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_second_evaluation_is_kept_out_of_the_folder(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -158,6 +161,7 @@ async def test_a_second_evaluation_is_kept_out_of_the_folder(
     assert len(await evaluate(options, policy, pool)) == 3
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("breaks", "self_corrected"), [(2, True), (3, False)])
 async def test_a_try_is_begun_again_where_an_answer_broke_off(
     options: EvalOptions, pool: SandboxPool, breaks: int, *, self_corrected: bool
@@ -182,6 +186,7 @@ async def test_a_try_is_begun_again_where_an_answer_broke_off(
     assert len(set(seeds)) == 1
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_every_try_has_a_seed_of_its_own(options: EvalOptions, pool: SandboxPool) -> None:
     policy = ScriptedPolicy([RIGHT])
     records = await evaluate(replace(options, limit=1, trials=3), policy, pool)
@@ -191,6 +196,7 @@ async def test_every_try_has_a_seed_of_its_own(options: EvalOptions, pool: Sandb
     assert len({request.seed for request in policy.requests}) == 3
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_table_that_cannot_be_read_is_a_failure_of_its_question_alone(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -200,6 +206,7 @@ async def test_a_table_that_cannot_be_read_is_a_failure_of_its_question_alone(
     assert "t.csv" in records[0].trajectory["stop_detail"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_who_asked_about_a_file_asks_the_next_question_about_it(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -214,6 +221,7 @@ async def test_who_asked_about_a_file_asks_the_next_question_about_it(
     assert order == ["q0", "q2", "q4", "q1", "q3"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -232,6 +240,7 @@ async def test_a_dead_endpoint_ends_the_run_and_keeps_what_is_done(
     assert (len(resume_state.done), len(resume_state.to_do)) == (2, 1)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: SandboxPool) -> None:
     policy = ScriptedPolicy([RIGHT])
     reached = asyncio.Event()
@@ -246,6 +255,7 @@ async def test_a_cancelled_run_keeps_what_is_done(options: EvalOptions, pool: Sa
     assert len(await evaluate(options, policy, pool)) == 3
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_sampling_is_bounded_apart_from_the_runs(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -571,6 +581,7 @@ class _Brittle(DABench):
         raise KeyError("column")
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_suite_that_cannot_score_is_named_and_nothing_is_lost(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -584,6 +595,7 @@ class _Marked(DABench):
         raise JudgeError("the judge said nothing of use")
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_an_answer_without_a_verdict_is_unscored_and_it_is_said_why(
     options: EvalOptions, pool: SandboxPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -158,19 +158,21 @@ def test_of_many_points_the_number_is_told_and_the_first_are_looked_at() -> None
 
 @pytest.mark.parametrize("figure", [None, "bar", "means", "cells", "image", "beside"])
 def test_a_figure_that_is_made_to_take_long_is_told_in_time(figure: str | None) -> None:
-    traces = [{"type": kind, "name": "n" * 10**6, "x": [*range(50_000)], "y": ["1"] * 50_000}
-              for kind in ("bar", "box", "histogram", "scatter") for _ in range(200)]  # fmt: skip
-    raw: Any = {"data": traces, "layout": {"title": "t" * 10**6, "annotations": [{}] * 10**5}}
-    if figure is not None:
+    if figure is None:
+        points = {"name": "n" * 10**6, "x": [*range(50_000)], "y": ["1"] * 50_000}
+        kinds = ("bar", "box", "histogram", "scatter") * 200
+        layout = {"title": "t" * 10**6, "annotations": [{}] * 10**5}
+        raw: Any = {"data": [{"type": kind, **points} for kind in kinds], "layout": layout}
+    else:
         raw = copy.deepcopy(next(iter(FIGURES[figure].values())))
         rows = [{"region": str(i), "kind": "k", "sales": i} for i in range(70_000)]
         raw["datasets"] = dict.fromkeys(raw.get("datasets", {}), rows)
         raw["layer"] = [{"mark": "bar", "encoding": raw.get("encoding", {})}] * 300
         raw["hconcat"] = [raw["layer"][0] | {"hconcat": raw.get("hconcat", [])}] * 300
     begun = time.process_time()
-    words = (plotly_words if "data" in raw and figure is None else vega_lite_words)(raw)
+    words = (plotly_words if figure is None else vega_lite_words)(raw)
     assert len(words) <= 1_300
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 20  # a walk over all of it would take minutes
 
 
 ODD: tuple[Any, ...] = (

@@ -18,11 +18,11 @@ import pytest
 from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.data.profile import csv_file, json_file, profile_file, render, sqlite_file, workbook
 from tests.dm_jupyter.data.profile.reading import assert_load_code_agrees, loaded, said
+from tests.examples import some_quick
 
 ROOT = Path(__file__).resolve().parents[4]
 SHARED = ROOT.parent / "shared" / "data"
 QUICK_BYTES = 500_000
-QUICK_SEEDS = 40
 PLAIN = "the layout could not be worked out"
 READERS: dict[str, Callable[[Path], Any]] = {
     ".csv": pd.read_csv,
@@ -42,26 +42,21 @@ ARGUED = ("unpack to", "holds no list of records", "0 bytes", "NUL bytes")
 
 
 def _files() -> list[Any]:
+    """One in four of the small files each time, the others with the slow tests."""
     folders = [folder for folder in (SHARED, ROOT / "examples") if folder.is_dir()]
-    found = (path for folder in folders for path in sorted(folder.rglob("*")))
-    return [
-        pytest.param(
-            path,
-            id=f"{path.parent.name}/{path.name}",
-            marks=[pytest.mark.slow] if path.stat().st_size > QUICK_BYTES else [],
-        )
-        for path in found
-        if path.suffix in READERS and path.is_file()
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    files = [path for path in found if path.suffix in READERS and path.is_file()]
+    quick = [path for path in files if path.stat().st_size <= QUICK_BYTES]
+    slow = [
+        pytest.param(path, id=_name(path), marks=pytest.mark.slow)
+        for path in files
+        if path not in quick
     ]
+    return [*some_quick(quick, 4, _name), *slow]
 
 
-def _seeds(seeds: range) -> list[Any]:
-    """The first of them each time, the others with the slow tests."""
-    slow = pytest.mark.slow
-    return [
-        pytest.param(seed, marks=[slow] if seed - seeds.start >= QUICK_SEEDS else [])
-        for seed in seeds
-    ]
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
 
 
 @pytest.mark.parametrize("path", _files())
@@ -110,7 +105,7 @@ class Random(random.Random):
         sheet.sheet_state = "hidden" if self.random() < 0.1 else "visible"
 
 
-@pytest.mark.parametrize("seed", _seeds(range(100)))
+@pytest.mark.parametrize("seed", some_quick(range(100), 8))
 def test_generated_workbooks_are_read(seed: int, tmp_path: Path, monkeypatch: Any) -> None:
     draw, book = Random(seed), openpyxl.Workbook()
     draw.sheet(book.active)
