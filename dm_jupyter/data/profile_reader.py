@@ -61,10 +61,8 @@ _FAULT_CHARS = 1000
 _PIECE_CHARS = 1024 * 1024
 _READERS = (
     "archive",
-    "arrow_file",
     "csv_file",
     "duckdb_file",
-    "geojson_file",
     "html_file",
     "json_file",
     "parquet_file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import shutil
 import sqlite3
 import zipfile
@@ -247,3 +248,8 @@ async def test_progress_that_is_none_is_not_passed_on(
         async with asyncio.timeout(0.05):
             await profile_reader._watch(tmp_path / "good", told.append)
     assert set(told) == {0.25}
+
+
+async def test_all_that_is_loaded_ahead_exists() -> None:
+    # A zygote leaves out what it can't import without a word.
+    assert all(importlib.util.find_spec(name) for name in profile_reader._MODULES)
