@@ -34,12 +34,12 @@ _QUOTE = "[\"“'‘]([^\"“”'‘’\n]{1,80})[\"”'’]"
 _QUOTED = re.compile(_QUOTE)
 _MORE_NAMES = re.compile(rf"(?:,? (?:and )?{_QUOTE})*")
 """The rest of a list: `"a", "b", and "c" are numbers`."""
-_CLAUSE_END = re.compile(rf"\n|\.(?=\s|$)|,? and {_QUOTE} (?:is|are|should)\b")
+_CLAUSE_END = re.compile(rf"\n|\.(?=\s|$)|;|,?(?: and)? {_QUOTE} (?:is|are|should)\b")
 _LIMIT = r"(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
 _RANGE = re.compile(rf"\b(?:between|range of|from) {_LIMIT} (?:and|to) {_LIMIT}(?![\d%])")
 _CHOICE = re.compile(r"\b(?:either|can be|one of|exact values?|takes the value)\b")
 _NUMBER = re.compile(r"\b(?:number|float|floating[- ]point|integer|decimal)s?\b")
-_OTHER = re.compile(r"\b(?:list|string|tuple|names?|dictionary|array|date)s?\b")
+_OTHER = re.compile(r"\b(?:list|string|tuple|names?|dictionary|array|date|written as)s?\b")
 _FLAGS = ("True", "False")
 _ORDER = " (a test gives the statistic first, then the p-value)"
 

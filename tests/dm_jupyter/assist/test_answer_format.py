@@ -18,6 +18,12 @@ BOTH = (
     'string with either of the exact values: "normal" or "not normal".'
 )
 
+SEVERAL = (
+    '@skewness[skewness] @shape[shape] @id[id] where "skewness" is the skewness, a number rounded '
+    'to 3 decimal places; "shape" is the shape, one of "left" or "right"; "id" is the slip number, '
+    "written as in the data."
+)
+
 
 @pytest.mark.parametrize(
     ("answer_format", "values", "said"),
@@ -70,6 +76,13 @@ BOTH = (
         ('@l[a] where "a" is a list of integers.', {"l": "[1, 2]"}, ""),
         ('@l[a, b] where "a" and "b" are numbers.', {"l": "1, 2"}, ""),
         ("@n[number]", {"n": "many"}, ""),
+        (SEVERAL, {"skewness": "1.942", "shape": "right", "id": "S12"}, ""),
+        (
+            SEVERAL,
+            {"skewness": "right", "shape": "1.942", "id": "7"},
+            "@skewness has to be a single number, not right. "
+            "@shape has to be 'left' or 'right', not 1.942.",
+        ),
     ],
 )
 def test_values_of_another_kind_are_told(

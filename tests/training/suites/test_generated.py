@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dm_jupyter.assist.critique import misfits
 from training.suites.generated.__main__ import main
 from training.suites.generated.dataset import Plan, generate
 from training.suites.generated.suite import GeneratedQuestions
@@ -83,6 +84,13 @@ def test_each_label_is_right_and_another_value_is_wrong(made: Path) -> None:
         wrong = " ".join(f"@{name}[no such value]" for name, _ in item.label)
         assert suite.score(item, Outcome(right, made)).strict_correct, item.task.question
         assert not suite.score(item, Outcome(wrong, made)).correct, item.task.question
+
+
+def test_no_label_seems_to_be_of_another_kind_than_asked(made: Path) -> None:
+    for split in SPLITS:
+        for item in GeneratedQuestions().load(made / split):
+            if not isinstance(item.label, SqlLabel):
+                assert misfits(item.task.answer_format, dict(item.label)) == ()
 
 
 def test_questions_have_a_form_a_file_and_a_split(made: Path) -> None:
