@@ -42,6 +42,10 @@ _TAKEN_BY = {
 }
 """Where an argument belongs that is often given to the wrong function."""
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+_NO_ROW = re.compile(r"are in the \[(?:index|columns)\]|not in index")
+"""Keys of a whole list, which are no label of one row."""
+_INDEX_TURNED = re.compile(r"\.loc\[\s*~\s*\w+\s*[,\]]")
+_WITH_UNIT = r"""['"]-?\d[\d.]* ?[^\W\d]+['"]"""
 
 
 def hint_for(result: CellResult, source: str, data_context: DataContext) -> Finding | None:
@@ -74,10 +78,18 @@ def _of_the_cell(error: CellError, source: str) -> str:
     if refused := re.search(r"unexpected keyword argument '(\w+)'", error.message):
         hint = f"Leave {refused[1]} out of that call: the function does not take it."
         return f"{hint} {_TAKEN_BY.get(refused[1], '')}".strip()
+    if absent := re.search(r"no such function: (\w+)", error.message):
+        return (
+            f"SQLite has no {absent[1]}(): ask for the rows without it, and compute it from them "
+            "with pandas in the next cell."
+        )
+    line = failing_line(error)
+    if _NO_ROW.search(error.message) and _INDEX_TURNED.search(line):
+        return "~ turns a condition round, not an index: write df.loc[~(df[column] == value)]."
     if "could not convert string" in error.message:
         if _PLAIN_REPLACE.search(source):
             return _NO_PATTERN
-        if _FITTED.search(failing_line(error)):
+        if _FITTED.search(line):
             return _ENCODE
     return ""
 
@@ -91,7 +103,7 @@ def _lookup(error: CellError, data_context: DataContext) -> str:
     """What was wrong with a key that is no misspelt column: a row's label, or a column gone."""
     key = error.message.strip()
     name = key.strip("'\"")
-    if error.name != "KeyError":
+    if error.name != "KeyError" or _NO_ROW.search(key):
         return ""
     if name in data_context.columns:
         return _apart(name, failing_line(error), data_context) or (
@@ -208,6 +220,12 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"(?:could not convert string to float|invalid literal for).*'[^']*\d,\d",
         'Those are numbers with a comma. Where it parts thousands: column.str.replace(",", "")'
         '.astype(float); where it is the decimal sign: column.str.replace(",", ".").astype(float).',
+    ),
+    (
+        rf"(?:could not convert string to float|Unable to parse string).*{_WITH_UNIT}",
+        "Those values have a unit. Leave that line out if the question does not need the column. "
+        "Where all have the same unit, take the number out: "
+        r'column.str.extract(r"([-\d.]+)", expand=False).astype(float).',
     ),
     (
         r"could not convert string to float|unsupported operand type.*str|invalid literal for",

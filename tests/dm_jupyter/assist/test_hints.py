@@ -104,6 +104,12 @@ def test_a_pattern_that_was_taken_for_text(source: str, is_pattern: bool) -> Non
     assert ("regex=True" in words_of(error, source, BRIEF)) is is_pattern
 
 
+def test_an_index_that_was_turned_round() -> None:
+    key = "None of [Index([-1, -2], dtype='int64')] are in the [index]"
+    assert "not an index" in _looked_up("other = df.loc[~rows, 'Age'].mean()", key)
+    assert "No row has the label" not in _looked_up("other = df.loc[rows, 'Age'].mean()", key)
+
+
 def test_several_missing_columns() -> None:
     error = raised("KeyError", "\"['fare', 'sexx'] not in index\"")
     hint = words_of(error, CODE, BRIEF)
@@ -116,6 +122,9 @@ def test_several_missing_columns() -> None:
     [
         ("ValueError", "could not convert string to float: '$5'", "pd.to_numeric"),
         ("ValueError", "could not convert string to float: '4,382'", "numbers with a comma"),
+        ("ValueError", "could not convert string to float: '37 min'", "have a unit"),
+        ("ValueError", 'Unable to parse string "0.6h" at position 3', "have a unit"),
+        ("OperationalError", "no such function: STDDEV", "SQLite has no STDDEV()"),
         ("TypeError", "agg function failed [how->mean,dtype->object]", "numeric_only"),
         ("ValueError", "Input contains NaN", "dropna"),
         ("ValueError", "The truth value of a Series is ambiguous.", "parentheses"),
