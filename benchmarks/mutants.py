@@ -50,7 +50,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples", "docs")
 _AIM_PERCENT = 85
 _MOST_TESTS = 400
-"""Tests that are run against one fault: those of the same file come first."""
+"""Tests that are run against one fault: those of the same file and folder come first."""
 _LONGEST_S = 120
 """A fault that makes the tests go on for ever is noticed, too, and listed apart."""
 _LONGEST_ALL_S = 3_600
@@ -316,9 +316,13 @@ def _drawn(count: int, seed: int) -> list[Mutant]:
 
 
 def _nearest(tests: Sequence[str], path: str) -> list[str]:
-    """The tests to run against a fault, those named after its file first."""
-    stem = Path(path).stem
-    return sorted(dict.fromkeys(tests), key=lambda one: stem not in one)[:_MOST_TESTS]
+    """The tests to run against a fault: those named after its file first, then its folder's."""
+    file = Path(path)
+
+    def distance(test: str) -> tuple[bool, bool]:
+        return file.stem not in test, f"tests/{file.parent.as_posix()}/" not in test
+
+    return sorted(dict.fromkeys(tests), key=distance)[:_MOST_TESTS]
 
 
 def main(words: Sequence[str] | None = None) -> int:

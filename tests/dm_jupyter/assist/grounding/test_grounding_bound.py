@@ -91,6 +91,20 @@ def test_a_year_belongs_to_its_row() -> None:
     assert unsupported_numbers("In 2020 sales were 1410.", [output]) == ("1410",)
 
 
+def test_a_year_of_the_question_belongs_to_no_row() -> None:
+    cities = "city,founded\nOslo,1990\nRome,2003"
+    asked = "Which city was founded after 1990?"
+    (found,) = ground("Rome was founded after 1990.", [cities], asked)
+    assert (found.verdict, found.cell) == (Verdict.SUPPORTED, 0)
+    assert unsupported_numbers("Rome was founded in 1990.", [cities], "Which one?") == ("1990",)
+
+
+def test_a_table_written_by_hand_may_have_lines_of_any_length() -> None:
+    output = "name      price\nAnna   5\nBob    7000"
+    assert unsupported_numbers("Bob paid 7000, Anna 5.", [output]) == ()
+    assert unsupported_numbers("Anna paid 7000.", [output]) == ("7000",)
+
+
 def test_what_numbers_the_rows_is_no_value() -> None:
     output = str(
         pd.DataFrame({"city": ["Oslo", "Rome", "Bonn", "Lima"], "price": [10, 20, 30, 40]})
