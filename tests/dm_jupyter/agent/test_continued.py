@@ -129,7 +129,7 @@ async def test_a_cell_that_fails_again_is_named_and_one_that_may_not_run_is_left
         tmp_path, _ran("import os\nos.system('ls')", None), _ran("1 / 0", None), _ran("x = 1", None)
     )
     async with KernelSession() as kernel:
-        with pytest.raises(NotebookError, match="cell number 2 of work.ipynb failed .* ZeroDiv"):
+        with pytest.raises(NotebookError, match=r"cell number 2 of .* ZeroDivision"):
             await notebook.revive(kernel)
     assert len(notebook.left_out) == 1
     assert notebook.left_out[0].startswith("cell number 1 was not run again: ")

@@ -283,7 +283,9 @@ def test_cells_are_called_by_their_counts_or_else_by_their_places() -> None:
 
 
 def test_the_question_of_an_answer_is_that_of_its_run() -> None:
-    other = new_markdown_cell("## Other?", metadata={"dm_jupyter": {"run": "o", "role": "question"}})
+    other = new_markdown_cell(
+        "## Other?", metadata={"dm_jupyter": {"run": "o", "role": "question"}}
+    )
     cells = [QUESTION, _ran(1, "x = 1", dm_jupyter={"run": "r", "role": "cell"}), other]
     outline = outline_of(new_notebook(cells=[*cells, _ran(2, "print(x)"), _answer()]))
     assert outline.question.source == QUESTION.source

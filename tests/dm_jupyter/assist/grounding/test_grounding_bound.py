@@ -91,6 +91,13 @@ def test_a_year_belongs_to_its_row() -> None:
     assert unsupported_numbers("In 2020 sales were 1410.", [output]) == ("1410",)
 
 
+def test_a_number_may_follow_from_those_of_the_sentences_before() -> None:
+    output = "revenue: 500\ntax: 900\nrent: 77\ncosts: 300\nfuel: 64\nfood: 35"
+    answer = "Revenue was 500. Costs were 300. That is a difference of {}."
+    assert unsupported_numbers(answer.format(200), [output]) == ()
+    assert unsupported_numbers(answer.format(210), [output]) == ("210",)
+
+
 def test_a_year_of_the_question_belongs_to_no_row() -> None:
     cities = "city,founded\nOslo,1990\nRome,2003"
     asked = "Which city was founded after 1990?"
