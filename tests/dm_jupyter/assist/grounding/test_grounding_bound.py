@@ -117,7 +117,9 @@ def test_what_numbers_the_rows_is_no_value() -> None:
         pd.DataFrame({"city": ["Oslo", "Rome", "Bonn", "Lima"], "price": [10, 20, 30, 40]})
     )
     assert unsupported_numbers("The price in Bonn is 2.", [output]) == ("2",)
-    assert unsupported_numbers("Bonn is among the top 3 with a price of 30.", [output]) == ()
+    among = "Bonn is among the top {} with a price of 30."
+    assert unsupported_numbers(among.format(3), [output, "a  b\nx  7\ny  8"]) == ()
+    assert unsupported_numbers(among.format(9), [output]) == ("9",)
 
 
 def test_an_empty_output_supports_only_that_there_is_nothing() -> None:
