@@ -94,6 +94,11 @@ def test_a_chain_of_cells_is_needed_whole(first: str, second: str, third: str) -
     assert _needed(first, "unused = 1", second, third) == [0, 2, 3]
 
 
+def test_a_place_that_is_counted_up_is_read() -> None:
+    assert _needed("xs = [1]", "i = 0", "unused = 1", "xs[i] += 1", "print(xs)") == [0, 1, 3, 4]
+    assert _needed("xs = [1]", "i = 0", "unused = 1", "xs[i] = 1", "print(xs)") == [0, 1, 3, 4]
+
+
 def test_a_value_made_on_every_way_does_not_need_its_first_maker() -> None:
     both = "if len('a') > 3:\n    x = 2\nelse:\n    x = 3"
     assert _needed("x = 1", both, "print(x)") == [1, 2]

@@ -207,6 +207,10 @@ def test_a_very_long_answer_agrees_only_word_by_word() -> None:
         ("158314.456", "158314.44", False),
         ("-158314.456", "-158314.45", True),
         ("-158314.456", "158314.45", False),
+        ("0.123456789", "0.12345678", True),
+        ("0.123456789", "0.12345679", True),
+        ("0.123456789", "0.12345677", False),
+        ("-0.123456789", "-0.12345678", True),
     ],
 )
 def test_a_long_number_may_be_cut_or_rounded(label: str, answer: str, same: bool) -> None:
