@@ -78,6 +78,11 @@ def test_a_table_of_the_answer_is_read_by_row_and_column() -> None:
     assert unsupported_numbers(table, [str(MASSES)]) == ("3733",)
 
 
+def test_a_row_of_the_answer_may_have_more_cells_than_its_head() -> None:
+    table = "| species |\n|---|\n| Gentoo | 5076 |\n| Adelie | 3701 | 4711 |"
+    assert unsupported_numbers(table, [str(MASSES)]) == ("4711",)
+
+
 def test_a_rise_that_falls_is_doubted() -> None:
     output = SALES.to_string(index=False)
     assert unsupported_numbers("Sales fell from 1250 in 2019 to 980 in 2020.", [output]) == ()

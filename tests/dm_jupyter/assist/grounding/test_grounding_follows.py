@@ -156,6 +156,38 @@ def test_a_label_says_the_unit_of_its_value(label: str, right: str, wrong: str) 
     assert unsupported_numbers(f"It is {wrong}.", [f"{label}: 5"]) != ()
 
 
+@pytest.mark.parametrize(
+    ("label", "value", "said"),
+    [
+        ("power_kw", 5_000, "5 MW"), ("power_mw", 5_000, "5 GW"), ("power_gw", 5, "5,000 MW"),
+        ("energy_wh", 5_000, "5 kWh"), ("energy_kwh", 5_000, "5 MWh"),
+        ("energy_gwh", 5, "5,000 MWh"),
+        ("volume_ml", 5_000, "5 litres"), ("volume_l", 5, "5,000 ml"),
+        ("size_mb", 5, "5,120 kB"), ("size_gb", 5, "5,120 MB"), ("size_tb", 5, "5,120 GB"),
+        ("length_mm", 50, "5 cm"), ("length_cm", 500, "5 metres"), ("length_m", 5_000, "5 km"),
+        ("distance_km", 5, "5,000 meters"), ("distance_mile", 5, "8.05 km"),
+        ("length_inch", 5, "12.7 cm"), ("height_ft", 5, "1.52 metres"),
+        ("mass_mg", 5_000, "5 g"), ("mass_g", 5_000, "5 kilograms"), ("mass_kg", 5_000, "5 tonnes"),
+        ("mass_lb", 5, "2.27 kg"), ("mass_t", 5, "5,000 kg"),
+        ("time_ms", 5_000, "5 seconds"), ("time_s", 300, "5 minutes"), ("time_h", 5, "300 minutes"),
+        ("time_day", 5, "120 hours"), ("time_week", 5, "35 days"), ("age_year", 5, "60 months"),
+        ("price_cent", 500, "$5"), ("price_usd", 5, "500 cents"),
+    ],
+)  # fmt: skip
+def test_a_value_may_be_stated_in_another_unit(label: str, value: int, said: str) -> None:
+    assert unsupported_numbers(f"It is {said}.", [f"{label}: {value}"]) == ()
+    assert unsupported_numbers(f"It is {said}.", [f"{label}: {value * 3}"]) != ()
+
+
+def test_a_share_rises_by_points_or_by_a_part_of_itself() -> None:
+    output = "share before: 10.0 %\nshare after: 12.5 %"
+    for points in ("2.5 percentage points", "2.5 % points", "2.5 points", "2.5 pp"):
+        assert unsupported_numbers(f"The share rose by {points}.", [output]) == ()
+    assert unsupported_numbers("The share rose by 25 %.", [output]) == ()
+    assert unsupported_numbers("The share rose by 2.5 %.", [output]) == ("2.5 %",)
+    assert unsupported_numbers("The share rose by 25 points.", [output]) == ("25",)
+
+
 def test_rows_that_are_left_out_are_no_labels() -> None:
     with pd.option_context("display.max_rows", 6):
         output = str(STATIONS)
