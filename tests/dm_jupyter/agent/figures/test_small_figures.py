@@ -134,6 +134,11 @@ def test_one_view_of_vega_lite(mark: str, encoding: dict[str, Any], words: str) 
     assert words in vega_lite_words(raw)
 
 
+def test_bars_with_one_row_each_are_no_sums() -> None:
+    raw = {"mark": "bar", "data": {"values": ROWS[:2]}, "encoding": {"x": PLACE, "y": SALES}}
+    assert vega_lite_words(raw).endswith("y 'sales'; bars of 2: lowest 1 at n, highest 5 at s")
+
+
 VEGA = {
     "data": [{"name": "t", "values": [{"a": 1, "b": 2}, {"a": 2, "b": 5}]}],
     "marks": [
